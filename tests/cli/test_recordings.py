@@ -122,7 +122,7 @@ def test_what_is_no_key_or_no_export_is_said_to_be_none(export: tuple[Path, Path
         ((path, "--key", path), "no public key"),
         ((path, "--key", tmp_path / "away"), "cannot be read"),
         ((key, "--key", key), "not an export"),
-        ((tmp_path / "away", "--key", key), "nothing at"),
+        ((tmp_path / "away", "--key", key), "does not exist"),
     ):
         result = verify(*arguments)
         assert result.exit_code == 1

@@ -150,7 +150,7 @@ def test_compressed_pieces_of_any_size_are_measured() -> None:
         pieces = [packed[at : at + size] for at in range(0, len(packed), size)]
         assert measure(pieces) == (len(data), hashlib.sha256(data).digest())
     for tail in ([b"x"], [b"", b"x"]):
-        with pytest.raises(Malformed, match="behind its end"):
+        with pytest.raises(Malformed, match="extra data after its end"):
             measure([packed, *tail])
     for cut in (4, 5, 2000, len(packed) - 1):
         with pytest.raises(Malformed, match="ends early"):

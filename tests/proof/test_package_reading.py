@@ -147,7 +147,7 @@ def test_line_without_end_is_finding(folder: Path, group: str) -> None:
     seal_again(folder)
     report = check(folder)
     assert FindingKind.UNREADABLE in kinds(report)
-    assert "ends in the middle of a line" in " ".join(one.message for one in report.findings)
+    assert "ends within a line" in " ".join(one.message for one in report.findings)
 
 
 @pytest.mark.parametrize(("group", "name"), [("records", "record"), ("sessions", "session")])
@@ -215,12 +215,12 @@ def _member(name: str, data: bytes) -> bytes:
         (_member("seal.json", b"x" * BLOCK) + END, ""),
         (b"", "ends early"),
         (_member("seal.json", b"x"), "ends early"),
-        (_member("seal.json", b"x") + END[:BLOCK], "behind the end"),
-        (_member("seal.json", b"x") + END[:-1], "behind the end"),
-        (_member("seal.json", b"x") + END + b"\0", "behind the end"),
-        (_member("seal.json", b"x") + END[:BLOCK] + b"x" * BLOCK, "behind the end"),
-        (_member("seal.json", b"x")[:-1] + b"x" + END, "between seal.json"),
-        (_member("seal.json", b"x")[:-1], "between seal.json"),
+        (_member("seal.json", b"x") + END[:BLOCK], "after the end"),
+        (_member("seal.json", b"x") + END[:-1], "after the end"),
+        (_member("seal.json", b"x") + END + b"\0", "after the end"),
+        (_member("seal.json", b"x") + END[:BLOCK] + b"x" * BLOCK, "after the end"),
+        (_member("seal.json", b"x")[:-1] + b"x" + END, "after seal.json"),
+        (_member("seal.json", b"x")[:-1], "after seal.json"),
         (_member("seal.json", b"x" * 9)[: BLOCK + 8], "in the middle of seal.json"),
         (b"x" * BLOCK + END, "not a tar"),
         (_member("seal.json", b"x")[:BLOCK].replace(b"0000600", b"0000644") + END, "not a tar"),

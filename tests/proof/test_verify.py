@@ -87,7 +87,7 @@ def test_only_sessions_that_began_in_time_are_expected(
     none = run(replace(made, segments={}), scope(**bounds), [])
     assert found(none) == [(FindingKind.MISSING, UUID(int=1000 + number)) for number in inside]
     everything = run(replace(made, segments={}), scope(**bounds, with_segments=False))
-    assert all("outside of what was exported" in one.message for one in everything.findings)
+    assert all("outside of the exported range" in one.message for one in everything.findings)
     outside = [number for number in (1, 2, 3, 4) if number not in inside]
     assert found(everything) == [(FindingKind.FOREIGN, UUID(int=1000 + number)) for number in outside]
 

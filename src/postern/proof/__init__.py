@@ -1,4 +1,4 @@
-"""Proof that nobody changed the record: values in, values out, offline.
+"""Tamper evidence for records: pure functions from values to values, which work offline.
 
     segments   c(0) ── c(1) ── c(2) ── c(3)                     one chain for each session (domain/sessions/segment.py)
                                           │ last value, number, size
@@ -7,11 +7,13 @@
                                                   │
     checkpoints                        Ed25519 {organisation, number, hash, at, key} ──▶ anchors outside
 
-Each c and h is a SHA-256 over the one before it and what is added, so the newest checkpoint binds every entry before
-it, and an entry `closed` every byte of its session's recording and every fact of its row. Who changes, removes, adds
-or reorders anything below a checkpoint has to find a second input of SHA-256; who writes the history anew has to sign
-it, and every checkpoint that lies in an anchor speaks against it. What lies after the newest checkpoint is not proven.
+Each c and h is the SHA-256 of its predecessor and of what is added. The newest checkpoint therefore binds every entry
+before it, and an entry `closed` binds every byte of its session's recording and every fact of its row. Changing,
+removing, adding or reordering anything below a checkpoint requires a collision of SHA-256. Rewriting the history
+requires the signing key, and contradicts every checkpoint stored in an anchor. Nothing after the newest checkpoint is
+proven.
 
-`canonical` JSON, the `ledger` and its hashes, `checkpoints` and the keys that are trusted, `verify` over iterators,
-`package` the form of an export and `reading` it. Nothing here asks a store or a network.
+`canonical` writes JSON, `proof_ledger` computes the ledger and its hashes, `proof_checkpoints` signs and trusts keys,
+`verify` checks iterators, `package` defines the format of exports and `export_reading` reads it. Nothing here uses a
+store or a network.
 """

@@ -1,8 +1,9 @@
-"""Canonical JSON: one value, one row of bytes (RFC 8785).
+"""Canonical JSON (RFC 8785): each value has exactly one encoding.
 
-Of RFC 8785 everything but fractions: objects, arrays, strings, booleans, null, and integers of at most 2^53 - 1 either
-way. Names are sorted by their UTF-16 code units, nothing is escaped that need not be, no blanks, UTF-8. A fraction, a
-larger integer or a lone surrogate raises Malformed: nothing in a ledger needs them, and they are where writers differ.
+All of RFC 8785 except fractions: objects, arrays, strings, booleans, null, and integers from -(2^53 - 1) to 2^53 - 1.
+Names are sorted by their UTF-16 code units, only necessary characters are escaped, there is no white space, and the
+encoding is UTF-8. Fractions, larger integers and lone surrogates raise Malformed: no ledger needs them, and encoders
+disagree about them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _SORTING = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 
 
 def canonical(value: Mapping[str, Any]) -> bytes:
-    """Raises Malformed."""
+    """Encode a value. Raises Malformed if it has no canonical form."""
     try:
         if _is_plain(value):
             return _SORTING.encode(value).encode()
@@ -29,7 +30,7 @@ def canonical(value: Mapping[str, Any]) -> bytes:
 
 
 def parse(data: bytes) -> dict[str, Any]:
-    """The object. Raises Malformed when it is none, or `data` is not its canonical form to the byte."""
+    """Return the object. Raises Malformed if `data` is not the canonical form of an object, byte for byte."""
     try:
         value = json.loads(data.decode(), parse_float=_refused, parse_constant=_refused)
     except (ValueError, RecursionError) as error:
@@ -46,8 +47,10 @@ def _dumped(value: Any) -> bytes:
 
 
 def _is_plain(value: object) -> bool:
-    """Whether Python's own encoder writes the canonical form, several times as fast: names are ASCII, so that their
-    order by code point is that by UTF-16 code unit, and nothing has to be refused."""
+    """Return whether Python's own encoder writes the canonical form. It is several times faster.
+
+    Requires ASCII names, whose order by code point equals that by UTF-16 code unit, and no value that must be rejected.
+    """
     kind = type(value)
     if kind is str or value is None or kind is bool:
         return True
@@ -66,11 +69,11 @@ def _sorted(value: Any) -> Any:
         return value
     if isinstance(value, int):
         if not -LARGEST <= value <= LARGEST:
-            raise Malformed(f"the integer {value} has no canonical form")
+            raise Malformed(f"the integer {value} has no canonical form; it must be from -{LARGEST} to {LARGEST}")
         return int(value)
     if isinstance(value, Mapping):
         if not all(isinstance(name, str) for name in value):
-            raise Malformed("a name that is not a text has no canonical form")
+            raise Malformed("an object with a name that is not a string has no canonical form")
         return {name: _sorted(value[name]) for name in sorted(value, key=_units)}
     if isinstance(value, (list, tuple)):
         return [_sorted(item) for item in value]

@@ -1,4 +1,4 @@
-"""Part of a verification: the ledger, entry by entry, against its checkpoints."""
+"""Verification of the ledger, entry by entry, against its checkpoints."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from postern.proof.proof_findings import FindingKind, VerificationReport
 from postern.proof.proof_ledger import digest_of, first_hash, next_hash
 from postern.proof.proof_sessions import BINDS, bound
 
-_MOST_RECORDS = 100_000  # that one entry seals
+_MOST_RECORDS = 100_000  # per entry
 
 
 @dataclass(frozen=True, slots=True)
 class RecordBatch:
-    """What the entry `entry` of the ledger says of the records that it seals."""
+    """Facts in the ledger entry `entry` about the records that it seals."""
 
     entry: int
     first: int
@@ -34,12 +34,12 @@ class RecordBatch:
         return self.first + self.count - 1
 
     def overlaps(self, since: datetime | None, until: datetime | None) -> bool:
-        """Whether anything in it may have happened then; both moments included, None without bound."""
+        """Return whether something in the batch can be from that time, bounds included; None is unbounded."""
         return (since is None or self.newest >= since) and (until is None or self.oldest <= until)
 
 
 class Stated:
-    """What the ledger says of one session."""
+    """Facts in the ledger about one session."""
 
     __slots__ = (
         *("_binds", "_closing", "_opening", "closed_entry", "is_complete", "is_purged", "is_recording_purged", "last"),
@@ -58,13 +58,13 @@ class Stated:
         self.holds: frozenset[str] = frozenset()
 
     def open(self, number: int, values: Mapping[str, Any]) -> None:
-        """Raises ValueError, KeyError."""
+        """Apply the entry `opened`. Raises ValueError or KeyError if it is not valid."""
         started, facts = _moment(values["started"]), _text(values["facts"])
         self._binds = (_binds(values), self._binds[1])
         self.started, self._opening, self.opened_entry = started, facts, number
 
     def close(self, number: int, values: Mapping[str, Any]) -> None:
-        """Raises ValueError, KeyError."""
+        """Apply the entry `closed`. Raises ValueError or KeyError if it is not valid."""
         facts, is_complete, last = _text(values["facts"]), values["complete"], bytes.fromhex(_text(values["last"]))
         segments, size = _count(values["segments"]), _count(values["size"])
         if type(is_complete) is not bool:
@@ -74,16 +74,20 @@ class Stated:
         self.closed_entry = number
 
     def opens(self, opening: Mapping[str, Fact]) -> bool:
-        """Raises Malformed."""
+        """Return whether these facts are those of the entry `opened`. Raises Malformed."""
         return digest_of(bound(opening, self._binds[0])) == self._opening
 
     def closes(self, closing: Mapping[str, Fact] | None) -> bool:
-        """Raises Malformed."""
+        """Return whether these facts are those of the entry `closed`. Raises Malformed."""
         return closing is not None and digest_of(bound(closing, self._binds[1])) == self._closing
 
 
 class LedgerCheck:
-    """Feed it entries in order. `number` is the last one."""
+    """Check of a ledger. Takes entries in order; `number` is the last one.
+
+    The check recomputes the hash of each entry. At each checkpoint it compares the result with what was signed, and
+    then continues from the signed hash, so that one damaged part does not spoil the verdict on the rest.
+    """
 
     def __init__(
         self, org_id: UUID, first: int, before: bytes, checkpoints: Mapping[int, Checkpoint], report: VerificationReport
@@ -91,18 +95,18 @@ class LedgerCheck:
         self.org_id = org_id
         self.sessions: dict[UUID, Stated] = {}
         self.batches: list[RecordBatch] = []
-        self.records = 0  # the number of the newest that is sealed
+        self.records = 0  # number of the newest sealed record
         self.number = first - 1
         self._first = first
         self._hash = first_hash(org_id) if first == 1 else before
         self._checkpoints = checkpoints
         self._report = report
         self._proven = 0
-        self._before = first - 1  # where the interval began that the next checkpoint closes
-        self._doubtful: list[tuple[int, int]] = []  # entries (first, last) that no checkpoint speaks for
+        self._before = first - 1  # last entry before the interval that the next checkpoint closes
+        self._doubtful: list[tuple[int, int]] = []  # entries (first, last) without a valid checkpoint
         self._at: datetime | None = None
         self._first_at: datetime | None = None
-        self._broken = False  # since the last checkpoint: it cannot fit, and why has been said
+        self._broken = False  # since the last checkpoint; the cause has been reported
         self._compare()
 
     @property
@@ -111,25 +115,25 @@ class LedgerCheck:
         return self._at or datetime.min.replace(tzinfo=UTC)
 
     def add(self, digest: bytes, content: bytes) -> None:
-        """`digest` is h(n) as it is listed."""
+        """Check one entry. `digest` is the listed h(n)."""
         values = self._read(content)
         if values is None:
             return
         number = values["number"]
         if number <= self.number:
             what, word = (
-                (FindingKind.DOUBLED, "there twice")
+                (FindingKind.DOUBLED, "duplicated")
                 if number == self.number
-                else (FindingKind.REORDERED, "not in its place")
+                else (FindingKind.REORDERED, "out of order")
             )
-            self._report.add(what, f"the entry {number} of the ledger is {word}", entry=number)
+            self._report.add(what, f"entry {number} of the ledger is {word}", entry=number)
             self._broken = True
             return
         if number > self.number + 1:
             self._missing(self.number + 1, number - 1)
         elif next_hash(self._hash, content) != digest:
             self._report.add(
-                FindingKind.CHANGED, f"the entry {number} of the ledger, or its hash, was changed", entry=number
+                FindingKind.CHANGED, f"entry {number} of the ledger, or its hash, was changed", entry=number
             )
             self._broken = True
         self.number, self._hash = number, digest
@@ -138,15 +142,18 @@ class LedgerCheck:
         self._compare()
 
     def finish(self, since: datetime | None, last: int = 0) -> None:
-        """`since` is where the sessions begin that must all be there, `last` an entry that is said to be."""
+        """Finish the check.
+
+        From `since` on, all sessions must be there. `last` is an entry that must be there.
+        """
         newest = max(self._checkpoints, default=0)
         if max(newest, last) > self.number:
-            who = f"a checkpoint proves {newest}" if newest > self.number else f"there were {last}"
-            message = f"the ledger ends with entry {self.number}, and {who}: its tail was cut off"
+            who = f"a checkpoint proves entry {newest}" if newest > self.number else f"there were {last} entries"
+            message = f"the ledger ends with entry {self.number}, but {who}: its end was cut off"
             self._report.add(FindingKind.TRUNCATED, message, entry=self.number + 1)
         early = self._first > 1 and (since is None or self._first_at is None or self._first_at >= since)
         if early:
-            message = f"the ledger begins with entry {self._first}, too late for the sessions that were asked for"
+            message = f"the ledger begins with entry {self._first}, too late for the requested sessions"
             self._report.add(FindingKind.MISSING, message, entry=self._first - 1)
         self._report.proven_to = self._proven
         if self._proven:
@@ -154,11 +161,11 @@ class LedgerCheck:
         self._report.after_checkpoint = max(0, self.number - max(self._proven, self._first - 1))
         for key, one in self.sessions.items():
             if one.closed_entry and not one.opened_entry and self._first == 1:
-                message = f"the ledger closes the session {key} and never opened it"
+                message = f"the ledger closes session {key} but never opened it"
                 self._report.add(FindingKind.MISSING, message, session=key, entry=one.closed_entry)
 
     def proves(self, number: int) -> bool:
-        """Whether a trusted checkpoint that fits covers that entry."""
+        """Return whether a trusted, matching checkpoint covers the entry."""
         doubted = any(first <= number <= last for first, last in self._doubtful)
         return 0 < number <= self._proven and not doubted
 
@@ -168,13 +175,13 @@ class LedgerCheck:
             return
         fits = checkpoint.hash == self._hash
         if not fits and not self._broken:
-            message = f"the ledger up to entry {self.number} is not the one that was signed: it was written anew"
+            message = f"the ledger up to entry {self.number} does not match its signed checkpoint: it was rewritten"
             self._report.add(FindingKind.REWRITTEN, message, entry=self.number)
         if fits and not self._broken:
             self._proven = self.number
         else:
             self._doubtful.append((self._before + 1, self.number))
-        # What follows is judged by what was signed.
+        # What follows is checked against what was signed.
         self._hash, self._broken, self._before = checkpoint.hash, False, self.number
 
     def _read(self, content: bytes) -> dict[str, Any] | None:
@@ -185,16 +192,12 @@ class LedgerCheck:
             return values
         except Malformed as error:
             number = self.number + 1
-            self._report.add(FindingKind.UNREADABLE, f"the entry {number} of the ledger: {error.message}", entry=number)
+            self._report.add(FindingKind.UNREADABLE, f"entry {number} of the ledger: {error.message}", entry=number)
             self._broken = True
             return None
 
     def _missing(self, first: int, last: int) -> None:
-        many = (
-            f"the entries {first} to {last} of the ledger are"
-            if last > first
-            else f"the entry {first} of the ledger is"
-        )
+        many = f"entries {first} to {last} of the ledger are" if last > first else f"entry {first} of the ledger is"
         self._report.add(FindingKind.MISSING, f"{many} missing", entry=first)
         self._broken = True
 
@@ -210,14 +213,14 @@ class LedgerCheck:
             elif kind is not EntryKind.KEY:
                 self._state(number, kind, UUID(_text(values["session"])), values)
         except (ValueError, KeyError, TypeError, AttributeError):
-            message = f"the entry {number} of the ledger says what no ledger says"
+            message = f"entry {number} of the ledger has invalid content"
             self._report.add(FindingKind.UNREADABLE, message, entry=number)
 
     def _seal(self, number: int, values: dict[str, Any]) -> None:
         batch = _batch(number, values)
         expected = self.records + 1
         if batch.first < expected or (batch.first > expected and (self._first == 1 or self.records > 0)):
-            message = f"the entry {number} of the ledger seals records from {batch.first} on, and {expected} is next"
+            message = f"entry {number} of the ledger seals records from {batch.first} on; {expected} was expected"
             self._report.add(FindingKind.MISSING, message, entry=number)
         self.records = max(self.records, batch.last)
         self.batches.append(batch)
@@ -225,7 +228,7 @@ class LedgerCheck:
     def _state(self, number: int, kind: EntryKind, key: UUID, values: dict[str, Any]) -> None:
         one = self.sessions.setdefault(key, Stated())
         if (kind is EntryKind.OPENED and one.opened_entry) or (kind is EntryKind.CLOSED and one.closed_entry):
-            message = f"the session {key} is {kind.value} twice in the ledger"
+            message = f"session {key} is {kind.value} twice in the ledger"
             self._report.add(FindingKind.DOUBLED, message, session=key, entry=number)
         elif kind is EntryKind.OPENED:
             one.open(number, values)
@@ -237,14 +240,14 @@ class LedgerCheck:
             one.holds -= {str(values.get("hold"))}
         elif kind is EntryKind.PURGED:
             if one.holds:
-                message = f"the session {key} was purged although it was held"
+                message = f"session {key} was purged despite a legal hold"
                 self._report.add(FindingKind.HELD, message, session=key, entry=number)
             one.is_purged = one.is_purged or _text(values["what"]) == "session"
             one.is_recording_purged, one.purged_entry = True, number
 
 
 def batch_of(entry: LedgerEntry) -> RecordBatch | None:
-    """Return what an entry of the kind `records` says; None when it says what no ledger says."""
+    """Return the batch of an entry of the kind `records`; None if its content is not valid."""
     try:
         return _batch(entry.number, parse(entry.content))
     except (Malformed, ValueError, KeyError):
@@ -252,7 +255,7 @@ def batch_of(entry: LedgerEntry) -> RecordBatch | None:
 
 
 def _batch(number: int, values: Mapping[str, Any]) -> RecordBatch:
-    """Raises ValueError, KeyError."""
+    """Parse a batch. Raises ValueError, KeyError."""
     oldest, newest = _moment(values["oldest"]), _moment(values["newest"])
     batch = RecordBatch(
         number, _count(values["first"]), _count(values["count"]), _text(values["digest"]), oldest, newest
@@ -263,14 +266,14 @@ def _batch(number: int, values: Mapping[str, Any]) -> RecordBatch:
 
 
 def _text(value: object) -> str:
-    """Raises ValueError."""
+    """Return a string. Raises ValueError."""
     if not isinstance(value, str):
         raise ValueError("no text")
     return value
 
 
 def _moment(value: object) -> datetime:
-    """Raises ValueError: a moment without a time zone cannot be compared with others."""
+    """Parse a timestamp. Raises ValueError, also without a time zone: it could not be compared with others."""
     at = datetime.fromisoformat(_text(value))
     if at.tzinfo is None:
         raise ValueError("no time zone")
@@ -278,14 +281,14 @@ def _moment(value: object) -> datetime:
 
 
 def _count(value: object) -> int:
-    """Raises ValueError."""
+    """Return a count. Raises ValueError."""
     if type(value) is not int or value < 0:
         raise ValueError("no count")
     return value
 
 
 def _binds(values: Mapping[str, Any]) -> int:
-    """Raises ValueError for what a newer version binds."""
+    """Return which facts an entry binds. Raises ValueError for a newer version."""
     found = values.get("binds", 1)
     if type(found) is not int or not 1 <= found <= BINDS:
         raise ValueError("binds")

@@ -1,6 +1,6 @@
-"""Verification of an export: with the file, the public key, and nothing else.
+"""Verification of an export, with nothing but the file and the public key.
 
-The members of an export are read from a tar or from a folder: in order, once, in constant memory.
+The members of an export are read from a tar file or a folder: in order, once, in constant memory.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CHUNK = 256 * 1024
 
 
 class ExportMember(io.RawIOBase):
-    """One file of an export. Reading it hashes it; `again` opens it a second time, for who has read it to the end."""
+    """File of an export. Reading hashes it. `again` opens a fully read one a second time."""
 
     def __init__(self, name: str, size: int, source: BinaryIO, again: Callable[[], BinaryIO]) -> None:
         self.member_name = name
@@ -55,10 +55,10 @@ class ExportMember(io.RawIOBase):
         return True
 
     def close(self) -> None:
-        """Who reads it through a buffer closes that, and not what it comes from."""
+        """Do nothing: closing a buffer around a member must not close the archive."""
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override] # as io.RawIOBase has it
-        """Raises Malformed when the file is shorter than it says."""
+        """Read the next bytes. Raises Malformed if the file is shorter than its header says."""
         if not self._left:
             return 0
         data = self._source.read(min(len(buffer), self._left))
@@ -70,14 +70,14 @@ class ExportMember(io.RawIOBase):
         return len(data)
 
     def finish(self, digest: PackageDigest) -> None:
-        """Reads what is left, and adds it to the digest of the export."""
+        """Read the rest, and add it to the export's digest."""
         while self.read(CHUNK):
             pass
         digest.add(self.member_name, self.size, self._hash.digest())
 
 
 def members(path: Path) -> Iterator[ExportMember]:
-    """Each must be read to its end before the next one is asked for. Raises Malformed, OSError."""
+    """Yield the members. Each must be read to its end before the next. Raises Malformed, OSError."""
     return _of_folder(path) if path.is_dir() else _of_tar(path)
 
 
@@ -105,13 +105,13 @@ def _of_tar(path: Path) -> Iterator[ExportMember]:
             block = source.read(BLOCK)
             if block == END[:BLOCK]:
                 if source.read(BLOCK) != END[BLOCK:] or source.read(1):
-                    raise Malformed("there is something behind the end of the export")
+                    raise Malformed("there is extra data after the end of the export")
                 return
             name, size = _header(block)
             begin = source.tell()
             yield ExportMember(name, size, source, lambda begin=begin, size=size: _Part(path, begin, size))  # type: ignore[misc]
             if source.read(-size % BLOCK) != padding(size):
-                raise Malformed(f"there is something between {name} and what follows it")
+                raise Malformed(f"the bytes after {name} are not its padding")
 
 
 def _header(block: bytes) -> tuple[str, int]:
@@ -123,12 +123,12 @@ def _header(block: bytes) -> tuple[str, int]:
     except (tarfile.TarError, ValueError):
         same = False
     if not same:
-        raise Malformed("it is not a tar as exports are")
+        raise Malformed("it is not a tar file as exports are written")
     return one.name, one.size
 
 
 class _Part(io.BytesIO):
-    """A member that is looked at once more, which is done where something is wrong with it."""
+    """Member that is read a second time, to locate damage in it."""
 
     def __init__(self, path: Path, begin: int, size: int) -> None:
         with path.open("rb") as source:
@@ -136,7 +136,7 @@ class _Part(io.BytesIO):
             super().__init__(source.read(size))
 
 
-_LONGEST = 64 * 1024 * 1024  # bytes of a line; a script, or the list of a million segments, may be in one
+_LONGEST = 64 * 1024 * 1024  # bytes of a line, which can contain a script or a list of a million segments
 _SMALL = 64 * 1024  # bytes of manifest and seal
 T = TypeVar("T")
 Progress = Callable[[int], None]
@@ -145,10 +145,13 @@ Progress = Callable[[int], None]
 def verify_package(
     path: Path, keys: Sequence[bytes], anchors: Sequence[bytes] = (), progress: Progress = lambda _bytes: None
 ) -> VerificationReport:
-    """`anchors` are lines of files that anchors have kept. `progress` is told how many bytes are read. What cannot be
-    read is a finding; raises Malformed when it is no export at all."""
+    """Verify an export and return the report.
+
+    `anchors` are lines of checkpoint files that anchors stored. `progress` is called with the number of bytes read.
+    Damage is a finding; raises Malformed only if the file is not an export at all.
+    """
     if not path.exists():
-        raise Malformed(f"there is nothing at {path}")
+        raise Malformed(f"{path} does not exist")
     report = VerificationReport()
     package = _Package(path, report, progress)
     manifest = package.manifest()
@@ -165,7 +168,7 @@ def verify_package(
 
 
 class _Package:
-    """The members by groups, each read once. Damage to the file itself is a finding, and its end."""
+    """Members by group, each read once. Damage to the archive is a finding, and ends the reading."""
 
     def __init__(self, path: Path, report: VerificationReport, progress: Progress) -> None:
         self._report = report
@@ -178,13 +181,13 @@ class _Package:
     def manifest(self) -> Manifest:
         found = [read_manifest(_small(member)) for member in self._group("manifest")]
         if not found:
-            raise Malformed("this is not an export, or its beginning is missing: there is no manifest")
+            raise Malformed("this is not an export, or its beginning is missing: it has no manifest")
         return found[0]
 
     def lines(self, group: str) -> Iterator[bytes]:
         for number, member in enumerate(self._group(group), 1):
             if int(member.member_name[-12:-6]) != number:
-                self._report.add(FindingKind.MISSING, f"{member.member_name} is there, and one before it is not")
+                self._report.add(FindingKind.MISSING, f"{member.member_name} is there, but its predecessor is missing")
             yield from self._lines(member)
 
     def entries(self) -> Iterator[tuple[bytes, bytes]]:
@@ -216,7 +219,7 @@ class _Package:
     def copies(self) -> Iterator[Copy]:
         for member in self._group("segments"):
             named = read_segment_name(member.member_name)
-            assert named is not None  # that is what makes it one of the group
+            assert named is not None  # guaranteed by the group
             try:
                 size, digest = measure(chunks_of(io.BufferedReader(member)))
                 problem = ""
@@ -233,23 +236,23 @@ class _Package:
         yield from self._group("seal")
         while (member := self._peek()) is not None:
             self._report.add(
-                FindingKind.FOREIGN, f"{member.member_name!r} is no part of an export, or not in its place"
+                FindingKind.FOREIGN, f"{member.member_name!r} is not part of an export, or is out of order"
             )
             self._done(member)
 
     def _group(self, group: str) -> Iterator[ExportMember]:
         while True:
             member = self._peek()
-            # What no export has is told, and passed over, wherever it stands.
+            # Foreign files are reported and skipped, wherever they are.
             while member is not None and not member.group:
-                self._report.add(FindingKind.FOREIGN, f"{member.member_name!r} is no part of an export")
+                self._report.add(FindingKind.FOREIGN, f"{member.member_name!r} is not part of an export")
                 self._done(member)
                 member = self._peek()
             if member is None or member.group != group:
                 return
             place = (GROUPS.index(group), member.member_name)
             if place <= self._place:
-                self._report.add(FindingKind.REORDERED, f"{member.member_name} is not in its place")
+                self._report.add(FindingKind.REORDERED, f"{member.member_name} is out of order")
             self._place = place
             yield member
             self._done(member)
@@ -259,7 +262,7 @@ class _Package:
             try:
                 self._next = next(self._members, None)
             except (Malformed, OSError) as error:
-                self._report.add(FindingKind.UNREADABLE, f"the export cannot be read further: {error}")
+                self._report.add(FindingKind.UNREADABLE, f"the rest of the export cannot be read: {error}")
                 self._members = iter(())
         return self._next
 
@@ -268,7 +271,7 @@ class _Package:
         try:
             member.finish(self.digest if member.group != "seal" else PackageDigest())
         except (Malformed, OSError) as error:
-            self._report.add(FindingKind.UNREADABLE, f"the export cannot be read further: {error}")
+            self._report.add(FindingKind.UNREADABLE, f"the rest of the export cannot be read: {error}")
             self._members = iter(())
         self._progress(member.size)
 
@@ -277,13 +280,13 @@ class _Package:
         while True:
             try:
                 line = source.readline(_LONGEST)
-            except (Malformed, OSError):  # it is told where the member ends
+            except (Malformed, OSError):  # reported at the end of the member
                 return
             if not line:
                 return
             if not line.endswith(b"\n"):
                 self._report.add(
-                    FindingKind.UNREADABLE, f"{member.member_name} ends in the middle of a line, or it is too long"
+                    FindingKind.UNREADABLE, f"{member.member_name} ends within a line, or a line is too long"
                 )
                 return
             yield line[:-1]
@@ -299,11 +302,11 @@ def _check_seal(package: _Package, manifest: Manifest, signatures: SignatureChec
             report.add(FindingKind.UNREADABLE, f"the seal of the export: {error.message}")
             return
     if seal is None:
-        report.add(FindingKind.TRUNCATED, "the export has no seal: it was cut off, or made by nobody who has the key")
+        report.add(FindingKind.TRUNCATED, "the export has no seal: it was cut off, or not made with the signing key")
     elif seal.org_id != manifest.org_id or not signatures.trust.verifies(seal.key, seal.signature, seal.data):
-        report.add(FindingKind.FORGED, "the seal of the export is not by a key that is trusted")
+        report.add(FindingKind.FORGED, "the seal of the export is not signed by a trusted key")
     elif seal.digest != package.digest.digest():
-        report.add(FindingKind.CHANGED, "the export is not the one that the gateway made: something in it was changed")
+        report.add(FindingKind.CHANGED, "the export does not match its seal: it was changed after it was made")
 
 
 def _small(member: ExportMember) -> bytes:

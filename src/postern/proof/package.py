@@ -1,16 +1,16 @@
-"""The form of an export: a tar, or a folder with the same files.
+"""Format of an export: a tar file, or a folder with the same files.
 
-    manifest.json                        whose, from when to when, which part of the ledger
-    checkpoints-000001.jsonl …           one checkpoint a line
-    ledger-000001.jsonl …                one entry a line, behind its hash in hexadecimal and a blank
-    records-000001.jsonl …               one record a line, with the audit entry or the review that it is about
-    sessions-000001.jsonl …              one session a line: its facts, its metadata, the list of its segments
-    segments/<session>.<number>.rec      as they were written, or .rec.zst as they were stored
+    manifest.json                        organisation, time range, part of the ledger
+    checkpoints-000001.jsonl …           one checkpoint per line
+    ledger-000001.jsonl …                one entry per line, after its hexadecimal hash and a space
+    records-000001.jsonl …               one record per line, with its audit entry or review
+    sessions-000001.jsonl …              one session per line: its facts, its metadata, the list of its segments
+    segments/<session>.<number>.rec      as written, or .rec.zst as stored
     seal.json                            signature over all the others
 
-In this order, and within a group by name, which is the order of a folder's names as well. Members are cut so that none
-has to be longer than what fits in memory, and the tar is written without knowing how long it will be. Its headers hold
-nothing but name and size: a reader knows every byte of them, so nothing can be changed there either.
+Members come in this order, and within a group by name. Members are split so that each fits in memory, and the tar is
+written without knowing its final length. Its headers contain nothing but name and size: a reader can predict every
+byte of them, so that nothing can be changed there either.
 
     seal     "postern export\\n" and canonical JSON of organisation, at, key and digest, signed (Ed25519)
     digest   SHA-256 over, for each member: length of name (4 bytes), name, size (8 bytes), SHA-256 of its content
@@ -30,30 +30,32 @@ from postern.proof.canonical import canonical, parse
 from postern.proof.proof_checkpoints import sign
 
 FORMAT = 2
-FORMATS = (1, FORMAT)  # that are read; 1 had no records
+FORMATS = (1, FORMAT)  # that can be read; 1 had no records
 BLOCK = 512
 END = b"\0" * 2 * BLOCK
 MANIFEST, SEAL = "manifest.json", "seal.json"
 GROUPS = ("manifest", "checkpoints", "ledger", "records", "sessions", "segments", "seal")
 _OF_LINES = frozenset({"checkpoints", "ledger", "records", "sessions"})
 _SEALED = b"postern export\n"
-# The fields of a header that are the same for each member: all but name, size and checksum.
-_NAME, _CHECKSUM = 100, 148  # how long the name may be, and where the checksum is
+# Header fields that are the same for each member: all but name, size and checksum.
+_NAME, _CHECKSUM = 100, 148  # maximal length of the name, offset of the checksum
 _BEFORE_SIZE = b"%07o\x00%07o\x00%07o\x00" % (0o600, 0, 0)  # mode, owner, group
 _BEHIND_SIZE = b"".join(
     (
         b"\x00%011o\x00" % 0,  # time of change
-        b" " * 8,  # the checksum, as it counts in the sum
-        b"0" + bytes(100),  # an ordinary file, no target of a link
+        b" " * 8,  # the checksum field, which counts as blanks in the sum
+        b"0" + bytes(100),  # an ordinary file without link target
         b"ustar\x00" + b"00" + bytes(64),  # version, names of owner and group
-        bytes(183),  # device, first part of a long name, filling
+        bytes(183),  # device, prefix of a long name, padding
     )
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """`before` is h(first - 1). `last` is the ledger's newest entry when the export began."""
+    """First member of an export. `before` is h(first - 1); `last` was the ledger's newest entry when the export
+    started.
+    """
 
     org_id: UUID
     since: datetime | None
@@ -80,10 +82,10 @@ class Manifest:
 
 
 def read_manifest(data: bytes) -> Manifest:
-    """Raises Malformed."""
+    """Parse a manifest. Raises Malformed."""
     values = parse(data)
     if type(values.get("format")) is not int or values["format"] not in FORMATS:
-        raise Malformed(f"its format is {values.get('format')!r}, and this version reads up to {FORMAT}")
+        raise Malformed(f"its format is {values.get('format')!r}; this version of Postern reads up to {FORMAT}")
     try:
         found = Manifest(
             UUID(values["organisation"]),
@@ -113,7 +115,7 @@ def segment_name(session_id: UUID, number: int, suffix: str) -> str:
 
 
 def read_segment_name(name: str) -> tuple[UUID, int] | None:
-    """(session, number); None where it is not the name of a segment, to the letter."""
+    """Return (session, number), or None if this is not exactly the name of a segment."""
     folder, _, rest = name.partition("/")
     session, _, tail = rest.partition(".")
     number, _, suffix = tail.partition(".")
@@ -126,7 +128,7 @@ def read_segment_name(name: str) -> tuple[UUID, int] | None:
 
 
 def group_of(name: str) -> str:
-    """Empty for a name that no export has."""
+    """Return the group of a member, empty for a name that no export has."""
     if name in (MANIFEST, SEAL):
         return name.removesuffix(".json")
     if read_segment_name(name):
@@ -137,12 +139,13 @@ def group_of(name: str) -> str:
 
 
 def header(name: str, size: int) -> bytes:
-    """Return the one block that a tar has before a member (ustar of POSIX.1-1988).
+    """Return the tar header of a member (ustar of POSIX.1-1988).
 
-    `tarfile` makes the same block and takes twenty times as long."""
+    `tarfile` builds the same block, but takes twenty times as long.
+    """
     encoded = name.encode("ascii")
     if len(encoded) > _NAME or not 0 <= size < 8**11:
-        raise ValueError(f"no ustar header holds the name {name!r} and the size {size}")
+        raise ValueError(f"a ustar header cannot contain the name {name!r} and the size {size}")
     block = b"%b%b%011o%b" % (encoded.ljust(_NAME, b"\x00"), _BEFORE_SIZE, size, _BEHIND_SIZE)
     checksum = b"%06o\x00" % sum(block)
     return block[:_CHECKSUM] + checksum + block[_CHECKSUM + len(checksum) :]
@@ -153,13 +156,13 @@ def padding(size: int) -> bytes:
 
 
 class PackageDigest:
-    """Of all members, in their order."""
+    """Digest of all members, in their order."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
 
     def add(self, name: str, size: int, content: bytes) -> None:
-        """`content` is the SHA-256 of it."""
+        """Add a member. `content` is its SHA-256."""
         encoded = name.encode()
         self._hash.update(len(encoded).to_bytes(4, "big") + encoded + size.to_bytes(8, "big") + content)
 
@@ -168,7 +171,7 @@ class PackageDigest:
 
 
 def sealed(key: LedgerKey, at: datetime, digest: bytes) -> bytes:
-    """The content of `seal.json`."""
+    """Return the content of `seal.json`."""
     content = _seal_content(key.org_id, moment(at), key.id, digest)
     return canonical({**content, "signature": sign(key, _SEALED + canonical(content)).hex()})
 
@@ -179,11 +182,11 @@ class Seal:
     key: str
     digest: bytes
     signature: bytes
-    data: bytes  # that is signed
+    data: bytes  # the signed bytes
 
 
 def read_seal(data: bytes) -> Seal:
-    """Raises Malformed."""
+    """Parse a seal. Raises Malformed."""
     values = parse(data)
     try:
         org_id, digest = UUID(values["organisation"]), bytes.fromhex(values["digest"])

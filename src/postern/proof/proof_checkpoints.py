@@ -1,8 +1,9 @@
-"""Checkpoints: who has the key says how far the ledger has come, and signs it (Ed25519, RFC 8032).
+"""Checkpoints: signed statements of the ledger's newest entry (Ed25519, RFC 8032).
 
-Signed is "postern checkpoint" and a line feed, and then the canonical JSON of organisation, number, hash, at, key and,
-where another key takes over, its public half as `introduces`. A line of a file of checkpoints is the same object with
-the signature in it. A key is named by its fingerprint, the SHA-256 of its 32 bytes: no other can take its name.
+The signature covers "postern checkpoint", a line feed, and the canonical JSON of organisation, number, hash, at and
+key. If another key takes over, its public half is in `introduces`. A line in a file of checkpoints is the same object
+with its signature. A key is named by its fingerprint, the SHA-256 of its 32 bytes, so that no other key can have its
+name.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def public_pem(public: bytes) -> str:
 
 
 def read_pem(text: bytes) -> list[bytes]:
-    """The public keys of a PEM file, one after the other. Raises Malformed when there is anything else in it."""
+    """Return the public keys of a PEM file. Raises Malformed if there is anything else in it."""
     mark = b"-----BEGIN"
     found = []
     for part in text.split(mark)[1:]:
@@ -52,12 +53,12 @@ def read_pem(text: bytes) -> list[bytes]:
             raise Malformed("it is not an Ed25519 key")
         found.append(key.public_bytes_raw())
     if not found:
-        raise Malformed("there is no public key in PEM in it")
+        raise Malformed("it contains no public key in PEM")
     return found
 
 
 def signed(key: LedgerKey, head: LedgerHead, at: datetime, introduces: bytes | None = None) -> Checkpoint:
-    """The checkpoint of a ledger up to `head`."""
+    """Return the signed checkpoint of a ledger up to `head`."""
     unsigned = Checkpoint(key.org_id, head.number, head.hash, at, key.id, b"", introduces)
     signature = sign(key, _SIGNED + canonical(_content(unsigned)))
     return Checkpoint(key.org_id, head.number, head.hash, at, key.id, signature, introduces)
@@ -76,17 +77,17 @@ def is_signed(public: bytes, signature: bytes, data: bytes) -> bool:
 
 
 def is_good(checkpoint: Checkpoint, public: bytes) -> bool:
-    """Whether that key signed it."""
+    """Return whether that key signed the checkpoint."""
     return is_signed(public, checkpoint.signature, _SIGNED + canonical(_content(checkpoint)))
 
 
 def line_of(checkpoint: Checkpoint) -> bytes:
-    """Without a line feed."""
+    """Return a checkpoint as a line without line feed."""
     return canonical({**_content(checkpoint), "signature": checkpoint.signature.hex()})
 
 
 def read_line(line: bytes) -> Checkpoint:
-    """Raises Malformed."""
+    """Parse a line. Raises Malformed."""
     values = parse(line)
     try:
         introduces = values.get("introduces")
@@ -109,21 +110,21 @@ def read_line(line: bytes) -> Checkpoint:
 
 
 class Trust:
-    """The keys that are believed: those given, and what they introduced. Show it checkpoints in order."""
+    """Trusted keys: the given ones, and those that they introduced. Takes checkpoints in order."""
 
     def __init__(self, keys: Iterable[bytes]) -> None:
         self._keys = {fingerprint(key): key for key in keys}
-        self._replaced: dict[str, int] = {}  # after which entry a key signs no more
+        self._replaced: dict[str, int] = {}  # last entry that a replaced key can sign
 
     def refusal(self, checkpoint: Checkpoint) -> str:
-        """Why this one is not believed; empty when it is."""
+        """Return why the checkpoint is not trusted; empty if it is."""
         key = self._keys.get(checkpoint.key)
         if key is None:
-            return f"it is signed by the key {checkpoint.key}, which is not one of those given"
+            return f"it is signed by the key {checkpoint.key}, which is not among the given keys"
         if not is_good(checkpoint, key):
             return "its signature is wrong"
         if checkpoint.number > self._replaced.get(checkpoint.key, checkpoint.number):
-            return f"it is signed by the key {checkpoint.key}, which had been replaced by then"
+            return f"it is signed by the key {checkpoint.key}, which was already replaced"
         if checkpoint.introduces is not None:
             self._keys[fingerprint(checkpoint.introduces)] = checkpoint.introduces
             self._replaced[checkpoint.key] = checkpoint.number

@@ -1,4 +1,4 @@
-"""A segment's bytes, as they were stored: plain or compressed. Its digest, and where in it the damage is."""
+"""Stored bytes of a segment, plain or compressed: their digest, and the position of damage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from postern.errors import Malformed
 from postern.recording.record_format import CRC, FILE_PREFIX, MAGIC, MAX_HEADER, MAX_PAYLOAD, PREFIX
 
 _MAGIC = b"\x28\xb5\x2f\xfd"
-_PIECE = 1024  # bytes; compressed as well as can be they are 32 MiB
+_PIECE = 1024  # bytes; they expand to 32 MiB at most
 _READ = 256 * 1024
 
 
@@ -24,7 +24,9 @@ def chunks_of(source: BinaryIO) -> Iterator[bytes]:
 
 
 def plain(stored: Iterable[bytes]) -> Iterator[bytes]:
-    """The bytes as they were written. Raises Malformed for a frame that is damaged, cut or followed by anything."""
+    """Yield the bytes as they were written. Raises Malformed for a frame that is damaged, cut or followed by
+    anything.
+    """
     pieces = iter(stored)
     first = next(pieces, b"")
     if not first.startswith(_MAGIC):
@@ -35,10 +37,10 @@ def plain(stored: Iterable[bytes]) -> Iterator[bytes]:
     try:
         for piece in _small(first, pieces):
             if decompressor.eof:
-                raise Malformed("there is something behind its end")
+                raise Malformed("there is extra data after its end")
             yield decompressor.decompress(piece)
             if decompressor.unused_data:
-                raise Malformed("there is something behind its end")
+                raise Malformed("there is extra data after its end")
     except zstandard.ZstdError as error:
         raise Malformed(f"it cannot be decompressed: {error}") from None
     if not decompressor.eof:
@@ -46,7 +48,7 @@ def plain(stored: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def measure(stored: Iterable[bytes]) -> tuple[int, bytes]:
-    """(size, SHA-256) of the plain bytes. Raises Malformed."""
+    """Return (size, SHA-256) of the plain bytes. Raises Malformed."""
     size, digest = 0, hashlib.sha256()
     for piece in plain(stored):
         size += len(piece)
@@ -55,8 +57,11 @@ def measure(stored: Iterable[bytes]) -> tuple[int, bytes]:
 
 
 def locate(stored: Iterable[bytes]) -> tuple[int, int] | None:
-    """The bytes (begin, end) of the first record, or of the header, whose own checksum does not fit; to the end, where
-    the length of a record makes no sense. None when all fit: whoever changed it made the checksums fit, too."""
+    """Return the bytes (begin, end) of the first record, or of the header, whose own checksum is wrong.
+
+    The range extends to the end if the length of a record is not plausible. None if all checksums are right: they were
+    adjusted to the change.
+    """
     source = _Source(plain(stored))
     try:
         head = source.take(FILE_PREFIX.size)
@@ -90,7 +95,7 @@ def _small(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 class _Short(Exception):
-    """It ends where something should still be; the first argument is where that began."""
+    """Unexpected end of the data; the first argument is where the incomplete part began."""
 
 
 class _Source:
@@ -121,7 +126,7 @@ class _Source:
         return False
 
     def rest(self) -> int:
-        """Where it ends."""
+        """Return the position of the end."""
         end = self.taken + len(self._kept)
         for piece in self._pieces:
             end += len(piece)

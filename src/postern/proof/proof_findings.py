@@ -1,4 +1,4 @@
-"""What a verification found, and what it proved."""
+"""Report of a verification: its findings, and what it proved."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ MOST = 1000  # findings that are listed; all are counted
 
 
 class FindingKind(StrEnum):
-    CHANGED = "changed"  # bytes are not those that were written
-    MISSING = "missing"  # something that the ledger proves is not there
-    FOREIGN = "foreign"  # something is there that the ledger does not know
+    CHANGED = "changed"  # bytes differ from those that were written
+    MISSING = "missing"  # the ledger proves it, but it is missing
+    FOREIGN = "foreign"  # it is there, but the ledger does not contain it
     DOUBLED = "doubled"
     REORDERED = "reordered"
     TRUNCATED = "truncated"  # a checkpoint or an anchor proves more than there is
-    FORGED = "forged"  # a checkpoint that nobody trusted signed
-    REWRITTEN = "rewritten"  # entries fit together, and not to a checkpoint
+    FORGED = "forged"  # a checkpoint that no trusted key signed
+    REWRITTEN = "rewritten"  # entries match each other, but not a checkpoint
     UNREADABLE = "unreadable"
-    HELD = "held"  # it was purged although a hold was on it
-    UNPROVEN = "unproven"  # nothing that is trusted speaks for it at all
+    HELD = "held"  # purged despite a legal hold
+    UNPROVEN = "unproven"  # nothing trusted covers it
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`begin` and `end` are bytes of the segment as it was written, the end left out."""
+    """Problem that a verification found. `begin` and `end` (exclusive) are bytes of the segment as it was written."""
 
     what: FindingKind
     message: str
@@ -47,7 +47,7 @@ class Finding:
 
 @dataclass(slots=True)
 class VerificationReport:
-    """`proven_to` is the newest checkpoint that is trusted and fits: the number of its entry, and when it was made."""
+    """Result of a verification. `proven_to` is the entry of the newest checkpoint that is trusted and matches."""
 
     organisation: UUID | None = None
     since: datetime | None = None
@@ -56,17 +56,17 @@ class VerificationReport:
     proven_to: int = 0
     proven_at: datetime | None = None
     after_checkpoint: int = 0  # entries
-    checkpoints: int = 0  # that are trusted
-    anchored: int = 0  # checkpoints from anchors that fit
+    checkpoints: int = 0  # trusted ones
+    anchored: int = 0  # matching checkpoints from anchors
     sessions_proven: int = 0
-    sessions_open: int = 0  # opened in the ledger and not closed; how they began is proven
+    sessions_open: int = 0  # opened in the ledger and not closed; their opening is proven
     sessions_pending: int = 0  # after the newest checkpoint, or not in the ledger yet
     sessions_purged: int = 0
-    purges_undone: int = 0  # of which the ledger says that they were purged, and something is still there
-    sessions_incomplete: int = 0  # closed after waiting in vain for segments
+    purges_undone: int = 0  # purged according to the ledger, but something is still there
+    sessions_incomplete: int = 0  # closed after waiting for missing segments
     segments_proven: int = 0
     bytes_proven: int = 0
-    segments_unproven: int = 0  # of sessions that are not closed in the ledger, or not looked at
+    segments_unproven: int = 0  # of sessions that are not closed in the ledger, or not read
     records_proven: int = 0  # of the audit log and of reviews
     records_pending: int = 0  # after the newest checkpoint
     notes: list[str] = field(default_factory=list)
@@ -83,7 +83,7 @@ class VerificationReport:
             self.findings.append(Finding(what, message, **where))
 
     def as_json(self) -> dict[str, Any]:
-        """All of it, for programs."""
+        """Return the whole report, for programs."""
         shown: dict[str, Any] = {"good": self.is_good}
         for name in self.__slots__:
             value = getattr(self, name)

@@ -1,22 +1,23 @@
-"""The ledger: entries as canonical JSON, each bound to all before it.
+"""Ledger: entries as canonical JSON, each bound to all entries before it.
 
     h(0) = SHA-256("postern ledger" ‖ organisation)
     h(n) = SHA-256(h(n-1) ‖ entry n)
 
-Every entry has `number`, `at` and `kind`; moments never go back. Those about sessions:
+Every entry has `number`, `at` and `kind`; timestamps never decrease. The other fields depend on the kind:
 
-    opened    session, facts (SHA-256 of what its row says at its opening), started
-    closed    session, facts (of how it ended), segments, last (c(n) of the chain of its segments), size in bytes as
-              written, complete (false where segments never came), reason
-    purged    session, what ("recording" or "session"), reason, segments that were stored, by (the principal's id) where
-              somebody asked for it
+    opened    session, facts (SHA-256 of the facts in its row at its opening), started
+    closed    session, facts (of its end), segments, last (c(n) of the chain of its segments), size in bytes as
+              written, complete (false if segments never arrived), reason
+    purged    session, what ("recording" or "session"), reason, segments that were stored, by (the principal's id) if
+              a user requested it
     held, released    session, hold (its id), by (the principal's id)
     key       introduces (fingerprint of the key that signs from here on)
-    records   first, count, digest (`proof.records`), oldest and newest (when what they are about happened)
+    records   first, count, digest (`proof.records`), oldest and newest (time range of what they are about)
 
-`binds` in `opened` and `closed` says which facts the digest covers (`proof.sessions`); without it they are the first.
+`binds` in `opened` and `closed` says which facts the digest covers (`proof.proof_sessions`); without it, those of the
+first version.
 
-Facts are in the ledger as a digest only: it holds no name of a person, so that a purge leaves none.
+The ledger contains facts as digests only, and no name of a person, so that a purge leaves no personal data.
 """
 
 from __future__ import annotations
@@ -31,22 +32,22 @@ from postern.proof.canonical import canonical
 
 
 def first_hash(org_id: UUID) -> bytes:
-    """h(0)"""
+    """Return h(0)."""
     return hashlib.sha256(b"postern ledger" + org_id.bytes).digest()
 
 
 def next_hash(before: bytes, entry: bytes) -> bytes:
-    """h(n)"""
+    """Return h(n)."""
     return hashlib.sha256(before + entry).digest()
 
 
 def digest_of(facts: Mapping[str, Fact]) -> str:
-    """Of facts, in hexadecimal."""
+    """Return the digest of facts, in hexadecimal."""
     return hashlib.sha256(b"postern facts\n" + canonical(facts)).hexdigest()
 
 
 class LedgerWriter:
-    """Adds entries behind `head`; `entries` are what was added."""
+    """Appends entries to `head`; `entries` are the appended ones."""
 
     def __init__(self, org_id: UUID, head: LedgerHead) -> None:
         self._org_id = org_id
@@ -54,7 +55,7 @@ class LedgerWriter:
         self.entries: list[LedgerEntry] = []
 
     def add(self, kind: EntryKind, at: datetime, session_id: UUID | None, **content: Fact) -> LedgerEntry:
-        """`at` is brought forward to that of the entry before."""
+        """Append an entry. `at` is raised to the timestamp of the previous entry."""
         last = self.head
         at = max(at, last.at) if last.at is not None else at
         number = last.number + 1

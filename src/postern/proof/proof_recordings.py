@@ -1,4 +1,4 @@
-"""Part of a verification: the segments of each session, against the chain that the ledger closed it with."""
+"""Verification of each session's segments against the chain in the ledger."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class SegmentCheck:
         self._last: tuple[bytes, int] = (b"", 0)
 
     def leave(self, session: UUID) -> None:
-        """Nothing can be said of its segments, and that has been said."""
+        """Skip the segments of a session, for which the report already has a note."""
         self._left.add(session)
 
     def expect(self, org_id: UUID, told: VerifiedSession, stated: Stated, *, is_proven: bool) -> bool:
-        """Whether the list of its segments is the one that the ledger closed the session with."""
+        """Compare the list of a session's segments with the one in the ledger; return whether it matches."""
         listed = [one for one in told.segments if len(one.digest) == 32]
         if stated.is_recording_purged:
             return self._expect_purged(told.session_id, listed, stated)
@@ -46,13 +46,14 @@ class SegmentCheck:
         return good
 
     def _expect_purged(self, session: UUID, listed: list[ListedSegment], stated: Stated) -> bool:
-        """A purge takes the rows of segments away last: while it goes on, or when somebody stopped it, they are there
-        and what they list is not."""
+        """Note segments of a purged recording. A purge deletes their rows last, so that they exist while it is
+        unfinished.
+        """
         if listed:
             self._report.purges_undone += 1
             self._report.notes.append(
-                f"the entry {stated.purged_entry} says that the recording of session {session} was purged, and "
-                f"{len(listed)} of its segments are still listed: the purge goes on, or was not finished"
+                f"entry {stated.purged_entry} says that the recording of session {session} was purged, but "
+                f"{len(listed)} of its segments are still listed: the purge is in progress, or was interrupted"
             )
             self.leave(session)
         return True
@@ -70,27 +71,28 @@ class SegmentCheck:
         place = (session.bytes, number)
         if place <= self._last:
             what = FindingKind.DOUBLED if place == self._last else FindingKind.REORDERED
-            self._report.add(what, f"the segment {number} of session {session} is not in its place", **where)
+            self._report.add(what, f"segment {number} of session {session} is out of order", **where)
             return
         self._last = place
         if session in self._left:
             return
         packed = self._expected.get(session, bytearray())
         offset = _offset(packed, number)
-        if offset is None and self._is_live:  # it came while we looked: what is closed was compared as a list
+        # it arrived during the verification; the list of a closed session was compared
+        if offset is None and self._is_live:
             self._report.segments_unproven += 1
             return
         if offset is None:
-            message = f"the segment {number} of session {session} is there, and nothing lists it"
+            message = f"segment {number} of session {session} exists but is not listed"
             self._report.add(FindingKind.FOREIGN, message, **where)
             return
         _, listed_size, listed_digest, proven = _PACKED.unpack_from(packed, offset)
         if problem:
-            message = f"the segment {number} of session {session} cannot be read: {problem}"
+            message = f"segment {number} of session {session} cannot be read: {problem}"
             self._report.add(FindingKind.UNREADABLE, message, **where, begin=0, end=listed_size)
         elif (size, digest) != (listed_size, listed_digest):
             begin, end = locate() or (0, listed_size)
-            message = f"the segment {number} of session {session} is not what was written, in bytes {begin} to {end}"
+            message = f"segment {number} of session {session} was changed in bytes {begin} to {end}"
             self._report.add(FindingKind.CHANGED, message, **where, begin=begin, end=end)
         elif proven:
             self._report.segments_proven += 1
@@ -103,21 +105,21 @@ class SegmentCheck:
         for session, packed in self._expected.items():
             for number, size, digest, _ in _PACKED.iter_unpack(packed):
                 if digest != _SEEN:
-                    message = f"the segment {number} of session {session} is missing"
+                    message = f"segment {number} of session {session} is missing"
                     where = {"session": session, "segment": number, "begin": 0, "end": size}
                     self._report.add(FindingKind.MISSING, message, **where)
 
     def _fits(self, org_id: UUID, session: UUID, listed: list[ListedSegment], stated: Stated) -> bool:
         good = True
         there = {one.number for one in listed}
-        # However many an entry claims: at most that many are looked at as are there, and the first that are not.
+        # An entry can claim any number of segments: only the first 100 missing ones are reported.
         missing = (number for number in range(1, stated.segments + 1) if number not in there)
         for number in itertools.islice(missing, 100):
-            message = f"the segment {number} of session {session} is not listed any more"
+            message = f"segment {number} of session {session} is no longer listed"
             self._report.add(FindingKind.MISSING, message, session=session, segment=number, entry=stated.closed_entry)
             good = False
         for one in listed[stated.segments :] if good else ():
-            message = f"the segment {one.number} of session {session} came after the session was closed in the ledger"
+            message = f"segment {one.number} of session {session} was added after the ledger closed the session"
             self._report.add(
                 FindingKind.FOREIGN, message, session=session, segment=one.number, entry=stated.closed_entry
             )
@@ -128,14 +130,14 @@ class SegmentCheck:
         for one in listed:
             chain = next_link(chain, one.number, one.size, one.digest)
         if chain != stated.last or sum(one.size for one in listed) != stated.size:
-            message = f"the list of segments of session {session} is not the one that it was closed with"
+            message = f"the list of segments of session {session} is not the one in the ledger"
             self._report.add(FindingKind.CHANGED, message, session=session, entry=stated.closed_entry)
             return False
         return True
 
 
 def _offset(packed: bytearray, number: int) -> int | None:
-    """Where that segment stands: in its place, unless some are missing before it."""
+    """Return the offset of a segment: that of its number, unless earlier ones are missing."""
     at = (number - 1) * _WIDTH
     offsets: list[int] = [at, *range(0, len(packed), _WIDTH)]
     for offset in offsets:

@@ -1,4 +1,4 @@
-"""How a session stands in a verification: what its row says, and the list of its segments."""
+"""Session in a verification: the facts of its row, and the list of its segments."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from postern.errors import Malformed
 from postern.proof.canonical import canonical, parse
 
 _METADATA = json.JSONEncoder(sort_keys=True)
-BINDS = 2  # of entries that are written now
-# Which facts entries bind since when; the others since the first.
+BINDS = 2  # version of entries that are written now
+# First version of entries that binds a fact; the others are bound since version 1.
 _SINCE: Mapping[str, int] = {"review_id": 2, "event_size": 2, "masked": 2, "metrics": 2, "refused": 2}
 
 
 def bound(facts: Mapping[str, Fact], binds: int) -> dict[str, Fact]:
-    """Return what of these facts an entry binds that says `binds`."""
+    """Return the facts that an entry with this `binds` covers."""
     return {name: value for name, value in facts.items() if _SINCE.get(name, 1) <= binds}
 
 
 @dataclass(frozen=True, slots=True)
 class ListedSegment:
-    """A segment as the session's row has it."""
+    """Segment as listed in the session's row."""
 
     number: int
     size: int
@@ -34,7 +34,7 @@ class ListedSegment:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedSession:
-    """A session as it is told. `entry` is where its row says it was opened in the ledger."""
+    """Session that is verified. `entry` is the ledger entry that opened it, according to its row."""
 
     session_id: UUID
     entry: int | None
@@ -44,7 +44,7 @@ class VerifiedSession:
 
 
 def opening_of(facts: SessionFacts) -> dict[str, Fact]:
-    """What the entry `opened` binds: the script as its SHA-256."""
+    """Return the facts that the entry `opened` binds, with the script as its SHA-256."""
     return {**facts.opening, "script": None if facts.script is None else _digest(facts.script)}
 
 
@@ -53,7 +53,10 @@ def told(facts: SessionFacts, segments: Sequence[ListedSegment]) -> VerifiedSess
 
 
 def line_of(facts: SessionFacts, segments: Sequence[ListedSegment]) -> bytes:
-    """A session in an export, without a line feed. Its metadata is a JSON text: nothing binds it. Raises Malformed."""
+    """Return a session as a line of an export, without line feed. Raises Malformed.
+
+    Its metadata is a JSON text that no entry binds.
+    """
     return canonical(
         {
             "session": str(facts.session_id),
@@ -68,7 +71,7 @@ def line_of(facts: SessionFacts, segments: Sequence[ListedSegment]) -> bytes:
 
 
 def read_line(line: bytes) -> VerifiedSession:
-    """Raises Malformed."""
+    """Parse a line. Raises Malformed."""
     values = parse(line)
     try:
         script, entry, closing = values["script"], values["entry"], values["closing"]
@@ -85,7 +88,7 @@ def read_line(line: bytes) -> VerifiedSession:
 
 
 def _digest(script: str) -> str:
-    """A script that an SQLite store was made to hold may have halves of surrogate pairs."""
+    """Return a script's SHA-256. Scripts in an SQLite store can contain lone surrogates."""
     return hashlib.sha256(script.encode("utf-8", "surrogatepass")).hexdigest()
 
 

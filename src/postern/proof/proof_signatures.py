@@ -1,4 +1,4 @@
-"""Part of a verification: which checkpoints are to be believed."""
+"""Verification of checkpoints: which of them are trusted."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class SignatureCheck:
         last = self._given[-1].number if self._given else 0
         if found.number <= last:
             what = FindingKind.DOUBLED if found.number == last else FindingKind.REORDERED
-            self.report.add(what, f"the checkpoint of entry {found.number} is not in its place", entry=found.number)
+            self.report.add(what, f"the checkpoint of entry {found.number} is out of order", entry=found.number)
         self._given.append(found)
 
     def add_anchored(self, line: bytes) -> None:
-        """One that somebody kept elsewhere; those of other organisations may be among them, and the same twice."""
+        """Add a checkpoint from an anchor, whose lines can be of other organisations, and repeated."""
         found = self._read(line, "a checkpoint from an anchor", others=True)
         if found is not None:
             self._anchored.append(found)
 
     def finish(self) -> dict[int, Checkpoint]:
-        """Those that are trusted, by the number of their entry; and those that only their hash can speak against."""
+        """Return the trusted checkpoints by the number of their entry."""
         given = {id(one) for one in self._given}
         merged = sorted((*self._given, *self._anchored), key=lambda one: one.number)
         trusted: dict[int, Checkpoint] = {}
@@ -53,7 +53,7 @@ class SignatureCheck:
             elif refusal:
                 self._forged(one, refusal)
             elif one.number in trusted and trusted[one.number].hash != one.hash:
-                message = f"two checkpoints of entry {one.number} are signed, of two histories"
+                message = f"entry {one.number} has two signed checkpoints with different hashes"
                 self.report.add(FindingKind.REWRITTEN, message, entry=one.number)
             else:
                 trusted.setdefault(one.number, one)
@@ -63,23 +63,25 @@ class SignatureCheck:
         return trusted
 
     def _judge(self, unknown: list[Checkpoint], trusted: dict[int, Checkpoint]) -> None:
-        """A checkpoint from before the key that was kept is no matter, where the one before handed over to that key."""
+        """Judge checkpoints of unknown keys. Those before the first trusted one are accepted if one hands over to a
+        given key.
+        """
         first = min(trusted, default=None)
         handed = any(one.introduces and fingerprint(one.introduces) in self._roots for one in unknown)
         old = [one for one in unknown if handed and first is not None and one.number < first]
         for one in unknown:
             if one not in old:
-                self._forged(one, f"it is signed by the key {one.key}, which is not one of those given")
+                self._forged(one, f"it is signed by the key {one.key}, which is not among the given keys")
         if old:
             self.report.notes.append(
                 f"{len(old)} checkpoints are signed by an older key that was not given; newer ones cover their entries"
             )
         if not trusted:
-            self.report.add(FindingKind.UNPROVEN, "no checkpoint is signed by a key that was given: nothing is proven")
+            self.report.add(FindingKind.UNPROVEN, "no checkpoint is signed by a given key: nothing is proven")
 
     def _forged(self, one: Checkpoint, why: str) -> None:
         self.report.add(
-            FindingKind.FORGED, f"the checkpoint of entry {one.number} is not to be trusted: {why}", entry=one.number
+            FindingKind.FORGED, f"the checkpoint of entry {one.number} is not trusted: {why}", entry=one.number
         )
 
     def _read(self, line: bytes, what: str, *, others: bool = False) -> Checkpoint | None:
@@ -91,7 +93,7 @@ class SignatureCheck:
         if found.org_id != self._org_id:
             if not others:
                 self.report.add(
-                    FindingKind.FOREIGN, f"the checkpoint of entry {found.number} is of another organisation"
+                    FindingKind.FOREIGN, f"the checkpoint of entry {found.number} belongs to another organisation"
                 )
             return None
         return found

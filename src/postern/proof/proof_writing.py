@@ -1,4 +1,4 @@
-"""Writing an export, piece by piece: each call answers the bytes that come next."""
+"""Writer of exports. Each call returns the bytes that come next."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from datetime import datetime
 from postern.domain.sessions.ledger import LedgerKey
 from postern.proof.package import END, MANIFEST, SEAL, Manifest, PackageDigest, header, padding, part_name, sealed
 
-PART = 4 * 1024 * 1024  # bytes of lines that are kept before they become a member
+PART = 4 * 1024 * 1024  # bytes of lines per member
 
 
 class PackageWriter:
-    """Groups come in the order of `package.GROUPS`, segments in that of their names."""
+    """Writer of one export. Groups come in the order of `package.GROUPS`, segments in the order of their names."""
 
     def __init__(self, manifest: Manifest, key: LedgerKey, *, part: int = PART) -> None:
         self._manifest = manifest
@@ -27,14 +27,14 @@ class PackageWriter:
         return self.member(MANIFEST, self._manifest.line())
 
     def line(self, group: str, line: bytes) -> bytes:
-        """Adds a line; the answer is empty most of the time."""
+        """Add a line; returns nothing most of the time."""
         before = b"" if group == self._group else self.flush()
         self._group = group
         self._lines += line + b"\n"
         return before + (self._cut() if len(self._lines) >= self._part else b"")
 
     def flush(self) -> bytes:
-        """What is left of a group's lines, once the group is over."""
+        """Return the rest of a group's lines, at the end of the group."""
         data = self._cut() if self._lines else b""
         self._group, self._parts = "", 0
         return data
@@ -44,12 +44,12 @@ class PackageWriter:
         return header(name, len(data)) + data + padding(len(data))
 
     def stream(self, name: str, size: int, digest: bytes) -> tuple[bytes, bytes]:
-        """What comes before and behind a member whose content, of that SHA-256, goes by elsewhere."""
+        """Return the bytes before and after a member, whose content is sent separately and has that SHA-256."""
         self._digest.add(name, size, digest)
         return header(name, size), padding(size)
 
     def end(self, at: datetime) -> bytes:
-        """The seal, and the end of the tar."""
+        """Return the seal and the end of the tar file."""
         data = self.flush()
         seal = sealed(self._key, at, self._digest.digest())
         return data + header(SEAL, len(seal)) + seal + padding(len(seal)) + END

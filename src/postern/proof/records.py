@@ -1,16 +1,16 @@
-"""Records: what the ledger seals of the audit log and of reviews.
+"""Records: digests of audit entries and reviews, which the ledger seals.
 
-A record is canonical JSON with digests, so that no name stands in a chain that cannot be purged:
+A record is canonical JSON with digests only, because the chain can never be purged of a name:
 
     audit     kind, subject, facts (SHA-256 of the entry's row)
-    review    kind, subject, session, status, asked (SHA-256 of what was asked, by whom and of whom), input (SHA-256 of
-              the statement), standing (SHA-256 of status and moments), voices (SHA-256 of each, sorted)
-    either    kind, subject, gone: the row was no longer there when the ledger came to seal it
+    review    kind, subject, session, status, asked (SHA-256 of the request, its author and its approvers), input
+              (SHA-256 of the statement), standing (SHA-256 of status and timestamps), voices (SHA-256 of each vote,
+              sorted)
+    either    kind, subject, gone: the row no longer existed when the ledger came to seal it
 
-Records have dense numbers. One entry of the ledger seals a batch of them, with its first number, their count and the
-SHA-256 over them, so a burst of audit entries costs few entries. A review has one record for each time that something
-happened to it: what was asked never changes, its status moves as the table of `domain.review` says, and what was said
-before the decision stays.
+Records are numbered without gaps. One ledger entry seals a batch of them, with its first number, their count and the
+SHA-256 over them, so that a burst of audit entries costs few ledger entries. A review has one record for each change:
+its request never changes, its status follows the table of `domain.review`, and votes before the decision stay.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from postern.proof.proof_ledger import digest_of
 
 _NAMES = {RecordKind.AUDIT: "audit entry", RecordKind.REVIEW: "review"}
 _PENDING = ReviewStatus.PENDING.value
-# From → to, over any number of steps; what is not here cannot follow.
+# From → to, over any number of steps; no other transition is valid.
 _LATER: Mapping[str, frozenset[str]] = {
     _PENDING: frozenset(ReviewStatus),
     ReviewStatus.APPROVED.value: frozenset(ReviewStatus) - {ReviewStatus.PENDING, ReviewStatus.REJECTED},
@@ -43,7 +43,7 @@ _LATER: Mapping[str, frozenset[str]] = {
 def content_of(
     kind: RecordKind, subject: UUID, session_id: UUID | None, facts: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Return the record of these facts, which are those of `store.sql.records`. Raises Malformed."""
+    """Return the record of these facts, which come from `store.sql.records`. Raises Malformed."""
     values: dict[str, Any] = {"kind": kind.value, "subject": str(subject)}
     if kind is RecordKind.REVIEW:
         values["session"] = None if session_id is None else str(session_id)
@@ -76,13 +76,13 @@ def digest_of_batch(contents: Iterable[bytes]) -> str:
 
 
 def line_of(record: SealedRecord) -> bytes:
-    """Return a record as it stands in an export, without a line feed."""
+    """Return a record as a line of an export, without line feed."""
     values = {"number": record.number, "content": record.content.decode(), "later": record.has_later}
     return canonical({**values, "facts": record.facts})
 
 
 def read_line(line: bytes) -> SealedRecord:
-    """Raises Malformed."""
+    """Parse a line. Raises Malformed."""
     values = parse(line)
     number, content, facts, later = (values.get(name) for name in ("number", "content", "facts", "later"))
     fits = type(number) is int and number > 0 and isinstance(content, str) and isinstance(later, bool)
@@ -95,7 +95,7 @@ def read_line(line: bytes) -> SealedRecord:
 
 @dataclass(slots=True)
 class _Newest:
-    """The newest record of a review, and what the review is now: None where its row is gone."""
+    """Newest record of a review, and the review's current content: None if its row is gone."""
 
     number: int
     content: Mapping[str, Any]
@@ -106,10 +106,10 @@ class _Newest:
 
 
 class RecordCheck:
-    """Compares records with the batches that the ledger seals, and with what they are about."""
+    """Compares records with the batches in the ledger, and with their audit entries and reviews."""
 
     def __init__(self, ledger: LedgerCheck, report: VerificationReport, at: datetime) -> None:
-        """`at` is when the rows were read: reviews are deleted some time after they ended."""
+        """Start a check. `at` is when the rows were read: reviews are deleted some time after their end."""
         self._ledger = ledger
         self._report = report
         self._at = at
@@ -118,13 +118,13 @@ class RecordCheck:
         self._reviews: dict[UUID, _Newest] = {}
 
     def check(self, batches: list[RecordBatch], records: Iterable[SealedRecord], *, is_live: bool) -> None:
-        """`batches` are those that must be there; of a live store more records may have come."""
+        """Check the records. All `batches` must be there; a live store can have newer records."""
         waiting = iter(batches)
         batch = next(waiting, None)
         for record in records:
             if record.number <= self._last:
                 what = FindingKind.DOUBLED if record.number == self._last else FindingKind.REORDERED
-                self._add(what, f"the record {record.number} is not in its place", batch)
+                self._add(what, f"record {record.number} is out of order", batch)
                 continue
             self._last = record.number
             while batch is not None and record.number > batch.last:
@@ -133,10 +133,10 @@ class RecordCheck:
             if batch is not None and record.number >= batch.first:
                 self._batch.append(record)
             elif is_live and batch is None and record.number > self._ledger.records:
-                self._report.records_pending += 1  # it was sealed while the ledger was read
+                self._report.records_pending += 1  # sealed while the ledger was read
                 self._supersede(record)
             else:
-                self._add(FindingKind.FOREIGN, f"the record {record.number} is there, and no entry seals it", batch)
+                self._add(FindingKind.FOREIGN, f"record {record.number} exists, but no ledger entry seals it", batch)
         while batch is not None:
             self._close(batch)
             batch = next(waiting, None)
@@ -151,18 +151,16 @@ class RecordCheck:
             self._reviews[record.subject].has_later = True
 
     def _close(self, batch: RecordBatch) -> None:
-        """All records of the batch have been read."""
+        """Check a batch after all its records were read."""
         found, self._batch = self._batch, []
-        good = self._report.count  # without all records the digest cannot be compared, so none of them is proven
+        good = self._report.count  # a missing record makes the digest incomparable, so that none of the batch is proven
         if len(found) != batch.count:
             there = {record.number for record in found}
             missing = [number for number in range(batch.first, batch.last + 1) if number not in there]
             numbers = ", ".join(str(number) for number in missing[:10]) + (" …" if len(missing) > 10 else "")
-            self._add(
-                FindingKind.MISSING, f"the records {numbers} are missing; the entry {batch.entry} seals them", batch
-            )
+            self._add(FindingKind.MISSING, f"records {numbers} are missing; entry {batch.entry} seals them", batch)
         elif digest_of_batch(record.content for record in found) != batch.digest:
-            message = f"the records {batch.first} to {batch.last} are not those that the entry {batch.entry} seals"
+            message = f"records {batch.first} to {batch.last} do not match entry {batch.entry} of the ledger"
             self._add(FindingKind.CHANGED, message, batch)
             return
         for record in found:
@@ -175,11 +173,11 @@ class RecordCheck:
         try:
             sealed = _read(record.content)
         except Malformed as error:
-            self._add(FindingKind.UNREADABLE, f"the record {record.number} cannot be read: {error.message}", batch)
+            self._add(FindingKind.UNREADABLE, f"record {record.number} cannot be read: {error.message}", batch)
             return
         kind, subject = RecordKind(sealed["kind"]), UUID(sealed["subject"])
         if subject != record.subject:
-            message = f"the row of record {record.number} names {record.subject}, and the record {subject}"
+            message = f"the row of record {record.number} names {record.subject}, but the record names {subject}"
             self._add(FindingKind.CHANGED, message, batch)
         try:
             now = None if record.facts is None else content_of(kind, subject, _uuid(sealed), record.facts)
@@ -194,21 +192,21 @@ class RecordCheck:
         if before is not None and not (_follows(before.content, sealed) and self._keeps_input(before.content, sealed)):
             self._add(
                 FindingKind.CHANGED,
-                f"the review {subject} was changed against its rules (record {record.number})",
+                f"the review {subject} was changed in a way that no review can change (record {record.number})",
                 batch,
             )
         is_input_gone = record.facts is not None and record.facts.get("input") == ""
         self._reviews[subject] = _Newest(record.number, sealed, now, record.has_later, is_input_gone, batch.oldest)
 
     def _keeps_input(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-        """Whether the statement of a review is the same; a purge of its session's recording deletes it."""
+        """Return whether the review's statement is unchanged, or deleted with its session's recording."""
         if after.get("gone") or before.get("input") == after.get("input"):
             return True
         session_id = _uuid(after)
         if session_id is None or after["input"] != _digest_of_input(after["subject"], ""):
             return False
         session = self._ledger.sessions.get(session_id)
-        # A part of the ledger may begin after the session's entries, and then says nothing about a purge.
+        # If the checked part of the ledger starts after the session's entries, it says nothing about a purge.
         return session is None or session.is_recording_purged
 
     def _compare_audit(
@@ -227,7 +225,7 @@ class RecordCheck:
             )
 
     def _judge(self, subject: UUID, newest: _Newest) -> None:
-        """Compare the newest record of a review with what the review is now."""
+        """Compare the newest record of a review with its current row."""
         if newest.has_later:
             return
         session = self._ledger.sessions.get(_uuid(newest.content) or UUID(int=0))
@@ -248,13 +246,13 @@ class RecordCheck:
 
 
 def _follows(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether a review that was as `before` says can be as `after` says, whatever became of its statement."""
+    """Return whether a review can change from `before` to `after`, apart from its statement."""
     if before.get("gone") or after.get("gone"):
         return bool(after.get("gone"))
     if before.get("asked") != after.get("asked") or before.get("session") != after.get("session"):
         return False
     status = str(before.get("status"))
-    if status not in _LATER:  # nothing can happen to it any more
+    if status not in _LATER:  # final
         return before == {**after, "input": before.get("input")}
     if str(after.get("status")) not in _LATER[status]:
         return False
@@ -262,18 +260,18 @@ def _follows(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
 
 
 def _uuid(content: Mapping[str, Any]) -> UUID | None:
-    """Return the session of a record that `_read` gave."""
+    """Return the session of a parsed record."""
     session = content.get("session")
     return None if session is None else UUID(session)
 
 
 def _read(content: bytes) -> dict[str, Any]:
-    """Raises Malformed unless it is a record to the letter."""
+    """Parse a record. Raises Malformed unless its content is exactly that of a record."""
     values = parse(content)
     subject, kind, session = _subject(values), values.get("kind"), values.get("session")
-    # A list of values, not a set: JSON may hold what has no hash.
+    # A list of values, not a set: JSON values can be unhashable.
     if kind not in list(RecordKind) or not (session is None or _is_uuid(session)):
-        raise Malformed("it is of no kind that there is, or its session has no identifier")
+        raise Malformed("its kind is unknown, or its session has no valid identifier")
     names = {"kind", "subject"} | ({"session"} if kind == RecordKind.REVIEW else set())
     if values.get("gone") is True:
         names |= {"gone"}
@@ -284,9 +282,9 @@ def _read(content: bytes) -> dict[str, Any]:
     texts = names - {"gone", "session", "voices"}
     voices = values.get("voices", [])
     if set(values) != names or not all(isinstance(values[name], str) for name in texts):
-        raise Malformed(f"it is no record about {subject}")
+        raise Malformed(f"it is not a record about {subject}")
     if not isinstance(voices, list) or not all(isinstance(voice, str) for voice in voices):
-        raise Malformed(f"it is no record about {subject}")
+        raise Malformed(f"it is not a record about {subject}")
     return values
 
 

@@ -1,8 +1,7 @@
-"""Verification: a pure function over iterators, whoever reads them from where.
+"""Verification: a pure function over iterators, from a store or an export.
 
-The checkpoints first, since they say which hashes have to come; then the ledger, which says what sessions there have
-to be and what records; then the records; then the sessions, whose lists say what segments; then the segments. What is
-held in memory is some hundred bytes for each session and each review, and fifty for each segment.
+Each input says what the next must contain. Checkpoints give hashes of the ledger. The ledger lists sessions and
+records. Sessions list segments. Memory use is a few hundred bytes per session and review, and fifty bytes per segment.
 """
 
 from __future__ import annotations
@@ -24,10 +23,15 @@ from postern.proof.records import RecordCheck
 
 @dataclass(frozen=True, slots=True)
 class VerificationScope:
-    """Whose ledger, and which part of it: from entry `first` on, `before` being h(first - 1); `last` must be there. The
-    sessions are those that began from `since` to `until`, both included; None is without bound. `with_segments`: the
-    recordings themselves are looked at, not only what is listed of them. `is_live`: sessions may have come since.
-    `at` is when the rows were read, None for the time of the newest entry."""
+    """Part of a ledger to verify.
+
+    - `first`, `before`: first entry, and h(first - 1).
+    - `since`, `until`: time range of the sessions, bounds included; None is unbounded.
+    - `last`: entry that must be there.
+    - `at`: when the rows were read; None for the time of the newest entry.
+    - `with_segments`: verify the recordings themselves, not only their lists.
+    - `is_live`: new sessions can have been added since.
+    """
 
     org_id: UUID
     first: int
@@ -42,8 +46,10 @@ class VerificationScope:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A segment that was read: `problem` says why not, where it could not be. `locate` looks for the first byte range
-    that is damaged, by the records' own checksums; it is called before the next one is asked for."""
+    """Segment that was read; `problem` says why it could not be.
+
+    `locate` returns the first damaged byte range, by the records' own checksums. It is called before the next segment.
+    """
 
     session_id: UUID
     number: int
@@ -63,9 +69,12 @@ def verify(
     signatures: SignatureCheck,
     anchors: Iterable[bytes] = (),
 ) -> VerificationReport:
-    """`checkpoints` and `anchors` are lines, `entries` (hash, content), sessions and segments in the order of their ids
-    and numbers. `signatures` knows the keys that the one who asks has kept, and has the report, to which readers of the
-    iterators may add as well."""
+    """Verify a ledger with its records, sessions and segments.
+
+    `checkpoints` and `anchors` are lines, `entries` are (hash, content). Sessions and segments come in the order of
+    their ids and numbers. `signatures` has the caller's trusted keys and the report, to which readers of the iterators
+    can add findings.
+    """
     report = signatures.report
     report.organisation, report.since, report.until = scope.org_id, scope.since, scope.until
     for line in checkpoints:
@@ -89,13 +98,13 @@ def verify(
 def _check_records(
     scope: VerificationScope, ledger: LedgerCheck, records: Iterable[SealedRecord], report: VerificationReport
 ) -> None:
-    """A batch counts where anything in it may be of the time that was asked for."""
+    """Check the batches that can contain something from the requested time range."""
     batches = [one for one in ledger.batches if one.overlaps(scope.since, scope.until)]
     RecordCheck(ledger, report, scope.at or ledger.at).check(batches, records, is_live=scope.is_live)
 
 
 def _is_within(scope: VerificationScope, one: Stated) -> bool:
-    if one.started is None:  # it was opened before the part of the ledger that is here
+    if one.started is None:  # opened before this part of the ledger
         return False
     return (scope.since is None or one.started >= scope.since) and (scope.until is None or one.started <= scope.until)
 
@@ -113,10 +122,10 @@ def _check_sessions(
     for told in sessions:
         key = told.session_id
         if key in seen:
-            report.add(FindingKind.DOUBLED, f"the session {key} is there twice", session=key)
+            report.add(FindingKind.DOUBLED, f"session {key} is duplicated", session=key)
             continue
         if last is not None and key.bytes < last.bytes:
-            report.add(FindingKind.REORDERED, f"the session {key} is not in its place", session=key)
+            report.add(FindingKind.REORDERED, f"session {key} is out of order", session=key)
         last = key
         seen.add(key)
         stated = wanted.get(key)
@@ -126,21 +135,21 @@ def _check_sessions(
             report.sessions_pending += 1
             recordings.leave(key)
         elif scope.is_live and told.entry is not None and told.entry > ledger.number:
-            report.sessions_pending += 1  # it came while the ledger was read
+            report.sessions_pending += 1  # it was added while the ledger was read
             recordings.leave(key)
         else:
-            why = "is outside of what was exported" if key in ledger.sessions else "is not in the ledger"
-            report.add(FindingKind.FOREIGN, f"the session {key} is there and {why}", session=key, entry=told.entry)
+            why = "is outside of the exported range" if key in ledger.sessions else "is not in the ledger"
+            report.add(FindingKind.FOREIGN, f"session {key} exists but {why}", session=key, entry=told.entry)
             recordings.leave(key)
     for key, stated in wanted.items():
         if key not in seen and not stated.is_purged:
-            message = f"the session {key} was removed: the ledger says it was opened"
+            message = f"session {key} was removed: the ledger says that it was opened"
             report.add(FindingKind.MISSING, message, session=key, entry=stated.opened_entry)
         elif key not in seen:
             report.sessions_purged += 1
             if not ledger.proves(stated.purged_entry):
                 number = stated.purged_entry
-                report.notes.append(f"the session {key} is gone; the entry {number} says it was purged, unsigned yet")
+                report.notes.append(f"session {key} is gone; entry {number} says it was purged, but is not signed yet")
 
 
 def _check_session(
@@ -150,21 +159,21 @@ def _check_session(
     good = True
     if stated.is_purged:
         report.notes.append(
-            f"the entry {stated.purged_entry} says that the session {key} was purged, and it is still there: the purge "
-            "goes on, or was not finished"
+            f"entry {stated.purged_entry} says that session {key} was purged, but it still exists: the purge is in "
+            "progress, or was interrupted"
         )
         report.purges_undone += not told.segments
     try:
         if not stated.opens(told.opening):
-            what = "who, where, when or what was asked is not what it was when the session was opened"
-            report.add(FindingKind.CHANGED, f"the session {key}: {what}", session=key, entry=stated.opened_entry)
+            what = "its user, connection, start or request was changed after it was opened"
+            report.add(FindingKind.CHANGED, f"session {key}: {what}", session=key, entry=stated.opened_entry)
             good = False
         if stated.closed_entry and not stated.closes(told.closing):
-            what = "when and how it ended is not what it was when the session was closed"
-            report.add(FindingKind.CHANGED, f"the session {key}: {what}", session=key, entry=stated.closed_entry)
+            what = "its end was changed after it was closed"
+            report.add(FindingKind.CHANGED, f"session {key}: {what}", session=key, entry=stated.closed_entry)
             good = False
     except Malformed as error:
-        report.add(FindingKind.CHANGED, f"the session {key} has facts that nobody wrote: {error.message}", session=key)
+        report.add(FindingKind.CHANGED, f"session {key} has invalid facts: {error.message}", session=key)
         good = False
     proven = recordings.expect(ledger.org_id, told, stated, is_proven=ledger.proves(stated.closed_entry))
     if stated.closed_entry and not ledger.proves(stated.closed_entry):

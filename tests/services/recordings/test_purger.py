@@ -473,7 +473,7 @@ async def test_a_session_of_which_only_the_entry_is_purged_is_told(keeping: Keep
     report = await keeping.verified()
     assert report.is_good, report.findings
     assert report.purges_undone == 1
-    assert any("was not finished" in note for note in report.notes)
+    assert any("was interrupted" in note for note in report.notes)
 
 
 async def test_an_export_of_what_was_purged_is_proven_by_the_key_alone(keeping: Keeping, tmp_path: Path) -> None:
