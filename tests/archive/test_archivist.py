@@ -283,7 +283,7 @@ async def test_other_content_under_the_same_number_is_kept_and_said(
     with caplog.at_level(logging.INFO):
         assert (await one.round()).set_aside == 1
         assert (await one.round()).set_aside == 1
-    assert "stored already, with other content" in caplog.text
+    assert "already stored with different content" in caplog.text
     assert len(caplog.records) == 1, "one line, not one a round"
     assert made.path(1).exists()
     assert await made.rows() == [before]
@@ -354,7 +354,7 @@ async def test_a_segment_in_the_name_of_another_session_is_not_taken_for_it(
     (row,) = await made.rows()
     assert row.damage == "its header names another segment"
     (gap,) = await read(made, blobs)
-    assert gap.reason == "what lies in its place is another segment"
+    assert gap.reason == "another segment is stored in its place"
 
 
 async def test_a_session_that_the_store_does_not_know_hinders_nobody(
@@ -366,7 +366,7 @@ async def test_a_session_that_the_store_does_not_know_hinders_nobody(
     done = await archivist_of(world, home, blobs).round()
     assert (done.stored, done.set_aside) == (1, 1)
     assert stranger.path(1).exists()
-    assert "the store knows no such session" in caplog.text
+    assert "does not exist in the store" in caplog.text
     assert blobs.puts == [(await made.rows())[0].place], "nothing is stored that has no owner"
 
 
@@ -450,7 +450,7 @@ async def test_a_blob_store_that_hangs_has_a_deadline(
     with monkeypatch.context() as patch:
         patch.setattr(module, "PUT_DEADLINE", 0.1)
         done = await archivist_of(world, home, blobs).round()
-    assert done.trouble == "the folder of a test did not take a segment within 0.1 s"
+    assert done.trouble == "the folder of a test did not accept a segment within 0.1 s"
     blobs.hang = None
     assert (await archivist_of(world, home, blobs).round()).stored == 1
 

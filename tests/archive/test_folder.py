@@ -185,7 +185,7 @@ async def test_nothing_outside_of_the_folder_is_deleted(tmp_path: Path, key: str
     folder.mkdir()
     (folder / "link").symlink_to(tmp_path)
     outside.write_text("not ours")
-    with pytest.raises(Unavailable, match="nothing outside"):
+    with pytest.raises(Unavailable, match="does not delete files outside"):
         await FolderBlobs(folder).delete(key.format(outside=outside))
     assert outside.exists()
 

@@ -88,7 +88,7 @@ def test_a_blob_store_that_is_down_hinders_nobody_and_loses_nothing(running: Gat
     storage.server.stop()
     try:
         sessions = [run_script(running, f"meanwhile {number}") for number in range(3)]
-        wait_until(lambda: "recordings stay on this machine's disk until they can be stored" in running.log)
+        wait_until(lambda: "recordings cannot be stored; they stay on this machine's disk" in running.log)
         wait_until(lambda: len(sealed(running)) == 3)
         assert "meanwhile 0" in running.run("sessions", "show", sessions[0]).stdout, "it is still here"
         checked = json.loads(running.run("doctor", "--gateway", "--json").stdout)
@@ -99,8 +99,8 @@ def test_a_blob_store_that_is_down_hinders_nobody_and_loses_nothing(running: Gat
         again.start()
     try:
         wait_until(lambda: not sealed(running), timeout=60)
-        wait_until(lambda: "recordings are stored again" in running.log)
-        assert running.log.count("recordings stay on this machine's disk") == 1
+        wait_until(lambda: "recordings can be stored again" in running.log)
+        assert running.log.count("recordings cannot be stored") == 1
         assert "meanwhile 2" in running.run("sessions", "show", sessions[2]).stdout
     finally:
         again.stop()

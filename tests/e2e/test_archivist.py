@@ -175,7 +175,7 @@ def test_before_the_disk_is_full_sessions_are_refused_and_then_end(tight: Gatewa
     assert "No space left" not in tight.worker.log()
     assert "goes on" in tight.text(session.id)
     wait_until(lambda: not refusal(tight))  # it was sealed, so there is room again
-    wait_until(lambda: "there is room for recordings again" in tight.worker.log())
+    wait_until(lambda: "there is enough space for recordings again" in tight.worker.log())
 
 
 def test_a_disk_without_room_refuses_with_the_reason(gateway: Gateway) -> None:

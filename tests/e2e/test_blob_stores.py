@@ -124,8 +124,8 @@ def test_sessions_go_on_while_there_is_room_and_nothing_is_lost(
     assert len(store.storage.keys()) == len(set(store.storage.keys())) >= report["segments_proven"]
     ok(gateway, "recordings", "verify")
     if mode in ("refusing", "full"):
-        assert gateway.log.count("recordings stay on this machine's disk until they can be stored") == 1
-        assert "recordings are stored again" in gateway.log
+        assert gateway.log.count("recordings cannot be stored; they stay on this machine's disk") == 1
+        assert "recordings can be stored again" in gateway.log
     assert "Traceback" not in gateway.log
 
 

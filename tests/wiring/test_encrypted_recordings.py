@@ -223,7 +223,7 @@ async def test_attack_plain_or_foreign_blobs_are_gaps_and_hurt_only_themselves(m
     found = await read(made)
     gaps = {event.segment: event.reason for event in found if isinstance(event, Gap)}
     assert set(gaps) == {1, 2, 3}
-    assert gaps[1] == "what lies in its place is not encrypted: the gateway did not put it there"
+    assert gaps[1] == "the stored file is not encrypted: the gateway did not write it"
     assert found[-7:] == wanted(4)
 
 
@@ -246,7 +246,7 @@ async def test_attack_what_lies_in_a_segments_place_before_it_is_stored(
         content = content[:-1] + bytes([content[-1] ^ 1])
     place.write_bytes(content)
     assert (await store(made)).set_aside == 1
-    assert "is stored already, with other content (" in caplog.text
+    assert "is already stored with different content (" in caplog.text
     assert ("not encrypted" if what == "plain" else "cannot be decrypted") in caplog.text
     assert place.read_bytes() == content
     assert made.path(1).exists()

@@ -1,5 +1,6 @@
-"""The archivist: segments move from the machine's disk to the blob store, and are deleted only once they are there.
+"""Archiver: moves sealed segments from local disk to the blob store.
 
-What is to be done next is decided by pure steps (`plan`, in `archiver.py`). Files are the truth: it can be
-killed anywhere and begins again at the file it was at. Knows recordings and ports, never a vendor.
+A local file is deleted only once its segment is stored. The pure function `next_step` in `archiver.py` decides what
+happens to a file. All state is in the files: a killed archiver resumes at the file it was working on. The package
+depends on recordings and ports, never on a vendor.
 """

@@ -1,9 +1,9 @@
-"""The archivist: stores this machine's sealed segments encrypted, and deletes a local file only after that.
+"""Archiver: encrypts this machine's sealed segments, stores them, and then deletes the local files.
 
-For each segment: survey, index, encrypt and put, row, delete. `plan` says in which order and which step is next, and is
-pure. Every step may be repeated: after a kill between any two of them the next round begins at the file again. Only the
-index may fail: its keeper makes up for that, and segments are stored meanwhile. Blocking calls run in threads of the
-archivist's own, so that they cannot use up those of the process.
+Each segment passes through five steps: survey, index, encrypt and upload, insert the row, delete the file. The pure
+function `next_step` decides which of them comes next. Every step can be repeated, so a kill between two steps costs
+nothing: the next round starts again from the file. Only indexing can fail without blocking the rest, because the index
+catches up later. Blocking calls run in the archiver's own threads, so that they cannot exhaust those of the process.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from postern.store.ports.keys import SegmentKeys
 from postern.store.ports.recording_ports import Blobs, SegmentStore
 from postern.store.ports.target_ports import Piece
 
-PATIENCE = 3600.0  # seconds that a segment waits for one before it that is not here
+PATIENCE = 3600.0  # seconds to wait for a missing predecessor of a segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class Sealed:
 
 class Step(Enum):
     STORE = auto()
-    WAIT = auto()  # for the one before
-    DELETE = auto()  # it is stored
-    REFUSE = auto()  # another one is stored under its number
+    WAIT = auto()  # for the preceding segment
+    DELETE = auto()  # already stored
+    REFUSE = auto()  # another segment is stored under this number
 
 
 def by_session(files: Iterable[Path]) -> list[list[Sealed]]:
-    """Each session's segments in order of their numbers; what is not named like a segment is left out."""
+    """Return each session's segments by number, without files whose names are not those of segments."""
     found = []
     for path in files:
         name = read_sealed_name(path.name)
@@ -64,7 +64,10 @@ def by_session(files: Iterable[Path]) -> list[list[Sealed]]:
 
 
 def next_step(sealed: Sealed, digest: bytes, rows: Sequence[Segment], age: float) -> Step:
-    """`rows` are the session's stored segments, `age` in seconds since the file was sealed."""
+    """Decide what to do with a segment.
+
+    `rows` are the session's stored segments; `age` is the number of seconds since the file was sealed.
+    """
     own = next((row for row in rows if row.number == sealed.number), None)
     if own is not None:
         return Step.DELETE if own.digest == digest else Step.REFUSE
@@ -76,8 +79,10 @@ def next_step(sealed: Sealed, digest: bytes, rows: Sequence[Segment], age: float
 def row_of(
     sealed: Sealed, told: SegmentSurvey, rows: Sequence[Segment], org_id: UUID, started_at: datetime, at: datetime
 ) -> Segment:
-    """Its row, but for `stored_size`, which is known once it is stored. The chain goes on from the nearest one before
-    it."""
+    """Return the segment's row, whose `stored_size` is set later, once the segment is stored.
+
+    The chain continues from the nearest stored predecessor.
+    """
     before = max((row for row in rows if row.number < sealed.number), key=lambda row: row.number, default=None)
     link = first_link(org_id, sealed.session) if before is None else before.chain
     damages = [told.damage]
@@ -112,30 +117,30 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-PAUSE = 1.0  # seconds between two looks at what is sealed
-LONGEST_PAUSE = 60.0  # the same, while the blob store or the store does not answer
-SET_ASIDE = 3600.0  # seconds until a file that cannot be stored is tried again
-PUT_DEADLINE = 300.0  # seconds, whatever the blob store's own are
+PAUSE = 1.0  # seconds between two scans for sealed segments
+LONGEST_PAUSE = 60.0  # the same, while the blob store or the store is unavailable
+SET_ASIDE = 3600.0  # seconds until a file that could not be stored is retried
+PUT_DEADLINE = 300.0  # seconds, whatever timeouts the blob store has
 INDEX_DEADLINE = 30.0  # seconds
-LANES = 4  # sessions at the same time; each has one thread at most
-MOST = 10_000  # files that are looked at in one round
+LANES = 4  # sessions in parallel, each with one thread at most
+MOST = 10_000  # files per round
 
 
 class Index(Protocol):
     def __call__(self, session_id: UUID, segment: int, pieces: Sequence[Piece], *, is_last: bool) -> Awaitable[object]:
-        """What the search learns of a segment. Called again for the same one, as after a kill, it takes it once."""
+        """Index a segment for search. Must be idempotent: a killed archiver repeats it."""
 
 
 async def no_index(session_id: UUID, segment: int, pieces: Sequence[Piece], *, is_last: bool) -> None:
-    """Where nothing is searched."""
+    """Index nothing, for a gateway without search."""
 
 
 @dataclass(slots=True)
 class Round:
-    """What became of the files of one look. `trouble` is why it ended early."""
+    """Result of one round. `trouble` says why it stopped early."""
 
     stored: int = 0
-    waiting: int = 0  # for a segment before them
+    waiting: int = 0  # for a preceding segment
     set_aside: int = 0
     trouble: str = ""
 
@@ -159,14 +164,14 @@ class Archiver:
         self._keys = keys
         self._index = index
         self._pause = pause
-        self._clock = clock  # what the files' own times are of
+        self._clock = clock  # measures file ages
         self._threads = ThreadPoolExecutor(LANES, thread_name_prefix="archivist")
         self._tracer = tracer
-        self._aside: dict[Path, float] = {}  # when each is tried again
+        self._aside: dict[Path, float] = {}  # time of the next retry
         self._trouble_since: float | None = None
 
     async def forever(self, told: Callable[[Round], None] = lambda _round: None) -> None:
-        """Until cancelled. `told` hears of every round."""
+        """Run rounds until cancelled. `told` is called after each."""
         failures = 0
         while True:
             done = await self.round()
@@ -177,7 +182,7 @@ class Archiver:
                 await asyncio.sleep(min(LONGEST_PAUSE, self._pause * 2.0 ** min(failures, 20)))
 
     async def round(self) -> Round:
-        """Takes what is there now. What cannot be stored stays, and is no hindrance to the rest."""
+        """Process the files that are sealed now. A file that cannot be stored stays, and does not block the others."""
         done = Round()
         now = self._clock()
         self._aside = {path: until for path, until in self._aside.items() if until > now}
@@ -216,17 +221,17 @@ class Archiver:
                     rows = list(await self._segments.of(sealed.session))
                 step = await self._one(sealed, rows)
             except Gone:
-                log.info("a segment of session %s is deleted: its recording was purged", sealed.session)
+                log.info("deleted a local segment of session %s: its recording was purged", sealed.session)
                 await asyncio.to_thread(sealed.path.unlink, missing_ok=True)
             except FileNotFoundError:
-                continue  # it was taken by the archivist of an earlier start, which ends just now
+                continue  # an archiver of an earlier start, which is just ending, took it
             except Unavailable:
                 raise
             except PosternError as error:
                 self._set_aside(sealed, error.message)
                 done.set_aside += 1
             except Exception as error:
-                log.exception("the segment %s cannot be stored", sealed.path.name)
+                log.exception("segment %s cannot be stored", sealed.path.name)
                 self._set_aside(sealed, str(error))
                 done.set_aside += 1
             else:
@@ -251,7 +256,7 @@ class Archiver:
         if origin is None:
             if await self._segments.is_purged(sealed.session):
                 raise Gone(f"session {sealed.session} was purged")
-            raise Conflict("the store knows no such session")
+            raise Conflict(f"session {sealed.session} does not exist in the store")
         row = row_of(sealed, told, rows, *origin, datetime.now(UTC))
         await self._tell(sealed, told)
         facts: Attributes = {"postern.session.id": str(sealed.session), "postern.segment": sealed.number}
@@ -263,26 +268,28 @@ class Archiver:
                 raise _other(sealed)
             return
         if row.damage:
-            log.warning("segment %d of session %s was stored as it is: %s", row.number, row.session_id, row.damage)
+            log.warning("stored segment %d of session %s despite damage: %s", row.number, row.session_id, row.damage)
         rows.append(row)
 
     async def _tell(self, sealed: Sealed, told: SegmentSurvey) -> None:
-        """A text that cannot be indexed keeps no segment on this disk. Raises Unavailable."""
+        """Index a segment. Any failure but Unavailable is logged and does not block storing. Raises Unavailable."""
         try:
             async with asyncio.timeout(INDEX_DEADLINE):
                 await self._index(sealed.session, sealed.number, told.texts, is_last=told.is_last)
         except Unavailable:
             raise
         except TimeoutError:
-            log.warning("the segment %s was not indexed in %g s; it is later", sealed.path.name, INDEX_DEADLINE)
+            log.warning(
+                "segment %s was not indexed within %g s; indexing is retried later", sealed.path.name, INDEX_DEADLINE
+            )
         except Exception:
-            log.exception("the segment %s cannot be indexed now; it is tried again later", sealed.path.name)
+            log.exception("segment %s could not be indexed; indexing is retried later", sealed.path.name)
 
     async def _put(self, row: Segment, sealed: Sealed, told: SegmentSurvey) -> Segment:
-        """Its row, now that it is in the blob store: put there, or found there after a kill."""
+        """Upload the segment and return its row. After a kill, the blob can already be there."""
         try:
             data_key = await self._keys.in_use(row.org_id)
-        except Misconfigured as error:  # hinders all segments, not this one
+        except Misconfigured as error:  # blocks all segments, not only this one
             raise Unavailable(error.message) from error
         size = (await self._blocking(sealed.path.stat)).st_size
         row = replace(row, data_key=data_key, stored_size=encrypted_size(size))
@@ -290,11 +297,11 @@ class Archiver:
             async with asyncio.timeout(PUT_DEADLINE):
                 done = await self._blobs.put(row.place, encrypted_file(sealed.path, self._keys, row))
         except TimeoutError:
-            raise Unavailable(f"{self._blobs.name} did not take a segment within {PUT_DEADLINE:g} s") from None
+            raise Unavailable(f"{self._blobs.name} did not accept a segment within {PUT_DEADLINE:g} s") from None
         return row if done else await self._blocking(lambda: self._there(row, sealed, told))
 
     def _there(self, row: Segment, sealed: Sealed, told: SegmentSurvey) -> Segment:
-        """Its row, of what lies there already. Raises Conflict when that is something else."""
+        """Return the row of a blob that is already stored. Raises Conflict if its content differs."""
         try:
             data_key = read_preamble(self._blobs, row.place).data_key
             row = replace(row, data_key=data_key, stored_size=self._blobs.size(row.place))
@@ -309,25 +316,25 @@ class Archiver:
     def _set_aside(self, sealed: Sealed, reason: str) -> None:
         self._aside[sealed.path] = self._clock() + SET_ASIDE
         log.error(
-            "the segment %s stays where it is and is tried again in %.0f minutes: %s",
+            "segment %s cannot be stored; it stays on disk and is retried in %.0f minutes: %s",
             sealed.path,
             SET_ASIDE / 60,
             reason,
         )
 
     def _say(self, done: Round) -> None:
-        """One line when it begins, one when it is over."""
+        """Log when storing starts to fail and when it recovers."""
         if done.trouble and self._trouble_since is None:
             self._trouble_since = time.monotonic()
-            log.error("recordings stay on this machine's disk until they can be stored: %s", done.trouble)
+            log.error("recordings cannot be stored; they stay on this machine's disk until they can: %s", done.trouble)
         elif not done.trouble and self._trouble_since is not None:
             lasted = time.monotonic() - self._trouble_since
             self._trouble_since = None
-            log.info("recordings are stored again, after %.0f s", lasted)
+            log.info("recordings can be stored again, after %.0f s", lasted)
 
 
 def _other(sealed: Sealed, why: str = "") -> Conflict:
     return Conflict(
-        f"segment {sealed.number} of session {sealed.session} is stored already, with other content"
-        f"{why and f' ({why})'}; nothing was overwritten, and the file is kept"
+        f"segment {sealed.number} of session {sealed.session} is already stored with different content"
+        f"{why and f' ({why})'}; nothing was overwritten, and the local file is kept"
     )

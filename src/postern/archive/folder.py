@@ -1,4 +1,4 @@
-"""A blob store in a folder: of this machine, or of a file system that several share."""
+"""Blob store in a folder, on this machine or on a shared file system."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from uuid import uuid4
 from postern.errors import NotFound, Unavailable
 from postern.recording.layout import FILE_MODE, make_folder, sync_folder
 
-# Links that a file system does not know, or does not allow.
+# Errors of file systems that do not support or allow hard links.
 _NO_LINK = {errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS, errno.EACCES}
-_AT_ONCE = 4  # segments that are put or deleted
+_AT_ONCE = 4  # parallel puts and deletes
 
 
 class FolderBlobs:
-    """Nothing appears under its name before all of it is on the disk."""
+    """Blob store in a folder. A file appears under its name only once all of it is on disk."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        # Of its own: others of the same process wait for names and for other disks in the common ones.
+        # Own threads: the common ones can be blocked by name resolution or slow disks.
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="blobs")
         self.name = f"the folder {folder}"
 
@@ -42,20 +42,20 @@ class FolderBlobs:
     def _put(self, target: Path, content: Iterable[bytes]) -> bool:
         make_folder(target.parent)
         _sweep(target)
-        # What lies there may be of an attempt that was killed before it synced the folder.
+        # A file that exists can come from an attempt that was killed before it synced the folder.
         put = not target.exists() and self._write(target, content)
         sync_folder(target.parent)
         return put
 
     @staticmethod
     def _write(target: Path, content: Iterable[bytes]) -> bool:
-        """Under a name of its own first, so that nobody sees half of it."""
+        """Write to a temporary name first, so that no reader sees a partial file."""
         partial = target.with_name(f".{target.name}.{uuid4().hex}")
         try:
             descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
             with os.fdopen(descriptor, "wb") as copy:
-                with suppress(OSError):  # where nothing can be locked, no half copy is ever taken for nobody's
-                    fcntl.flock(copy, fcntl.LOCK_EX)  # for as long as this process lives, whatever ends it
+                with suppress(OSError):  # without locks, partial files are never taken for abandoned
+                    fcntl.flock(copy, fcntl.LOCK_EX)  # held until this process ends, even by a kill
                 copy.writelines(content)
                 copy.flush()
                 os.fsync(copy.fileno())
@@ -71,9 +71,9 @@ class FolderBlobs:
             raise self._unavailable(error) from error
 
     def _delete(self, target: Path) -> None:
-        """Durably; and the session's folder with it, once that is empty."""
+        """Delete a file durably, and the session's folder once it is empty."""
         if not target.resolve().is_relative_to(self._folder.resolve()):
-            raise Unavailable(f"the blob store ({self.name}) deletes nothing outside of itself")
+            raise Unavailable(f"the blob store ({self.name}) does not delete files outside of itself")
         _sweep(target)
         try:
             target.unlink()
@@ -81,10 +81,10 @@ class FolderBlobs:
             return
         changed = target.parent
         if target.parent != self._folder:
-            with suppress(OSError):  # there are others in it
+            with suppress(OSError):  # the folder is not empty
                 target.parent.rmdir()
                 changed = target.parent.parent
-        with suppress(FileNotFoundError):  # another one was the last, and took it away
+        with suppress(FileNotFoundError):  # another call deleted the last file and the folder
             sync_folder(changed)
 
     def size(self, key: str) -> int:
@@ -102,7 +102,7 @@ class FolderBlobs:
                 return os.pread(descriptor, length, start)
             finally:
                 os.close(descriptor)
-        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):  # the last two: somebody changed the key
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):  # the last two: the key was changed
             raise NotFound(f"there is no {key} in {self.name}") from None
         except OSError as error:
             raise self._unavailable(error) from error
@@ -111,7 +111,7 @@ class FolderBlobs:
         return self._folder / self._checked(key)
 
     def _checked(self, key: str) -> str:
-        """Raises NotFound when that lies elsewhere, as a key that somebody changed in the store may say."""
+        """Return the key. Raises NotFound if it leads outside of the folder, as a tampered row could."""
         if key.startswith("/") or ".." in key.split("/"):
             raise NotFound(f"{key} is not in {self.name}")
         return key
@@ -135,7 +135,7 @@ def _name(partial: Path, target: Path) -> bool:
 
 
 def _sweep(target: Path) -> None:
-    """Half copies of an archivist that was killed go: nobody holds their locks."""
+    """Delete partial files of killed archivers: nothing holds their locks."""
     for left in target.parent.glob(f".{target.name}.*"):
         with suppress(OSError), left.open("r+b") as copy:
             fcntl.flock(copy, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""One look through a sealed segment: everything that its row, its proof and the search need."""
+"""Survey of a sealed segment: one pass that collects what its row, its proof and the search index need."""
 
 from __future__ import annotations
 
@@ -20,15 +20,18 @@ from postern.store.ports.target_ports import Piece
 
 _BUFFER = 256 * 1024
 _PIECE = 65_536
-# Bytes of statements that are kept of a segment for the search, which takes 1 MiB of a whole session.
+# Bytes of statements per segment for the search index, which takes 1 MiB of a whole session.
 MOST_TEXT = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentSurvey:
-    """`digest` (SHA-256) and `size` are of all plain bytes that can be had; `begins` and `ends` in milliseconds since
-    the session's start. `damage` is empty, or says what cannot be read; `is_last` is then what the end record said, if
-    there was one."""
+    """Facts about a segment.
+
+    `digest` (SHA-256) and `size` cover all plain bytes that can be read. `begins` and `ends` are milliseconds since the
+    session's start. `damage` says what cannot be read; it is empty for an intact segment. `is_last` comes from the end
+    record, if there is one.
+    """
 
     digest: bytes
     size: int
@@ -41,9 +44,10 @@ class SegmentSurvey:
 
 
 def survey(source: Path | BinaryIO, session: UUID, number: int) -> SegmentSurvey:
-    """Of a segment that should be this one. Decompresses once, in memory that does not grow with it. Blocks.
+    """Survey the segment that should have this session and number.
 
-    Raises OSError, and what reading `source` raises; damage raises nothing.
+    Decompresses once, in constant memory. Blocks. Raises OSError and whatever reading `source` raises. Damage does not
+    raise; it is part of the result.
     """
     hashed: list[Hashed] = []
 
@@ -75,7 +79,7 @@ def _told(reader: SegmentReader, hashed: Hashed, session: UUID, number: int) -> 
         if first is None:
             first = last
         if isinstance(event, Operation):
-            if room >= 0:  # one more than fits, so that the search knows that it was cut
+            if room >= 0:  # one more than fits, so that the search knows that the text was cut
                 texts.append(piece_of(micros, event))
                 room -= len(texts[-1][1].encode("utf-8", "replace")) + 1
         elif isinstance(event, Refusal):
@@ -83,7 +87,7 @@ def _told(reader: SegmentReader, hashed: Hashed, session: UUID, number: int) -> 
     _drain(hashed)
     damages = [damage, reader.damage]
     if reader.end is None and not reader.damage:
-        damages.append("it ends without a word")
+        damages.append("it has no end record")
     return SegmentSurvey(
         hashed.digest,
         hashed.size,
@@ -97,7 +101,7 @@ def _told(reader: SegmentReader, hashed: Hashed, session: UUID, number: int) -> 
 
 
 def _drain(hashed: Hashed) -> None:
-    """The digest is of all bytes, those behind damage too."""
+    """Read to the end: the digest covers all bytes, also those after damage."""
     with contextlib.suppress(zstandard.ZstdError):
         while hashed.read(_PIECE):
             pass

@@ -1,9 +1,8 @@
-"""How every process of Postern logs: one line per event, to standard error, as text or as JSON.
+"""Logging of every Postern process: one line per event, to standard error, as text or JSON.
 
-Rooms use the standard library's `logging.getLogger(__name__)`; structlog is only how lines are put together.
-Nothing that a peer sends can break out of its line: line ends and control characters in messages and values
-are escaped. Secrets are kept out twice: `Secret` prints as `***` by itself, and a value given with
-`extra={...}` under a name that sounds like a secret is replaced.
+Modules use the standard library's `logging.getLogger(__name__)`; structlog only formats lines. Line ends and control
+characters in messages and values are escaped, so that no peer can forge a line. Secrets are kept out twice: `Secret`
+prints as `***`, and a value in `extra={...}` is replaced if its name looks like a secret's.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ FORMATS = ("text", "json")
 HIDDEN = "***"
 _SECRET_NAME = re.compile(r"passw|passphrase|secret|token|authorization|cookie|api_?key|private_?key|verifier", re.I)
 _NOISY = ("asyncio", "asyncssh", "httpx", "httpcore", "alembic", "uvicorn", "sqlalchemy", "picows")
-# At the level debug these write down what they sent and what was answered, secrets and all.
+# These log requests and responses at the level debug, secrets included.
 _TELLING = ("apprise", "azure", "boto3", "botocore", "google", "msal", "requests", "urllib3")
 
 Event = MutableMapping[str, Any]
@@ -36,10 +35,10 @@ Event = MutableMapping[str, Any]
 def configure(
     level: str, form: str, process: str, stream: IO[str] | None = None, *, folder: Path | None = None
 ) -> None:
-    """Sets up the root logger of this process; called once, before anything else logs.
+    """Configure the root logger of this process. Called once, before anything logs.
 
-    `process` names this process in each line (`supervisor`, `api`, `w1`). The last lines are also kept in `folder`, as
-    JSON, for who reads the log through the API. Raises Misconfigured for an unknown level or format.
+    `process` names this process in each line (`supervisor`, `api`, `w1`). The last lines are also stored as JSON in
+    `folder`, for readers of the log through the API. Raises Misconfigured for an unknown level or format.
     """
     _check("log_level", level, LEVELS)
     _check("log_format", form, FORMATS)
@@ -73,12 +72,12 @@ def configure(
 def _check(name: str, given: str, allowed: tuple[str, ...]) -> None:
     if given not in allowed:
         raise Misconfigured(
-            f"POSTERN_{name.upper()}: {given!r} is not known; use one of {', '.join(allowed)}", field=name
+            f"POSTERN_{name.upper()}: unknown value {given!r}; use one of {', '.join(allowed)}", field=name
         )
 
 
 class _Named:
-    """Adds which process speaks, and which module."""
+    """Adds the process and the module to an event."""
 
     def __init__(self, process: str) -> None:
         self.process = process
@@ -98,7 +97,7 @@ def _clean(_logger: object, _method: str, event: Event) -> Event:
 
 
 def _safe(value: object) -> Any:
-    """The value as JSON can hold it, without control characters and without secrets below secret-like names."""
+    """Return the value as JSON can hold it, without control characters and without secrets under secret-like names."""
     if isinstance(value, str):
         return one_line(value)
     if isinstance(value, bool | int | float) or value is None:
@@ -116,7 +115,7 @@ def _safe(value: object) -> Any:
 
 
 def _text(_logger: object, _method: str, event: Event) -> str:
-    """`2026-01-31T12:00:00.123456Z info     w1 relay.driver: message  key=value`"""
+    """Format an event: `2026-01-31T12:00:00.123456Z info     w1 relay.driver: message  key=value`."""
     head = "{timestamp} {level:<8} {process} {logger}: {event}".format_map(event)
     rest = {
         key: value for key, value in event.items() if key not in ("timestamp", "level", "process", "logger", "event")

@@ -1,7 +1,7 @@
-"""The last lines that a process logged, in two files of bounded size: `<process>.jsonl` and the one before it.
+"""Recent log lines of a process, in two files of bounded size: `<process>.jsonl` and its predecessor.
 
-Both are for their owner only. What cannot be written is left out: a full disk must not stop a gateway whose log goes
-to standard error first.
+Only their owner can read them. Lines that cannot be written are dropped: a full disk must not stop a gateway whose log
+goes to standard error first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class BoundedFile(logging.Handler):
-    """`process` must be a plain word, since it names the file."""
+    """Log handler for these files. `process` must be a plain word, because it names the file."""
 
     def __init__(self, folder: Path, process: str) -> None:
         super().__init__()
@@ -54,8 +54,8 @@ class BoundedFile(logging.Handler):
         super().close()
 
     def _shortened(self, record: logging.LogRecord) -> bytes:
-        """The line's own words would not fit; what it was about is in the log on standard error."""
-        note = f"a line of {record.name} that is too long to be kept; the log on standard error has it"
+        """Return a note in place of a line that is too long."""
+        note = f"a line of {record.name} was too long for this file; standard error has it"
         short = logging.LogRecord(record.name, record.levelno, record.pathname, record.lineno, note, None, None)
         return self.format(short).encode(errors="replace")
 

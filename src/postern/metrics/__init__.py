@@ -1,4 +1,4 @@
-"""What operators watch: numbers that each process keeps of itself, told to whoever asks on a local socket.
+"""Metrics for operators: each process counts for itself and exports its numbers on a local socket.
 
-The library that writes Prometheus's format is imported by the API alone, once somebody asks: it costs 70 ms and 3 MB.
+Only the API imports the library that writes Prometheus's format, on the first request: it costs 70 ms and 3 MB.
 """

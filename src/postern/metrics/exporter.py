@@ -1,4 +1,4 @@
-"""A process tells its numbers to whoever connects to its socket; only this system's user can."""
+"""Exporter of a process's metrics on a Unix socket, which only this system user can open."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 from postern.metrics.meters import Meters
 
 PREFIX, SUFFIX = "metrics-", ".sock"
-DEADLINE = 1.0  # seconds that a process has to answer
+DEADLINE = 1.0  # seconds that a process has for its answer
 LIMIT = 4 * 1024 * 1024  # bytes of an answer
 LAG_EVERY = 1.0  # seconds
 
 
 async def tell(meters: Meters, folder: Path, process: str) -> asyncio.Server:
-    """`process` is its name, as in logs."""
+    """Start the server of this process's metrics. `process` is its name, as in logs."""
     path = folder / f"{PREFIX}{process}{SUFFIX}"
     await asyncio.to_thread(_prepare, path)
 
@@ -34,7 +34,7 @@ async def tell(meters: Meters, folder: Path, process: str) -> asyncio.Server:
 
 
 async def watch_lag(meters: Meters) -> None:
-    """For ever."""
+    """Measure event loop lag until cancelled."""
     loop = asyncio.get_running_loop()
     while True:
         due = loop.time() + LAG_EVERY
@@ -43,7 +43,10 @@ async def watch_lag(meters: Meters) -> None:
 
 
 async def gather(folder: Path) -> dict[str, dict[str, Any] | None]:
-    """By process; None for one that does not answer. What a process that has gone left behind is removed."""
+    """Return the metrics of all processes by name; None for a process that does not answer.
+
+    Sockets of processes that have ended are removed.
+    """
     paths = _sockets(folder)
     answers = await asyncio.gather(*(_ask(path) for path in paths))
     return {path.name[len(PREFIX) : -len(SUFFIX)]: answer for path, answer in zip(paths, answers, strict=True)}

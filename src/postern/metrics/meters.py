@@ -1,4 +1,4 @@
-"""The numbers of one process. Counting is one addition in a dictionary."""
+"""Metrics of one process. Counting is one addition in a dictionary."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from postern.metrics.metric_catalogue import METRICS
 
-MOST_SERIES = 1_000  # of one metric in one process; what is beyond goes to the series "other"
+MOST_SERIES = 1_000  # per metric and process; further series count as "other"
 
 Labels = tuple[str, ...]
 
 
 class Meters:
-    """`samples` are asked when somebody wants to know: they give what is counted or known elsewhere already."""
+    """Counters and histograms of a process. `sample` registers a function that is called for each snapshot."""
 
     def __init__(self) -> None:
         self._counts: dict[str, dict[Labels, float]] = {}
@@ -42,7 +42,10 @@ class Meters:
         self._samples.append((name, labels, take))
 
     def snapshot(self) -> dict[str, Any]:
-        """As JSON: by name, lists of [labels, value]; a histogram's value is its buckets, and last the sum."""
+        """Return all metrics as JSON: by name, lists of [labels, value].
+
+        A histogram's value is the list of its buckets, followed by the sum.
+        """
         found: dict[str, list[list[Any]]] = {}
         for name, counted in self._counts.items():
             found[name] = [[list(labels), value] for labels, value in counted.items()]

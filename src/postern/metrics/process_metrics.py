@@ -1,4 +1,4 @@
-"""What a process says of itself, under the names that Prometheus's own clients use."""
+"""Process metrics, under the names of Prometheus's own client libraries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from postern import descriptors
 from postern.metrics.meters import Meters
 
-_BEGAN = time.time()  # near enough: this is imported while the process starts
+_BEGAN = time.time()  # approximate: this is imported while the process starts
 
 
 def of_process(meters: Meters) -> None:
@@ -28,5 +28,5 @@ def _resident() -> float:
     try:
         with open("/proc/self/statm", "rb") as stream:
             return float(int(stream.read().split()[1]) * resource.getpagesize())
-    except OSError:  # not Linux: the most that it ever was, in KiB
+    except OSError:  # not Linux: the peak, in KiB
         return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)

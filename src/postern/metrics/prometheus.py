@@ -1,4 +1,4 @@
-"""The numbers of all processes in Prometheus's text format. Imports its library: import this when it is asked for."""
+"""Metrics of all processes in Prometheus's text format. Importing this imports Prometheus's library."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PROCESS = "process"
 
 
 def text(by_process: Mapping[str, Mapping[str, Any] | None], machine: Mapping[str, float]) -> bytes:
-    """`machine` has the gauges that belong to no process."""
+    """Return the metrics page. `machine` has the gauges that belong to no process."""
     registry = CollectorRegistry()
     registry.register(_Told(by_process, machine))
     return generate_latest(registry)
