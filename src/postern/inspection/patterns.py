@@ -1,17 +1,16 @@
-"""Rules written by people: words and patterns, matched in linear time whatever they say.
+"""User-written words and patterns, matched in time that is linear in the text.
 
-The engine is RE2. Its rules here, which the documentation of guard rails repeats:
+The engine is RE2. These rules are repeated in the documentation of guard rails:
 
-pattern   RE2 syntax, as written. It may hit anywhere in a text. `.` also matches line breaks, `^` and `$` also
-          match at them (as if `(?ms)` stood in front; `(?-s)` and `(?-m)` undo it). Letter case matters unless the
-          pattern says `(?i)`.
-word      Letter case does not matter unless the rule is `case_sensitive`. White space at its ends is dropped; white
-          space inside stands for any run of white space. Where the word begins (ends) with one of `[0-9A-Za-z_]`, the
-          character before (after) it must not be one of those: `drop` hits `DROP table` and `x;drop`, but not
-          `dropped`. Where it begins or ends with any other character it hits as a part of whatever stands around it.
-          With `whole_words` false it hits as a part of anything.
+pattern   RE2 syntax, as written. It can match anywhere in a text. `.` also matches line breaks, `^` and `$` also
+          match at them (as with a leading `(?ms)`; `(?-s)` and `(?-m)` undo it). Case-sensitive unless the pattern
+          says `(?i)`.
+word      Case-insensitive unless the rule is `case_sensitive`. White space at its ends is dropped; white space inside
+          matches any run of white space. If the word begins (ends) with one of `[0-9A-Za-z_]`, the character before
+          (after) the match must not be one of those: `drop` matches `DROP table` and `x;drop`, but not `dropped`. If
+          it begins (ends) with another character, or `whole_words` is false, it matches inside of words too.
 
-Texts are bytes. Where they are not UTF-8, what cannot be read counts as one unknown character.
+Texts are bytes. Invalid UTF-8 sequences count as one unknown character each.
 """
 
 from __future__ import annotations
@@ -24,26 +23,27 @@ import re2
 
 from postern.errors import Invalid
 
-# What one pattern may cost. It bounds the compiled program, and thereby the time for each byte of text.
+# Memory limit of one compiled pattern. It bounds the program's size, and thereby the time per byte of text.
 PATTERN_MEMORY = 1024 * 1024
-# What a look-up over many rules may use, its cache of states included.
+# Memory limit of a look-up over many rules, including its cache of states.
 LOOKUP_MEMORY = 8 * 1024 * 1024
 
-# Bytes that looking for all places in one text may read: a pattern such as `a(?:[^z]*z)?` reads the rest of the text
+# Limit of bytes read to find all matches in one text: a pattern such as `a(?:[^z]*z)?` reads the rest of the text for
+# each of them. Beyond it, the whole text counts as a match. Patterns without endless repetition do not read on.
 # for each of them. Behind that the whole text is hit. What repeats nothing without end does not read on.
 MOST_READ = 1 << 30
 _ENDLESS = re.compile(r"[*+]|,\s*\}")
 
-SEPARATOR = b"\n\x00\n"  # no `\s` crosses it, and `^`, `$` and `\b` see an edge at it
+SEPARATOR = b"\n\x00\n"  # `\s` does not cross it; `^`, `$` and `\b` match at it
 _FLAGS = "(?ms)"
 _WORD_CHARACTER = re.compile(r"[0-9A-Za-z_]")
-# What makes a pattern look at the edges of the whole text, or swallow what is written behind it.
+# Constructs that look at the edges of the whole text, or that swallow what follows the pattern.
 _BOUND_TO_EDGES = re.compile(r"\\[Az]|\(\?[A-Za-z]*-")
 _QUOTES_THE_REST = "\\Q"
 
 
 class Compiled(Protocol):
-    """What is used of a compiled RE2 pattern."""
+    """Used part of a compiled RE2 pattern."""
 
     def search(self, text: bytes) -> object | None: ...
 
@@ -51,7 +51,7 @@ class Compiled(Protocol):
 
 
 def compiles(pattern: str) -> str | None:
-    """None when the pattern can be enforced, else why not, for the person who wrote it."""
+    """Return None if the pattern can be enforced, else why not, for its author."""
     try:
         _compile(_FLAGS + pattern, PATTERN_MEMORY)
     except re2.error as error:
@@ -60,17 +60,17 @@ def compiles(pattern: str) -> str | None:
 
 
 def word_pattern(word: str, *, whole: bool = True, case_sensitive: bool = False) -> str:
-    """The pattern of a deny word. Raises Invalid for a word of white space only."""
+    """Return the pattern of a deny word. Raises Invalid for a word of white space only."""
     parts = word.split()
     if not parts:
-        raise Invalid("a deny word must hold more than white space", field="words")
+        raise Invalid("a deny word must contain more than white space", field="words")
     before = r"\b" if whole and _WORD_CHARACTER.match(parts[0]) else ""
     after = r"\b" if whole and _WORD_CHARACTER.match(parts[-1][-1]) else ""
     return ("" if case_sensitive else "(?i)") + before + r"[\s\v]+".join(re2.escape(part) for part in parts) + after
 
 
 def readable(text: bytes) -> bytes:
-    """The text as UTF-8: RE2 would let a byte that is not UTF-8 match nothing, not even `.`."""
+    """Return the text as valid UTF-8. In RE2 nothing matches an invalid byte, not even `.`."""
     if text.isascii():
         return text
     try:
@@ -81,7 +81,7 @@ def readable(text: bytes) -> bytes:
 
 
 class Lookup:
-    """Whether any of several patterns hits, in one pass where possible. Raises Invalid if one does not compile."""
+    """Look-up of several patterns, in one pass if possible. Raises Invalid if a pattern does not compile."""
 
     __slots__ = ("_anywhere", "_by_text", "_reads_on")
 
@@ -92,12 +92,14 @@ class Lookup:
         self._anywhere = tuple(_alternations([pattern for pattern in patterns if not bound_to_edges(pattern)]))
 
     def hits(self, text: bytes) -> bool:
-        """`text` must be readable."""
+        """Return whether a pattern matches. `text` must be readable."""
         return any(one.search(text) for one in self._anywhere) or any(one.search(text) for one in self._by_text)
 
     def spans(self, text: bytes) -> list[tuple[int, int]]:
-        """(start, end) of what is hit, in order and apart from each other; an empty hit is the whole text, and so are
-        more hits than can be told apart in time. `text` must be readable."""
+        """Return the matches as sorted, disjoint (start, end) spans. `text` must be readable.
+
+        An empty match counts as the whole text, and so do more matches than can be found in reasonable time.
+        """
         found: list[tuple[int, int]] = []
         most = MOST_READ // (len(text) + 1) if self._reads_on else len(text) + 1
         for one in (*self._anywhere, *self._by_text):
@@ -116,7 +118,7 @@ class Lookup:
         return apart
 
     def first_hit(self, texts: Sequence[bytes]) -> int | None:
-        """The index of the first text that is hit, judged each on its own."""
+        """Return the index of the first text that matches, each judged on its own."""
         if not self._may_hit(texts):
             return None
         for index, text in enumerate(texts):
@@ -125,7 +127,7 @@ class Lookup:
         return None
 
     def _may_hit(self, texts: Sequence[bytes]) -> bool:
-        """False when no text can be hit: one look over all of them, instead of one each."""
+        """Return False if no text can match. One search over all texts replaces one search per text."""
         if self._by_text:
             return True
         joined = readable(texts[0] if len(texts) == 1 else SEPARATOR.join(texts))
@@ -133,12 +135,12 @@ class Lookup:
 
 
 def bound_to_edges(pattern: str) -> bool:
-    """Whether it can tell a text alone from the same text between two separators, or in an alternative with others."""
+    """Return whether the pattern behaves differently between separators, or as one alternative of many."""
     return _QUOTES_THE_REST in pattern or _BOUND_TO_EDGES.search(pattern) is not None
 
 
 def _alternations(patterns: Sequence[str]) -> list[Compiled]:
-    """As few compiled alternatives as the engine's memory allows."""
+    """Return as few compiled alternations as the engine's memory limit allows."""
     if not patterns:
         return []
     if len(patterns) == 1:
@@ -165,7 +167,7 @@ def _compile(pattern: str, memory: int) -> Compiled:
     try:
         data = pattern.encode()
     except UnicodeEncodeError:
-        raise re2.error("it holds characters that are no text") from None
+        raise re2.error("it contains characters that are not valid text") from None
     compiled: Compiled = re2.compile(data, options)
     return compiled
 

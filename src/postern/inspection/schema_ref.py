@@ -1,4 +1,4 @@
-"""A target's schema for another process: packed once, and unpacked there once."""
+"""Target schema for another process: pickled once, and unpickled there once."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from uuid import uuid4
 
 from postern.domain.targets.target_schema import TargetSchema
 
-_PACKED: Final = 16  # schemas whose packed form is kept
+_PACKED: Final = 16  # schemas whose pickled form is cached
 _UNPACKED: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaRef:
-    """`key` is another one for each snapshot, as judgements are kept by its identity."""
+    """Pickled schema. Each snapshot has a new `key`, because findings are cached by the schema's identity."""
 
     key: str
     data: bytes
@@ -25,7 +25,7 @@ class SchemaRef:
         """Return the same object for the same key."""
         found = _unpacked.get(self.key)
         if found is None:
-            found = pickle.loads(self.data)  # noqa: S301 - it comes from this gateway's own process
+            found = pickle.loads(self.data)  # noqa: S301 - from this gateway's own process
             assert isinstance(found, TargetSchema)
             _unpacked[self.key] = found
             if len(_unpacked) > _UNPACKED:
@@ -39,7 +39,7 @@ _packed: OrderedDict[int, tuple[TargetSchema, SchemaRef]] = OrderedDict()
 
 
 def ref_of(schema: TargetSchema) -> SchemaRef:
-    kept = _packed.get(id(schema))  # which is nobody else's while the schema is kept here
+    kept = _packed.get(id(schema))  # unique while the schema is referenced here
     if kept is None:
         kept = _packed[id(schema)] = (schema, SchemaRef(str(uuid4()), pickle.dumps(schema, pickle.HIGHEST_PROTOCOL)))
         if len(_packed) > _PACKED:

@@ -1,19 +1,19 @@
 """SQL texts without their comments, so that `drop/**/table` reads like `drop table`.
 
-This is no parser. A text can be read in more than one way (a backslash may or may not escape a
-quote, a dollar-quoted body may be data or code), so every reading is given, and a rule that hits
-one of them refuses: a wrong reading can only refuse more.
+This is not a parser. A text can be read in several ways: a backslash can escape a quote or not, and a dollar-quoted
+body can be data or code. All readings are returned, and a rule that matches one of them applies. A wrong reading can
+only deny more.
 """
 
 from __future__ import annotations
 
 import re
 
-# An identifier's character in front: then E' or $ belongs to the identifier.
+# Preceding character of an identifier: E' or $ then belongs to the identifier.
 _NOT_BEHIND_NAME = rb"(?<![0-9A-Za-z_$\x80-\xff])"
 _ESCAPED_BODY = rb"'(?:[^'\\]++|''|\\.)*+(?:'|\Z|\\\Z)"
-_PLAIN_BODY = rb"'[^']*+(?:'|\Z)"  # a doubled quote is two bodies side by side
-_CONTINUED = rb"(?:(?:\s|--[^\r\n]*+)*+" + _ESCAPED_BODY + rb")*+"  # 'a' on the next line goes on in the same way
+_PLAIN_BODY = rb"'[^']*+(?:'|\Z)"  # a doubled quote is two adjacent bodies
+_CONTINUED = rb"(?:(?:\s|--[^\r\n]*+)*+" + _ESCAPED_BODY + rb")*+"  # 'a' continues on the next line
 
 
 def _tokens(quoted: bytes) -> re.Pattern[bytes]:
@@ -39,8 +39,8 @@ _BLOCK_EDGE = re.compile(rb"/\*|\*/")
 
 
 def readings(text: bytes) -> tuple[bytes, ...]:
-    """The text itself, then each different reading of it with every comment replaced by one space."""
-    # `find`, because `in` takes bytes for a number first, and drops the exception that comes of it.
+    """Return the text itself, and each different reading of it with every comment replaced by a space."""
+    # `find`, because `in` first takes bytes for a number, and drops the exception of the attempt.
     if text.find(b"--") < 0 and text.find(b"/*") < 0 and text.find(b"\v") < 0:
         return (text,)
     found = {text: None}
@@ -73,7 +73,7 @@ def _behind(text: bytes, delimiter: bytes, at: int) -> int:
 
 
 def _end_of_block(text: bytes, at: int) -> int:
-    """Block comments nest (SQL standard)."""
+    """Return the end of a block comment. They nest in the SQL standard."""
     depth = 1
     for edge in _BLOCK_EDGE.finditer(text, at):
         depth += 1 if edge.group() == b"/*" else -1

@@ -1,8 +1,11 @@
-"""What happens on a link, in words that hold for every protocol.
+"""Events on a link, in terms that hold for every protocol.
 
-Three of these are judged on their way (`Operation`, `Rows`, `Output`); the rest are told to the
-recorder. Bytes are in the client's encoding, which for every supported protocol is a superset of
-ASCII in the characters that patterns look for.
+A wire parses bytes into these events, and the pipeline judges three kinds of them on their way: `Operation` from the
+client, `Rows` and `Output` from the target. The others only go to the recorder. Events that are judged can be changed
+in place, through their own methods; the wire then encodes the changed texts.
+
+Bytes are in the client's encoding. For every supported protocol this is a superset of ASCII in the characters that
+patterns look for.
 """
 
 from __future__ import annotations
@@ -14,39 +17,40 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-MAX_ROWS: Final = (1 << 63) - 1  # that a recording can hold; a target may count further, and say what it likes
+MAX_ROWS: Final = (1 << 63) - 1  # the most a recording can hold; a target can report any number
 
 
 class Event:
-    """Anything an interceptor may want to see.
+    """Base of all events.
 
-    No class of this file is an abstract base class in Python's sense: compiled ones would share one cache of
-    instance checks, and a row would pass for an output once it has passed for a row.
+    No class of this file is an abstract base class (`abc.ABC`). Compiled ones would share one cache of instance checks,
+    so that rows would pass as output after a first check as rows.
     """
 
     __slots__ = ()
 
 
 class Phase(Enum):
-    PREPARE = "prepare"  # the target would parse it; nothing runs yet
+    PREPARE = "prepare"  # the target parses it; nothing runs yet
     RUN = "run"
 
 
-RUN: Final = Phase.RUN  # found without a look into the class, which each exchange would take several times
+RUN: Final = Phase.RUN  # saves an attribute look-up, which each exchange would do several times
 
 
-# The events of every exchange have a plain __init__, which compiles to plain stores.
+# Events of every exchange have a hand-written __init__, which compiles to plain stores.
 @dataclass(init=False)
 class Operation(Event):
-    """What is asked: a statement, a command, a request.
+    """Request from a client: a statement or a command.
 
-    `values` are the bind values as text, None for NULL; `truncated` says that some were too large
-    to be kept whole. `exchange` counts the requests of a link, from 1. `unread` names the encoding that the client
-    speaks, where the target may read a text in it in another way than it is read here; `behind` tells that the target
-    has not answered all that was asked before, which may change the encoding. `unsure` are the numbers, from 1, of
-    values that are bytes of a type which is not known, and may not mean to the target what they are as text. `types`
-    are the target's own numbers of the types of values, 0 where it finds that out itself; `encoding` is Python's name
-    of the encoding of values, or what the protocol calls one that converts nothing.
+    - `exchange`: number of the request on its link, from 1.
+    - `values`: bind values as text; None is NULL.
+    - `truncated`: some values were too large to be held whole.
+    - `unread`: the client's encoding, if the target can read the text differently than the gateway does.
+    - `pipelined`: earlier requests are still unanswered; their effect can change the encoding.
+    - `unsure`: numbers, from 1, of values of unknown type, whose bytes can mean something else to the target.
+    - `types`: the target's own numbers of the values' types; 0 where the target infers the type.
+    - `encoding`: Python's name of the values' encoding, or the protocol's name of one that converts nothing.
     """
 
     exchange: int
@@ -87,22 +91,24 @@ class Operation(Event):
 
 
 class TextKind(Enum):
-    """What the texts of a column are, so that a replacement stays valid for its reader."""
+    """Kind of a column's texts, which a replacement must keep valid."""
 
     TEXT = "text"
-    JSON = "json"  # a replacement must keep the document valid
-    NUMBER = "number"  # decimal digits, sign, point; a replacement must be a number again
-    ADDRESS = "address"  # a network address type; a replacement must be an address again
+    JSON = "json"  # a replacement keeps the document valid
+    NUMBER = "number"  # decimal digits, sign, point; a replacement is a number again
+    ADDRESS = "address"  # a network address type; a replacement is an address again
     OPAQUE = "opaque"  # cannot hold searchable text (booleans, dates, floats, …)
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`table` and `place` are the target's own numbers of the table and of the column in it, from 1, where the answer
-    tells that it is one as it stands there; otherwise `table` is 0. A whole row has the
-    place 0, what the system adds to each row one below. `origin` is what an answer says in names: schema, table and
-    column, each as the target spells it and empty where it says none. These may be names of a view, of an alias or of a
-    query in the place of a table."""
+    """Column of an answer, and where it comes from as far as the answer says.
+
+    - `table` and `position`: the target's own numbers of the table and of the column in it, from 1, if the column comes
+      from a table unchanged; otherwise `table` is 0. A whole row has the position 0; system columns have negative ones.
+    - `origin`: schema, table and column by name, as the target spells them, empty where unknown. They can be names of a
+      view, an alias or a subquery.
+    """
 
     name: str
     kind: TextKind
@@ -112,8 +118,7 @@ class Column:
 
 
 class Scalar(Enum):
-    """What one value is, and so how it is written in plain text, whichever way it came: `Change` is given that, and
-    answers in the same way."""
+    """Type of one value, and thereby its plain-text form. A `Change` receives that form, and returns it."""
 
     TEXT = "text"
     JSON = "json"  # one document
@@ -129,51 +134,53 @@ class Scalar(Enum):
     TIMESTAMP = "timestamp"  # 2001-02-03 04:05:06
     MOMENT = "moment"  # the same, in UTC
     INTERVAL = "interval"  # months, days and microseconds: three whole numbers
-    MONEY = "money"  # a whole number of its smallest coins
+    MONEY = "money"  # an integer number of the smallest unit
     UUID = "uuid"
     BYTES = "bytes"  # raw
-    ADDRESS = "address"  # of a network, without a prefix length
-    HARDWARE = "hardware"  # an address of a network card: 12 or 16 hexadecimal digits
+    ADDRESS = "address"  # of a network, without prefix length
+    HARDWARE = "hardware"  # MAC address: 12 or 16 hexadecimal digits
     BITS = "bits"  # zeros and ones
-    # Ranges, shapes, words of a text search: given as it came; whatever is answered, it becomes what has nothing in it.
+    # Ranges, geometric types, text search types: passed as received. Any replacement becomes the empty value of its
+    # type.
     EMPTY = "empty"
-    OTHER = "other"  # given as it came: it stays so, or becomes NULL
+    OTHER = "other"  # passed as received; stays, or becomes NULL
 
 
-# None is NULL. What cannot be read as one of its kind becomes NULL as well.
+# None is NULL. A result that is not valid for its type becomes NULL too.
 Change = Callable[[Scalar, bytes], bytes | None]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class KindChange:
-    """A `Change` that can be asked about all values of a kind at once."""
+    """`Change` that also works by type, for all values of it at once."""
 
     def __call__(self, scalar: Scalar, value: bytes) -> bytes | None:
         raise NotImplementedError
 
     def of(self, scalar: Scalar) -> Callable[[bytes], bytes | None]:
-        """The same for values of one kind."""
+        """Return the same change for values of one type."""
         raise NotImplementedError
 
     def constant(self, scalar: Scalar) -> tuple[bytes | None] | None:
-        """What every value of a kind becomes, where that is the same for all."""
+        """Return the constant that replaces every value of a type, or None if there is not just one."""
         raise NotImplementedError
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Fill(KindChange):
-    """A `Change` by which every cell of a column becomes one and the same: NULL too, and whatever the shape of an array
-    or a document is. `constant` tells that value for each kind; None in it, and a kind that has none, are NULL."""
+    """`Change` that makes every cell of a column the same, also NULLs, arrays and documents.
+
+    `constant` returns that value for each type. A type without a constant, and None in it, become NULL.
+    """
 
 
 class Rows(Event):
-    """A block of tabular answer: all complete rows of one read. Mutable by `replace` and `change` only.
+    """Block of rows of an answer: all complete rows of one read. Only `replace` and `change` modify it.
 
-    `texts(i)` are the searchable texts of column i over all rows, NULLs and unsearchable leaves left
-    out; an array yields one text per element. `replace(i, new)` takes as many texts, in that order.
-    `change(i, by)` asks about every value of column i, of whatever type, the elements of arrays and the fields of
-    records one by one, and tells how many cells became others and how many bytes those had. Values of one text get
-    one answer.
+    `texts(i)` returns the searchable texts of column i over all rows, without NULLs and unsearchable values. An array
+    yields one text per element. `replace(i, new)` takes as many texts, in the same order. `change(i, by)` calls `by`
+    for every value of column i, whatever its type, and for each element of arrays and each field of records. It returns
+    how many cells changed, and how many bytes those had. Equal texts get equal results.
     """
 
     __slots__ = ()
@@ -183,11 +190,11 @@ class Rows(Event):
 
     @property
     def began(self) -> int:
-        """The exchange in which rows of this statement began to come: it may take several to fetch them all."""
+        """Return the exchange that produced the first rows of this statement, which several can fetch."""
         return self.exchange
 
     def expect(self, columns: list[bool]) -> None:
-        """Tells before anything else which columns will be asked about, so that the others need not be looked at."""
+        """Announce which columns will be read, before anything else, so that the others need not be decoded."""
 
     def texts(self, column: int) -> list[bytes]:
         raise NotImplementedError
@@ -200,11 +207,11 @@ class Rows(Event):
 
 
 class Heading(Rows):
-    """The columns of a result before the client receives their description. It holds no rows.
+    """Columns of a result, before the client receives their description. It has no rows.
 
-    Only interceptors that declare this class see it. A refusal takes the place of the whole result, description
-    included. `prepared` is the text of a statement that is described and has not run; empty for a result. `may_fetch`:
-    the rows may come in later exchanges, see `Rows.began`.
+    Only interceptors that declare this class see it. A refusal replaces the whole result, including the description.
+    `prepared` is the text of a statement that is described and has not run; it is empty for a result. `may_fetch` says
+    that rows can come in later exchanges, see `Rows.began`.
     """
 
     __slots__ = ()
@@ -220,7 +227,7 @@ class Heading(Rows):
         return 0, 0
 
     def describe_as_text(self, column: int, *, with_name: bool = True) -> None:
-        """Describe the column as a text of a fixed length. All its values become the constant for texts."""
+        """Describe the column as text of a fixed length. All its values become the constant for texts."""
         raise NotImplementedError
 
 
@@ -230,14 +237,14 @@ class Channel(Enum):
     ERROR = "error"
     NOTIFICATION = "notification"
     FUNCTION = "function"
-    PARAMETER = "parameter"  # a setting of the session that the target reports
-    STDOUT = "stdout"  # what a program prints
+    PARAMETER = "parameter"  # a setting of the session, as reported by the target
+    STDOUT = "stdout"  # output of a program
     STDERR = "stderr"
 
 
 @dataclass(frozen=True, slots=True)
 class CopyFormat:
-    """How copied data is written: `kind` is text, csv or binary; signs are one byte each."""
+    """Format of copied data. `kind` is text, csv or binary; separators are one byte each."""
 
     kind: str = "text"
     header: bool = False
@@ -245,15 +252,15 @@ class CopyFormat:
     null: bytes = rb"\N"
     quote: bytes = b'"'
     escape: bytes = b'"'
-    encoding: str = ""  # that of the client, if it is not told
+    encoding: str = ""  # the client's encoding, if empty
 
 
 class Output(Event):
-    """Any other answer that holds text. Same contract as one column of `Rows`.
+    """Any other answer with text. Works like one column of `Rows`.
 
-    `change(form, columns)` is for copied data: of each column the target's number of its type (0: not known) and what
-    is asked about each of its values, or None for one that stays. It tells for each column how many values became
-    others and how many bytes those had, and raises ValueError for data that is not of that format.
+    `change(form, columns)` is for copied data. It takes for each column the target's type number (0: unknown) and the
+    change of its values, or None to leave them. It returns for each column how many values changed, and how many bytes
+    those had. Raises ValueError for data that is not in that format.
     """
 
     __slots__ = ()
@@ -262,13 +269,16 @@ class Output(Event):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What each of `texts` is, where that is known: of a message message, detail, hint, position, query (one within
-        the target), context, schema, table, column, type and constraint; of a setting its name; or nothing at all."""
+        """Return what each of `texts` is, or nothing if that is unknown.
+
+        A message has these labels: message, detail, hint, position, query (one within the target), context, schema,
+        table, column, type and constraint. A setting has its name.
+        """
         return ()
 
     @property
     def rows(self) -> int:
-        """How many rows of data it is, in protocols that send some outside of `Rows` (COPY)."""
+        """Return the number of data rows in this output, for protocols that send rows outside of `Rows` (COPY)."""
         return 0
 
     def texts(self) -> list[bytes]:
@@ -278,12 +288,14 @@ class Output(Event):
         raise NotImplementedError
 
     def rendered(self) -> list[bytes]:
-        """What the client's terminal shows of it, where that is more than `texts`; after `replace`, of what is left.
-        Empty for what is no terminal's."""
+        """Return what the client's terminal displays of this output, if that differs from `texts`.
+
+        After `replace` it returns what is left. Empty for output that no terminal displays.
+        """
         return []
 
     def replace_rendered(self, texts: list[bytes]) -> None:
-        """Takes as many texts as `rendered` gave, in that order; what has changed is sent as this text."""
+        """Replace the texts that `rendered` returned, in the same order. Changed ones are sent as plain text."""
         raise NotImplementedError
 
     def change(self, form: CopyFormat, columns: Sequence[tuple[int, Change] | None]) -> list[tuple[int, int]]:
@@ -291,10 +303,10 @@ class Output(Event):
 
 
 class Summary(Output):
-    """What the target reports about a statement beside rows and messages.
+    """Facts about an executed statement besides rows and messages.
 
     Only interceptors that declare this class see it, and only if there is something to hide. `insert_id` is the number
-    that the statement generated or chose, 0 for none.
+    that the statement generated or chose; 0 for none.
     """
 
     __slots__ = ()
@@ -316,7 +328,7 @@ class Summary(Output):
 
 @dataclass(init=False)
 class ClientOutput(Event):
-    """Wire bytes that are about to reach the client, after masking. Told to the recorder."""
+    """Wire bytes for the client, after masking. Only the recorder receives it."""
 
     data: bytes
 
@@ -326,7 +338,7 @@ class ClientOutput(Event):
 
 @dataclass(init=False)
 class Completed(Event):
-    """The end of an exchange. `rows` as the target counted them; times in microseconds."""
+    """End of an exchange. `rows` is the target's count; times are in microseconds."""
 
     exchange: int
     tag: str
@@ -354,7 +366,7 @@ class Completed(Event):
 
 @dataclass(slots=True)
 class Refusal(Event):
-    """An exchange that was not let through, and the rule that said so."""
+    """Exchange that was denied, and the rule that denied it."""
 
     exchange: int
     rule: str
@@ -363,7 +375,7 @@ class Refusal(Event):
 
 @dataclass(slots=True)
 class Note(Event):
-    """A marker in the recording: a cut, a kill, a crash."""
+    """Marker in the recording, such as a cut, a kill or a crash."""
 
     text: str
     details: dict[str, str] = field(default_factory=dict)
@@ -371,7 +383,7 @@ class Note(Event):
 
 @dataclass(slots=True)
 class Resized(Event):
-    """The client's terminal has this size from now on, in characters: what replaying its output needs."""
+    """New size of the client's terminal, in characters. Replaying the output needs it."""
 
     columns: int
     rows: int
@@ -379,7 +391,7 @@ class Resized(Event):
 
 @dataclass(slots=True)
 class End(Event):
-    """The last record of a segment: why the session ended, or that the recording goes on in the next one."""
+    """Last record of a segment: why the session ended, or that the recording continues in the next segment."""
 
     reason: str
     goes_on: bool = False

@@ -1,4 +1,4 @@
-"""The ordered, synchronous, fail-closed chain between a link and its interceptors."""
+"""Ordered, synchronous chain of interceptors between a link and its policy. It fails closed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Metrics:
-    """Counters of one session, as `Session.metrics` shows them. `not_inspected`: answers that could not be, whether
-    they were refused or passed on."""
+    """Counters of one session, as `Session.metrics` shows them.
+
+    `not_inspected` counts answers that could not be inspected, whether they were denied or passed on.
+    """
 
     info_types: dict[str, int] = field(default_factory=dict)
     transformed_bytes: int = 0
@@ -32,22 +34,26 @@ class Metrics:
         self.info_types[info_type] = self.info_types.get(info_type, 0) + hits
 
 
-# (what became of it, rule, message, what was asked: nothing for an answer)
+# (action, rule, message, operations: none for an answer)
 Violated = Callable[[Literal["deny", "warn", "review"], str, str, Sequence[Operation]], None]
 
 
-# Characters that are parsed on the event loop for all that one read brings, with what each statement takes besides.
+# Characters per read that are parsed on the event loop, and the fixed cost of each statement in the same unit.
 AT_ONCE: Final = 2 * 1024
 _EACH: Final = 64
 
 
 @dataclass(slots=True)
 class SessionView:
-    """What an interceptor may know of the session, the counters it may raise, and the markers that it leaves in the
-    recording. `schema` is None where nobody asks for what the target's catalogue says, and where it could not be read;
-    another takes its place when it is old. `kept` is what interceptors leave for those that take their place when the
-    policy is renewed, by name. `violated` hears of each rule that was broken. `meant` tells what has passed that a text
-    may run by its name."""
+    """What interceptors can read and write of the session.
+
+    - `metrics`: counters that they raise.
+    - `notes`: markers that they leave in the recording.
+    - `schema`: the target's catalogue; None if no rule needs it or it could not be read. Replaced when it is outdated.
+    - `carried_over`: state, by name, that interceptors leave for their successors when the policy is reloaded.
+    - `on_violation`: called for each rule that was violated.
+    - `resolve_name`: returns the statements that passed and that a text can run by name.
+    """
 
     id: UUID
     user: str
@@ -62,10 +68,10 @@ class SessionView:
     kept: dict[str, object] = field(default_factory=dict)
     violated: Violated | None = None
     meant: Callable[[str], Sequence[str]] | None = None
-    parsed: int = 0  # characters, since the last read
+    parsed: int = 0  # characters since the last read
 
     def may_parse(self, size: int) -> bool:
-        """Return whether so much more may be parsed on the event loop before others have had their turn."""
+        """Return whether this many more characters can be parsed on the event loop before others get their turn."""
         if self.parsed + size > AT_ONCE:
             return False
         self.parsed += size + _EACH
@@ -73,19 +79,21 @@ class SessionView:
 
 
 class BatchNeed(Enum):
-    """How much of a batch an interceptor has to see before any of it is forwarded.
+    """How much of a batch an interceptor must see before any of it is forwarded.
 
     A batch is what a client sends up to the point where the target's implicit transaction ends, such as the messages up
-    to a Sync. The members are in order: the greatest need of all interceptors decides.
+    to a Sync. The members are ordered: the greatest need of all interceptors applies.
     """
 
-    NONE = 0  # nothing: each request is judged alone, as it comes
-    DENY = 1  # a refusal of one request should find that nothing of its batch has run; otherwise the batch must fail
-    REVIEW = 2  # no request may wait for a review when a part of its batch has run
+    NONE = 0  # nothing: each request is judged alone, on arrival
+    DENY = 1  # if a request is denied, nothing of its batch should have run; otherwise the batch must fail
+    REVIEW = 2  # no request can wait for a review after a part of its batch has run
 
 
 class Interceptor(Protocol):
-    """`wants` and `batch_need` are read once, when the pipeline is built; undeclared events never reach `see`."""
+    """Judge of events. `wants` and `batch_need` are read once, when the pipeline is built; `see` receives only wanted
+    events.
+    """
 
     @property
     def name(self) -> str: ...
@@ -100,11 +108,11 @@ class Interceptor(Protocol):
 
 
 class Pipeline:
-    """Asks each interceptor that wants the kind of event, in order. The first refusal ends it.
+    """Asks the interceptors that want an event, in order. The first refusal decides.
 
-    A hold waits until the others have been asked, so nobody decides on what is refused anyway. Once it is
-    settled, `judge` is called again with `first` behind the one that held, which `held_at` tells. Of several warnings
-    the first is given.
+    A hold takes effect only after the remaining interceptors were asked, so that reviewers never decide on an event
+    that is denied anyway. Once the hold is decided, `judge` is called again with `first` set after `held_at`, the
+    interceptor that held. Of several warnings the first counts.
     """
 
     __slots__ = ("_chains", "batch_need", "held_at", "session", "wants")
@@ -124,8 +132,11 @@ class Pipeline:
         self.held_at = 0
 
     def judge(self, event: Event, kind: type[Event], first: int = 0) -> Verdict:
-        """`kind` is the declared event class: Operation, Rows, Heading, Output or Summary. Interceptors before `first`
-        are not asked."""
+        """Return the verdict on an event.
+
+        `kind` is the declared event class: Operation, Rows, Heading, Output or Summary. Interceptors before `first` are
+        skipped.
+        """
         outcome: Verdict = FORWARD
         held: Hold | None = None
         warning: Warn | None = None
@@ -135,11 +146,11 @@ class Pipeline:
             try:
                 verdict = interceptor.see(event, self.session)
             except Exception:
-                log.exception("interceptor %s failed; the event is refused", interceptor.name)
+                log.exception("interceptor %s failed; the event is denied", interceptor.name)
                 return Refuse(
                     rule=interceptor.name,
-                    message=f"{interceptor.name} could not judge this and refused it",
-                    hint="Ask an administrator to look at the gateway's log.",
+                    message=f"{interceptor.name} failed to judge this, so it was denied",
+                    hint="Ask an administrator to check the gateway's log.",
                 )
             if isinstance(verdict, Forward):
                 continue

@@ -1,4 +1,4 @@
-"""The six answers to an event."""
+"""Verdicts: the possible answers of an interceptor to an event."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Forward(Verdict):
-    """Pass it on as it came, byte for byte."""
+    """Pass the event on unchanged, byte for byte."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replace(Verdict):
-    """Pass on what the event holds now: the interceptor changed it through the event's own methods."""
+    """Pass on the current content of the event, which the interceptor changed through the event's methods."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse(Verdict):
-    """Do not pass it. `message` is for the person at the client; `hint` says how to go on."""
+    """Deny the event. `message` is shown to the client's user; `hint` says what to do next."""
 
     rule: str
     message: str
@@ -31,31 +31,34 @@ class Refuse(Verdict):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A judgement that would take too long on the event loop now.
+    """Judgement that takes too long for the event loop.
 
-    `task` runs in another process: it and its answer can be pickled. `conclude` turns the answer into a verdict, on the
-    event loop. Without a task it does all of it: that is short, and only waits until others have had their turn.
+    `task` runs in another process, so it and its result must be picklable. `conclude` turns that result into a verdict,
+    on the event loop. Without a task, `conclude` does all of the work: this is short, and only yields to others first.
     """
 
     task: Callable[[], object] | None
     conclude: Callable[[object], Verdict]
 
     def __call__(self) -> Verdict:
-        """Do all of it here."""
+        """Do all of the work here, and return the verdict."""
         task = self.task
         conclude = self.conclude
         return conclude(None if task is None else task())
 
 
 def later(work: Work) -> Work:
-    """The same on the event loop, once others have had their turn."""
+    """Return the same work for the event loop, after others have had their turn."""
     return Work(None, lambda _: work())
 
 
 @dataclass(frozen=True, slots=True)
 class Hold(Verdict):
-    """Park the link until `Link.resume(ticket, verdict)`; `question` says what is waited for, and `rule` which rule
-    wants to know it. With `work` no person is asked: the work gives the verdict."""
+    """Hold the link until `Link.resume(ticket, verdict)`.
+
+    `question` describes what is pending and `rule` names the rule that requires it. With `work`, no reviewer is asked:
+    the work returns the verdict.
+    """
 
     ticket: str
     question: str
@@ -65,9 +68,9 @@ class Hold(Verdict):
 
 @dataclass(frozen=True, slots=True)
 class Warn(Verdict):
-    """Pass it on as the event is now, and tell the client: a NOTICE, or what its protocol has in that place.
+    """Pass the event on as it is now, and warn the client by a NOTICE or its protocol's equivalent.
 
-    `is_violation`: a rule was broken; otherwise it only explains what was done to an answer.
+    `is_violation`: a rule was violated. Otherwise the warning only explains a change to an answer.
     """
 
     rule: str

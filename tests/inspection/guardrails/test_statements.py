@@ -295,7 +295,7 @@ def test_execute_is_judged_where_no_session_parser_follows_names(
 
 @pytest.mark.parametrize("choice", [None, *Unknown])
 @pytest.mark.parametrize("effects", [{Effect.UNKNOWN}, {Effect.UNKNOWN, Effect.WRITE}, set(Effect)])
-@pytest.mark.parametrize(("text", "said"), [("gibberish t", "cannot be parsed"), ("silent t", "it cannot be told")])
+@pytest.mark.parametrize(("text", "said"), [("gibberish t", "cannot be parsed"), ("silent t", "cannot be determined")])
 def test_rule_about_unknown_effects_hits_statements_of_unknown_effect(
     session: SessionView, text: str, said: str, effects: set[Effect], choice: Unknown | None
 ) -> None:

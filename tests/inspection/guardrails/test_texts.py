@@ -61,7 +61,7 @@ def test_that_something_is_masked_is_said_once_for_each_rule(session: SessionVie
     )
     first = found.see(rows(TEXT, b"secret-1"), session)
     assert isinstance(first, Warn)
-    assert first.hint == 'If you need this on connection "shop": Ask in #access. This is said once.'
+    assert first.hint == 'If you need this on connection "shop": Ask in #access. This notice appears once.'
     assert found.see(rows(TEXT, b"secret-2"), session) is REPLACE
     second = found.see(rows(TEXT, b"secret-3", b"hush"), session)
     assert isinstance(second, Warn)

@@ -270,8 +270,8 @@ def test_prepared_statement_reports_no_warnings() -> None:
         play << to_client(m.packet(1, head[:-2] + bytes(2))) << record(Completed(1, "PREPARE", 0))
 
 
-FAILED = "describes could not judge this and refused it"
-HINT = "Ask an administrator to look at the gateway's log."
+FAILED = "describes failed to judge this, so it was denied"
+HINT = "Ask an administrator to check the gateway's log."
 
 
 @pytest.mark.parametrize(

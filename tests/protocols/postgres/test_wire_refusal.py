@@ -251,8 +251,8 @@ def test_a_function_call() -> None:
 def test_an_interceptor_that_raises_refuses() -> None:
     with playbook(Breaks()) as play:
         play >> from_client(pg.query("select 1"))
-        message = "breaks could not judge this and refused it"
-        hint = messages.error_response("42501", message, hint="Ask an administrator to look at the gateway's log.")
+        message = "breaks failed to judge this, so it was denied"
+        hint = messages.error_response("42501", message, hint="Ask an administrator to check the gateway's log.")
         play << operation(1, "select 1") << refusal(1, "breaks", message) << to_client(hint, pg.ready())
 
 

@@ -1,6 +1,7 @@
-"""Guard rails: refuses, holds, masks or remarks upon an operation or an answer that a rule hits (spec 2.5).
+"""Guard rails: deny, hold, mask or warn when a rule matches an operation or an answer (spec 2.5).
 
-Rules about text (`texts`) judge how a statement is spelled, each bind value, and each text of an answer. Comments
-cannot hide from them (see `sql_comments`), but quoting, dynamic SQL and other spellings of the same thing can. Rules
-about statements (`statements`) judge what a statement does, as a parser reads it; `rows` counts what comes out.
+Text rules (`guardrail_texts`) match the spelling of a statement, each bind value, and each text of an answer. Comments
+do not hide a match (see `sql_comments`), but quoting, dynamic SQL and other spellings of the same operation can.
+Statement rules (`statements`) judge what a statement does, as the parser reads it. Row rules count the rows of an
+answer (`counting`).
 """

@@ -1,4 +1,4 @@
-"""Counting the rows of a statement, however many requests they are fetched by."""
+"""Row counts of statements, over all requests that fetch their rows."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Final
 from postern.inspection.sql_comments import readings
 from postern.interception.events import Operation, Output, Rows
 
-_MOST: Final = 10_000  # statements under way that are counted
+_MOST: Final = 10_000  # concurrent statements that are counted
 _FETCH: Final = re.compile(rb"\s*fetch\b", re.IGNORECASE)
 _DECLARE: Final = re.compile(rb'\s*declare\s*("(?:[^"]|"")*+"|[^\s;"]+)', re.IGNORECASE)
-_ANY: Final = b""  # of several cursors in one text
+_ANY: Final = b""  # several cursors in one text
 
 _Key = int | bytes
 
 
 class SessionRowCounts:
-    """Of one session. A cursor counts from its DECLARE on, a portal from its first Execute."""
+    """Row counts of one session. A cursor counts from its DECLARE on, a portal from its first Execute."""
 
     def __init__(self) -> None:
         self._counts: dict[_Key, int] = {}
-        self._fetches: dict[int, bytes] = {}  # the cursor that a request reads, by its exchange
+        self._fetches: dict[int, bytes] = {}  # cursor that a request reads, by exchange
 
     def asked(self, operation: Operation) -> None:
         text = operation.text.lower()
@@ -39,18 +39,18 @@ class SessionRowCounts:
             del self._fetches[next(iter(self._fetches))]
 
     def add(self, event: Rows | Output, rows: int) -> int:
-        """How many rows there were, with these."""
+        """Add rows, and return how many the statement has returned so far."""
         key: _Key = event.began if isinstance(event, Rows) else event.exchange
         key = self._fetches.get(event.exchange, key)
         count = self._counts.pop(key, 0) + rows
-        self._counts[key] = count  # the last one now
+        self._counts[key] = count  # moves the key to the end
         while len(self._counts) > _MOST:
             del self._counts[next(iter(self._counts))]
         return count
 
 
 def _last(statement: bytes) -> bytes:
-    """The name at the end of a FETCH."""
+    """Return the cursor's name at the end of a FETCH."""
     statement = statement.rstrip()
     if statement.endswith(b'"'):
         return _folded(b'"' + statement[:-1].rpartition(b'"')[2] + b'"')
@@ -58,5 +58,5 @@ def _last(statement: bytes) -> bytes:
 
 
 def _folded(name: bytes) -> bytes:
-    """As the target reads the name of a cursor."""
+    """Return a cursor's name as the target reads it: in lower case unless quoted."""
     return name[1:-1].replace(b'""', b'"') if name.startswith(b'"') else name.lower()

@@ -1,4 +1,4 @@
-"""What a rule found, and what is kept of it."""
+"""Findings of guard rails, and their cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CACHED_BYTES = 2 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
-    """The rule that hit: its guard rail's name, its own name or place, and what it says in the place of that."""
+    """Rule that matched: its guard rail's name, its own name or number, and the message of its author."""
 
     rail: str
     rule: str
@@ -32,8 +32,9 @@ class Culprit:
 
 @dataclass(frozen=True, slots=True)
 class GuardRailFinding:
-    """`reason` says what was found, where more can be said than that the rule hit. `unknown`: it cannot be told
-    whether it did."""
+    """Match of a rule. `reason` gives details, if there are any. `unknown`: it cannot be determined whether the rule
+    matches.
+    """
 
     culprit: Culprit
     action: Action
@@ -41,7 +42,9 @@ class GuardRailFinding:
     unknown: bool = False
 
     def said(self, beginning: str) -> str:
-        """`beginning` says what is done about it. Names the rule whatever its author has to say."""
+        """Return the message to users. `beginning` states the action; the rule is always named, also after its author's
+        message.
+        """
         why = f": {self.reason}" if self.reason else ""
         if self.culprit.message:
             return f"{self.culprit.message} [{self.culprit.title}{why}]"
@@ -53,8 +56,10 @@ def named(rail: GuardRail, rules: tuple[Rule, ...]) -> list[tuple[Culprit, Rule]
 
 
 class StatementCache:
-    """What was found for the statements judged last. Bounded in number and in characters. Calls from several threads
-    may lose an entry, never find a wrong one."""
+    """Cached findings of recent statements, bounded in number and in characters.
+
+    Calls from several threads can lose an entry, but never return a wrong one.
+    """
 
     def __init__(self) -> None:
         self._found: OrderedDict[str, tuple[GuardRailFinding | None]] = OrderedDict()
@@ -64,7 +69,7 @@ class StatementCache:
         return len(self._found)
 
     def get(self, text: str) -> tuple[GuardRailFinding | None] | None:
-        """What was found, or None where that is not known."""
+        """Return the finding in a tuple, or None if the statement is not cached."""
         found = self._found.get(text)
         if found is not None:
             with suppress(KeyError):  # another thread dropped it meanwhile

@@ -1,4 +1,10 @@
-"""The interceptor of guard rails."""
+"""Interceptor of guard rails.
+
+An operation is judged by its text. Findings of texts that mean the same in every session are cached for all sessions
+under the same rules. A short text is judged at once; a long one, or a batch of many, becomes `Work` that the link waits
+for, so that parsing never blocks other sessions. A text that runs a prepared statement by name is judged by what was
+prepared in this session, and is not cached. Answers are searched for text and counted by rows.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +27,17 @@ from postern.interception.events import RUN, Event, Operation, Output, Rows
 from postern.interception.pipeline import AT_ONCE, BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Warn, Work
 
-# Characters that are searched on the event loop where no rule parses statements.
+# Characters that are searched on the event loop if no rule parses statements.
 SEARCHED_AT_ONCE: Final = 256 * 1024
 
-# Keywords have one spelling, but for case: a text without these prepares nothing and runs nothing by its name.
+# Keywords have one spelling, but for case. A text without these neither prepares nor runs anything by name.
 BY_NAME: Final = re.compile("[pPeE](?i:(?<=p)repare|(?<=e)xecute)")
 
 _tickets = itertools.count(1)
 
 
 def _batch_need(rails: tuple[GuardRail, ...]) -> BatchNeed:
-    """The strictest outcome that an input rule can have. Rules that only warn need no batch."""
+    """Return the need of the strictest outcome that an input rule can have. Rules that only warn need no batch."""
     outcomes = {str(outcome) for rail in rails for rule in rail.input for outcome in (rule.action, rule.unknown)}
     if Action.REVIEW in outcomes:
         return BatchNeed.REVIEW
@@ -43,12 +49,11 @@ def _nothing() -> TargetSchema | None:
 
 
 class GuardRailInterceptor:
-    """Sessions under the same rules share what is compiled and what was judged.
+    """Interceptor of a session. Sessions under the same rules share compiled rules and cached findings.
 
-    `parser` is that of the connection's dialect; `target` gives what is known now of its own objects, `session_parser`
-    follows the names that the session prepares. `access_help` is how people ask for what is refused, in the words of
-    their organisation. Raises Invalid when a rule cannot be loaded: such a session must not
-    begin.
+    `parser` is that of the connection's dialect. `target` returns what is known now about the target's objects.
+    `session_parser` follows the names that the session prepares. `access_help` says how users request what is denied,
+    in the words of their organisation. Raises Invalid when a rule cannot be loaded; such a session must not start.
     """
 
     name = "guard rails"
@@ -62,7 +67,7 @@ class GuardRailInterceptor:
         access_help: str = "",
     ) -> None:
         self._access_help = access_help
-        self._told_masks: set[Culprit] = set()  # the client hears of each once
+        self._told_masks: set[Culprit] = set()  # the client is told of each once
         self._rails = rules
         self._parser = parser
         self._target = target
@@ -90,10 +95,10 @@ class GuardRailInterceptor:
                 return FORWARD
             rules = self._current()
             known = None if event.truncated else rules.judged.get(event.text)
-            # What is known for all sessions goes by no name.
+            # A cached finding never depends on names.
             by_name = known is None and rules.statements is not None and BY_NAME.search(event.text) is not None
             verdict = self._see_operation(rules, event, session, known, by_name=by_name)
-            # Told behind its judgement, and of what is refused, too: nothing is lost by knowing a name too many.
+            # After the verdict, and also for denied statements: a name too many is harmless.
             if self._session_parser is not None and not event.truncated:
                 if event.phase is not RUN:
                     self._session_parser.passed(event.text, by_protocol=True)
@@ -104,10 +109,10 @@ class GuardRailInterceptor:
             return self._see_answer(event, session)
         return FORWARD
 
-    # What goes in
+    # Input
 
     def _current(self) -> CompiledRules:
-        """With what is known of the target by now."""
+        """Return the rules, reloaded if the target's schema has changed."""
         if self._rules.statements is not None:
             target = self._target()
             if target is not self._known:
@@ -124,7 +129,10 @@ class GuardRailInterceptor:
         *,
         by_name: bool,
     ) -> Verdict:
-        """`known` is what was found for the text before; `by_name`: the text means something else in every session."""
+        """Return the verdict on an operation.
+
+        `known` is the cached finding for the text. `by_name`: the text means something different in each session.
+        """
         if event.truncated:
             assert rules.first is not None
             large = GuardRailFinding(rules.first, Action.DENY)
@@ -172,11 +180,11 @@ class GuardRailInterceptor:
         return FORWARD if found is None else _answer(found, event, self._help(session))
 
     def _help(self, session: SessionView) -> str:
-        """How to ask for it."""
+        """Return how to request what was denied."""
         ask = self._access_help or "ask an administrator to change the guard rail."
         return f'If you need this on connection "{session.connection}": {ask}'
 
-    # What comes out
+    # Output
 
     def _see_answer(self, event: Rows | Output, session: SessionView) -> Verdict:
         over = self._over(event)
@@ -209,7 +217,7 @@ class GuardRailInterceptor:
         return masked if worst is None else _warn(worst, self._help(session))
 
     def _masked(self, masker: Masker, session: SessionView) -> Verdict:
-        """The client is told once of each rule; the mark in the answer names it each time."""
+        """Tell the client once about each rule. The mark in the answer names the rule each time."""
         untold = [culprit for culprit in masker.culprits if culprit not in self._told_masks]
         if not untold:
             return REPLACE
@@ -217,7 +225,7 @@ class GuardRailInterceptor:
         return Warn(
             rule=untold[0].title,
             message=GuardRailFinding(untold[0], Action.MASK).said("masked by"),
-            hint=f"{self._help(session)} This is said once.",
+            hint=f"{self._help(session)} This notice appears once.",
             is_violation=False,
         )
 
@@ -234,7 +242,7 @@ class GuardRailInterceptor:
 
 
 def _answer(finding: GuardRailFinding, event: Operation, access_help: str) -> Verdict:
-    """What is only prepared is not warned of nor reviewed: that comes when it is to run."""
+    """Turn a finding into a verdict. Warnings and reviews wait until a prepared statement runs."""
     if event.phase is not RUN and finding.action is not Action.DENY:
         return FORWARD
     if finding.action is Action.WARN:
@@ -252,7 +260,7 @@ def _warn(finding: GuardRailFinding, access_help: str) -> Warn:
     return Warn(
         rule=finding.culprit.title,
         message=finding.said("warning of"),
-        hint=f"It was let through, and is recorded. {access_help}",
+        hint=f"It was not blocked, and is recorded. {access_help}",
     )
 
 

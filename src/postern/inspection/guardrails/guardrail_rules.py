@@ -1,4 +1,4 @@
-"""The rules of guard rails, compiled, and what they find in a statement."""
+"""Compiled rules of guard rails, and their judgement of a statement."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from postern.inspection.sql_comments import readings
 
 
 class CompiledRules:
-    """The rules of one direction each, compiled; shared by the sessions that they hold for."""
+    """Compiled rules by direction, shared by the sessions that they apply to."""
 
     def __init__(self, rails: tuple[GuardRail, ...], parser: Parser | None, target: TargetSchema | None) -> None:
         inputs = [each for rail in rails for each in named(rail, rail.input)]
@@ -33,7 +33,7 @@ class CompiledRules:
 
 
 def _fewest(outputs: list[tuple[Culprit, Rule]]) -> tuple[int, Culprit] | None:
-    """The strictest max_rows."""
+    """Return the strictest max_rows and its rule."""
     found = [(rule.most, culprit) for culprit, rule in outputs if rule.type is RuleType.MAX_ROWS]
     return min(found, key=lambda one: one[0]) if found else None
 
@@ -57,7 +57,7 @@ def judge_text(rules: CompiledRules, text: str, parser: SessionParser | None = N
 def with_values(
     rules: CompiledRules, finding: GuardRailFinding | None, given: tuple[bytes | None, ...]
 ) -> GuardRailFinding | None:
-    """What the bind values add; each of them is judged on its own."""
+    """Add the findings for bind values to that of the text. Each value is judged on its own."""
     if not given or not rules.input:
         return finding
     values = [value for value in given if value is not None]

@@ -1,6 +1,6 @@
-"""The judgement of one statement as a task for another process: what goes there, and what comes back.
+"""Judgement of one statement as a task for another process, with its arguments and result.
 
-Compiled classes cannot be pickled: findings travel as plain values.
+Compiled classes cannot be pickled, so findings travel as plain values.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from postern.inspection.guardrails.guardrail_rules import CompiledRules, judge_t
 from postern.inspection.schema_ref import ref_of
 from postern.inspection.sql.sql_parser import Parser, SessionParser
 
-_Answer = tuple[int, str, str, bool]  # the culprit's place, action, reason, unknown
+_Answer = tuple[int, str, str, bool]  # the culprit's index, action, reason, unknown
 
 
 class JudgeText:
-    """Call it to judge `text`. `names` is the session's parser, for a text that goes by the names of others."""
+    """Task that judges `text`. `names` is the session's parser, for a text that runs statements by name."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class JudgeText:
 
 
 def read_answer(rules: CompiledRules, answer: object) -> GuardRailFinding | None:
-    """Return what was found, by the rules of this process."""
+    """Return the finding, with the rules of this process."""
     if answer is None:
         return None
     place, action, reason, unknown = cast("_Answer", answer)

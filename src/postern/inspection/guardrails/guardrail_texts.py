@@ -1,4 +1,4 @@
-"""Rules about text: words and patterns."""
+"""Text rules of guard rails: words and patterns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from postern.inspection.guardrails.guardrail_findings import Culprit, GuardRailF
 from postern.inspection.patterns import Lookup, readable, word_pattern
 from postern.interception.events import Channel, Output, Rows, TextKind
 
-# Of several rules that hit, the one whose action is most severe counts, and of those the first.
+# If several rules match, the most severe action counts, and among those the first rule.
 SEVERITY: Final = (Action.DENY, Action.REVIEW, Action.WARN)
 
 QUOTED: Final = 60  # characters
@@ -25,7 +25,7 @@ _NOT_IN_NAMES = re.compile(r"[^0-9A-Za-z_-]+")
 
 
 class RuleSet:
-    """All rules of one direction and one action: one combined look-up, and one for each rule to name the culprit."""
+    """Rules of one direction and one action: a combined look-up for speed, and one per rule to find the culprit."""
 
     def __init__(self, rules: Iterable[tuple[Culprit, Rule]], action: Action) -> None:
         found = [(culprit, patterns_of(rule)) for culprit, rule in rules]
@@ -38,7 +38,10 @@ class RuleSet:
         return self._each[0][0]
 
     def judge(self, texts: Sequence[bytes], *, quotes: bool = False) -> GuardRailFinding | None:
-        """The first rule that hits the first text that is hit, or None. What was hit is quoted only to who sent it."""
+        """Return the finding of the first rule that matches, for the first text that matches, or None.
+
+        `quotes` adds the matched text to the reason. Only the sender of a text gets it quoted.
+        """
         index = self._all.first_hit(texts)
         if index is None:
             return None
@@ -55,7 +58,7 @@ class RuleSet:
         return f'"{quoted}" matches it' if len(quoted) <= QUOTED else f'"{quoted[:QUOTED]}…" matches it'
 
     def culprit(self, text: bytes) -> Culprit:
-        """Of a text that is hit."""
+        """Return the first rule that matches the text; one must."""
         return next(culprit for culprit, lookup in self._each if lookup.hits(text))
 
     def culprits(self, text: bytes) -> list[Culprit]:
@@ -72,7 +75,7 @@ def patterns_of(rule: Rule) -> list[str]:
 
 
 def by_severity(rules: Sequence[tuple[Culprit, Rule]]) -> list[RuleSet]:
-    """The rule sets of those about text, the most severe first."""
+    """Return the sets of text rules, the most severe first."""
     sets: list[RuleSet] = []
     for action in SEVERITY:
         mine = of_text(rules, action)
@@ -88,19 +91,19 @@ def of_text(rules: Sequence[tuple[Culprit, Rule]], action: Action) -> RuleSet | 
 
 
 class Masker:
-    """Rules with the action `mask`: what they hit becomes a constant that names the rule.
+    """Rules with the action `mask`: their matches become a constant that names the rule.
 
-    Where the constant would break what stands around it (a number, the quotes of an array, a delimiter of a copy),
-    `mask_rows` and `mask_output` answer the finding, and nothing has been changed.
+    If the constant would break its surroundings (a number, the quotes of an array, a delimiter of a copy), `mask_rows`
+    and `mask_output` return the finding and change nothing.
     """
 
     def __init__(self, rules: RuleSet) -> None:
         self._rules = rules
-        self.size = 0  # bytes of what was replaced in the last event
-        self.culprits: list[Culprit] = []  # whose rules did that
+        self.size = 0  # bytes masked in the last event
+        self.culprits: list[Culprit] = []  # rules that matched in the last event
 
     def hit_by(self, texts: Sequence[bytes]) -> Culprit | None:
-        """Whose rule would mask something in these."""
+        """Return the rule that would mask something in these texts."""
         found = self._rules.judge(texts)
         return None if found is None else found.culprit
 
@@ -153,7 +156,7 @@ class Masker:
             made = self._masked(text, whole, spans, kind, mark, is_line=is_line)
             if made is None:
                 return GuardRailFinding(
-                    culprit, Action.MASK, "what it hits cannot be masked here without breaking the answer"
+                    culprit, Action.MASK, "its match cannot be masked here without breaking the answer"
                 )
             new.append(made)
             if culprit not in self.culprits:
@@ -170,7 +173,7 @@ class Masker:
             spans, mark = found, b'"' + mark + b'"'
         elif kind is not TextKind.TEXT:
             return None
-        elif text is not whole:  # an encoding that nobody knows here: all of it goes, and what is left is ASCII
+        elif text is not whole:  # unknown encoding: mask all of it, which leaves ASCII
             if is_line:
                 return None
             spans = [(0, len(whole))]
@@ -183,11 +186,11 @@ class Masker:
 
 
 def _strings_around(document: bytes, spans: list[tuple[int, int]]) -> list[tuple[int, int]] | None:
-    """The strings of a JSON document that hold these spans; None where one reaches out of them."""
+    """Return the strings of a JSON document that contain these spans; None if a span is not inside a string."""
     around: list[tuple[int, int]] = []
     strings = (found.span() for found in _STRING.finditer(document))
     held = next(strings, None)
-    for start, end in spans:  # both are in order, so each is looked at once
+    for start, end in spans:  # both are sorted, so one pass is enough
         while held is not None and held[1] < end:
             held = next(strings, None)
         if held is None or start < held[0]:

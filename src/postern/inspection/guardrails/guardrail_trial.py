@@ -1,4 +1,4 @@
-"""Guard rails tried on text, outside of any session: which rules hit, where, and why."""
+"""Trial of guard rails outside of a session: which rules match, where, and why."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from postern.inspection.sql_comments import readings
 
 
 def try_input(rail: GuardRail, text: str, parser: Parser | None) -> Trial:
-    """Raises Invalid when a rule judges statements and there is no parser."""
+    """Try the input rules on a text. Raises Invalid when a rule judges statements and there is no parser."""
     found: list[tuple[GuardRailFinding, tuple[tuple[int, int], ...]]] = []
     spellings = readings(text.encode("utf-8", "replace"))
     rules = named(rail, rail.input)
@@ -36,7 +36,7 @@ def try_input(rail: GuardRail, text: str, parser: Parser | None) -> Trial:
 
 
 def try_output(rail: GuardRail, text: str) -> Trial:
-    """Rules about text only: rows are counted where there are some."""
+    """Try the text rules for output. Rows are not counted, because there are none."""
     found: list[tuple[GuardRailFinding, tuple[tuple[int, int], ...]]] = []
     for culprit, rule in named(rail, rail.output):
         if rule.type in TEXT_TYPES:
@@ -83,28 +83,30 @@ _BEGINNINGS = {
 
 
 class Trier:
-    """One guard rail over many recorded sessions of one dialect, as those would be judged. Raises Invalid as
-    `try_input`."""
+    """Trial of one guard rail on recorded sessions of one dialect.
+
+    Raises Invalid as `try_input` does.
+    """
 
     def __init__(self, rail: GuardRail, parser: Parser | None) -> None:
         self._rules = CompiledRules((rail,), parser, UNASKED)
 
     def session(self, names: SessionParser | None) -> SessionTrier:
-        """`names` follows what the session prepares."""
+        """Start the trial of a session. `names` follows what the session prepares."""
         return SessionTrier(self._rules, names)
 
 
 class SessionTrier:
-    """The steps of one session, in their order."""
+    """Trial of one session. Takes its steps in order."""
 
     def __init__(self, rules: CompiledRules, names: SessionParser | None) -> None:
         self._rules = rules
         self._names = names if rules.statements is not None else None
-        self._refused: set[str] = set()  # texts of which preparing would have been refused: they would never run
+        self._refused: set[str] = set()  # texts whose preparation would be denied, so that they never run
         self._rows = 0
 
     def asked(self, step: RecordedStatement) -> Hit | None:
-        """The rule that would decide."""
+        """Return the rule that would decide on this statement."""
         self._rows = 0
         if self._rules.first is None:
             return None
@@ -122,7 +124,7 @@ class SessionTrier:
         rules = self._rules
         if step.truncated:
             assert rules.first is not None
-            return GuardRailFinding(rules.first, Action.DENY, "it is too large to be judged")
+            return GuardRailFinding(rules.first, Action.DENY, "the statement is too large to be judged")
         by_name = self._names if BY_NAME.search(step.text) else None
         known = None if by_name is not None else rules.judged.get(step.text)
         if known is not None:
@@ -136,7 +138,7 @@ class SessionTrier:
         return with_values(rules, finding, step.values)
 
     def answered(self, step: Answered) -> Hit | None:
-        """The rule that would decide on this part of an answer."""
+        """Return the rule that would decide on this part of an answer."""
         rules = self._rules
         before, self._rows = self._rows, 0 if step.ends else self._rows + step.rows
         if rules.most is not None and before <= rules.most[0] < before + step.rows:

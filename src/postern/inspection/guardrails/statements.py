@@ -1,4 +1,9 @@
-"""Rules about statements: what each would do, as the parser of the connection's dialect reads it."""
+"""Statement rules: they judge what a statement does, as the parser of the connection's dialect reads it.
+
+A statement has effects (read, write, ddl, …) and objects that it touches. A rule either matches for certain, does not
+match, or cannot tell: the text does not say which schema a name belongs to, or a function's effect is not known. The
+rule's `unknown` says what happens in that last case. Its default is the rule's own action, so that doubt fails closed.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +19,14 @@ from postern.errors import Invalid
 from postern.inspection.guardrails.guardrail_findings import Culprit, GuardRailFinding, StatementCache
 from postern.inspection.sql.sql_parser import Parser, SessionParser, unknown
 
-MAX_PARSED: Final = 1 << 20  # characters; what is longer is unknown
+MAX_PARSED: Final = 1 << 20  # characters; longer texts are unknown
 
 _HARMLESS: Final = frozenset({Effect.READ, Effect.SESSION})
-_NOT_TOLD: Final = "it cannot be told from its text what it does"
+_NOT_TOLD: Final = "its effect cannot be determined from its text"
 
 
 class StatementRule:
-    """One rule, ready to judge."""
+    """Rule that is ready to judge statements."""
 
     def __init__(self, culprit: Culprit, rule: Rule) -> None:
         self.culprit = culprit
@@ -40,11 +45,11 @@ class StatementRule:
         return GuardRailFinding(self.culprit, action, why, unknown=True)
 
     def _hit(self, statement: Statement, target: TargetSchema | None) -> str:
-        """What it does that the rule is about; empty: nothing, as far as can be told."""
+        """Return how the statement matches the rule; empty if it does not, or not for certain."""
         tag = statement.tag or "this statement"
         rule = self._rule
         if rule.type is RuleType.REQUIRE_WHERE:
-            # TRUNCATE is how somebody says DELETE who is asked for a condition; its grammar has none.
+            # TRUNCATE deletes all rows too, and its grammar has no condition.
             is_whole = statement.without_where or statement.tag.startswith("TRUNCATE")
             return f"{tag} has no condition" if is_whole else ""
         if rule.type is RuleType.READ_ONLY:
@@ -65,7 +70,7 @@ class StatementRule:
         return f"{tag} touches {_spelled(touched)}" + (_AMBIGUOUS if _is_bare(touched, self._guarded) else "")
 
     def _unknown(self, statement: Statement, target: TargetSchema | None) -> str:
-        """Why it cannot be told that the rule is not hit; empty: it can be."""
+        """Return why a match cannot be excluded; empty if it can."""
         if Effect.UNKNOWN in statement.effects:
             return statement.reason or _NOT_TOLD
         if not self._guarded or (self._rule.effects and not statement.effects & self._rule.effects):
@@ -76,10 +81,10 @@ class StatementRule:
         touched = self._first(statement.scans if of_scan else statement.objects, target, sure=False)
         if touched is None:
             return ""
-        return f"it cannot be told in which schema {touched.name} is; write it as schema.{touched.name}"
+        return f"the schema of {touched.name} cannot be determined; write it as schema.{touched.name}"
 
     def _first(self, objects: frozenset[ObjectName], target: TargetSchema | None, *, sure: bool) -> ObjectName | None:
-        """Of those that the rule is about; any, where it names none."""
+        """Return the first object that the rule covers; any object, if the rule names none."""
         wanted = True if sure else None
         for touched in sorted(objects, key=_order):
             if sure and not self._guarded:
@@ -91,7 +96,7 @@ class StatementRule:
 
 
 class StatementRules:
-    """All rules about statements of one connection, and its parser. Raises Invalid without one."""
+    """Statement rules of one connection, with its parser. Raises Invalid without a parser."""
 
     def __init__(
         self, rules: Sequence[tuple[Culprit, Rule]], parser: Parser | None, target: TargetSchema | None = None
@@ -99,14 +104,15 @@ class StatementRules:
         if parser is None:
             culprit = rules[0][0]
             raise Invalid(
-                f"{culprit.named} judges what statements do, which cannot be known on this connection: "
-                "there is no parser for what is spoken with it; use rules about text there"
+                f"{culprit.named} judges what statements do, and this connection has no parser for its statements; "
+                "use text rules there"
             )
         self._parser = parser
         self._target = target
         self._shapes = parser.shapes
-        self._harmless = StatementCache()  # shapes that no rule hits
-        # Functions that one rule takes for harmless are not so for another: each set of them is a reading of its own,
+        self._harmless = StatementCache()  # shapes that no rule matches
+        # `allow_functions` of one rule must not affect another. Each distinct set of functions is parsed separately,
+        # with a schema of its own, because parsers cache by the schema's identity.
         # and a schema of its own, which parsers know by its identity.
         self._schemas: dict[tuple[tuple[str, str], ...], TargetSchema | None] = {}
         self._by_harmless: dict[tuple[tuple[str, str], ...], list[StatementRule]] = {}
@@ -117,8 +123,10 @@ class StatementRules:
                 self._schemas[made.harmless] = _with_harmless(target, made.harmless)
 
     def judge(self, text: str, parser: SessionParser | None = None) -> GuardRailFinding | None:
-        """The most severe finding, and of those the first by the order of rules and statements. `parser`: that of the
-        session, for texts that only mean something in it."""
+        """Return the most severe finding, and among those the first by the order of rules and statements.
+
+        `parser` is that of the session, for texts that only mean something in it.
+        """
         shape = self._shapes.of(text) if self._shapes is not None and parser is None else None
         if shape is not None and self._harmless.get(shape) is not None:
             return None
@@ -140,13 +148,13 @@ class StatementRules:
         self, text: str, harmless: tuple[tuple[str, str], ...] = (), parser: SessionParser | None = None
     ) -> tuple[Statement, ...]:
         if len(text) > MAX_PARSED:
-            return (unknown(f"it is longer than the {MAX_PARSED} characters that are parsed"),)
+            return (unknown(f"it exceeds the {MAX_PARSED} characters that are parsed"),)
         schema = self._schemas.get(harmless, self._target)
         return self._parser.parse(text, schema) if parser is None else parser.parse(text, schema)
 
 
 def worse(one: GuardRailFinding | None, other: GuardRailFinding | None) -> GuardRailFinding | None:
-    """The more severe of both; the first where they are alike."""
+    """Return the more severe of both, or the first if they are equal."""
     if one is None or other is None:
         return other if one is None else one
     return other if _RANK[other.action] < _RANK[one.action] else one
@@ -155,7 +163,8 @@ def worse(one: GuardRailFinding | None, other: GuardRailFinding | None) -> Guard
 _RANK: Final = {Action.DENY: 0, Action.REVIEW: 1, Action.MASK: 2, Action.WARN: 3}
 
 
-# In the place of a snapshot where no target was asked for one: a rule is tried, or recorded statements are read again.
+# Schema where no target was queried, as in trials. Rules about objects then judge the names in a statement, and not
+# what views read.
 # Rules about objects then judge the names that statements have, and not what views read.
 UNASKED: Final = TargetSchema()
 
@@ -171,7 +180,9 @@ def _with_harmless(target: TargetSchema | None, harmless: tuple[tuple[str, str],
 
 
 def _function(spelled: str) -> tuple[str, str]:
-    """What is allowed is only what is meant for sure: nothing but letter case is overlooked."""
+    """Return schema and name of an allowed function. Only letter case is normalised, so that nothing else is
+    allowed.
+    """
     guarded(spelled, "allow_functions")
     schema, _, name = spelled.lower().removesuffix("()").rpartition(".")
     return schema.strip().removeprefix("*"), name.strip()
@@ -181,11 +192,11 @@ def _does(tag: str, effects: frozenset[Effect]) -> str:
     return f"{tag} ({', '.join(sorted(effects))})" if effects else ""
 
 
-_AMBIGUOUS: Final = ", which may be of any schema; if another is meant, write it with its schema"
+_AMBIGUOUS: Final = ", which can be in any schema; if you mean another one, write it with its schema"
 
 
 def _is_bare(touched: ObjectName, rules: Sequence[Guarded]) -> bool:
-    """Named without a schema, where it would make a difference."""
+    """Return whether it is named without a schema, and the rules need one."""
     bare = not touched.schema and touched.kind is not ObjectKind.SCHEMA
     return bare and all(one.schema or one.kind is ObjectKind.SCHEMA for one in rules if one.hit_by(touched))
 
@@ -196,6 +207,6 @@ def _order(touched: ObjectName) -> tuple[str, str, str]:
 
 def _spelled(touched: ObjectName) -> str:
     if touched == EVERYTHING:
-        return "whatever is there"
+        return "unknown objects"
     name = f"{touched.schema}.{touched.name}" if touched.schema else touched.name
     return f"{name}()" if touched.kind is ObjectKind.FUNCTION else name
