@@ -100,25 +100,25 @@ def test_all_that_is_missing_is_named_at_once_and_all_that_is_wrong() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "column", "reason"),
     [
-        ("a\n{{ .x | requird }}", 2, 9, "no function 'requird'"),
+        ("a\n{{ .x | requird }}", 2, 9, "function 'requird' does not exist"),
         ("{{ .x", 1, 1, "not closed"),
         ("{{ if .x }}", 1, 4, "end }} is missing"),
-        ("{{ end }}", 1, 4, "belongs to no block"),
+        ("{{ end }}", 1, 4, "does not belong to a block"),
         ("{{ .my-name }}", 1, 7, "letters, digits and underscores"),
         ('{{ .x | pattern "(" }}', 1, 9, "does not compile"),
-        ('{{ .x | type "numbr" }}', 1, 9, "no type"),
-        ("{{ .x | pattern .y }}", 1, 17, "what stands in the runbook"),
-        ("{{ printf .x }}", 1, 11, "what stands in the runbook"),
+        ('{{ .x | type "numbr" }}', 1, 9, "type 'numbr' does not exist"),
+        ("{{ .x | pattern .y }}", 1, 17, "takes a literal of the runbook"),
+        ("{{ printf .x }}", 1, 11, "takes a literal of the runbook"),
         ("{{ .x.y }}", 1, 6, "no fields"),
-        ('{{ range split "," .x }}{{ .y }}{{ end }}', 1, 28, r"is \$\.y"),
-        ('{{ template "t" }}', 1, 4, "no template"),
-        ("{{ $x }}", 1, 4, r"no variable \$x"),
+        ('{{ range split "," .x }}{{ .y }}{{ end }}', 1, 28, r"input as \$\.y"),
+        ('{{ template "t" }}', 1, 4, "does not exist"),
+        ("{{ $x }}", 1, 4, r"variable \$x is not defined"),
         ("{{ break }}", 1, 4, "within range"),
-        ("{{ call .x }}", 1, 4, "no function"),
+        ("{{ call .x }}", 1, 4, "does not exist"),
         ("{{ .__class__.__init__ }}", 1, 14, "no fields"),
-        ('{{ .x | asenv "POSTERN_X" }}', 1, 9, "gateway's own"),
+        ('{{ .x | asenv "POSTERN_X" }}', 1, 9, "reserved for the gateway"),
         ('{{ .x | asenv "A" }}{{ .y | asenv "A" }}', 1, 29, "two parameters"),
-        ("{{ }}", 1, 3, "not empty"),
+        ("{{ }}", 1, 3, "cannot be empty"),
     ],
 )
 def test_what_is_no_template_says_where_and_why(text: str, line: int, column: int, reason: str) -> None:
@@ -196,7 +196,7 @@ def test_inputs_that_may_be_left_out_are_empty_and_defaults_hold_everywhere() ->
 
 
 def test_values_are_texts_and_compared_as_such() -> None:
-    with pytest.raises(RenderError, match="stand in quotes"):
+    with pytest.raises(RenderError, match="quote the numbers"):
         rendered("{{ if eq .n 3 }}{{ end }}", n="3")
     assert rendered('{{ if lt .n "9" }}less{{ end }}', n="10") == "less"
 

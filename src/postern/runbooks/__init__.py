@@ -1,2 +1,4 @@
-"""The language of runbooks: a template, its parameters, and what it becomes with values filled in. Values into
-values: where the files come from is in `integrations.git`, who may run them in `services.runbooks`."""
+"""Runbook language: a template, its parameters, and the script that it renders with values.
+
+Pure functions. `integrations.git` fetches the files, and `services.runbooks` decides who can run them.
+"""

@@ -1,26 +1,26 @@
-"""How one rendering lets others have their turn, and hears that it takes too long."""
+"""Effort of one rendering: it yields to other work, and is stopped if it takes too long."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-_EACH = 16  # small steps between two calls
+_EACH = 16  # small steps between two checks
 
 
 class Effort:
-    """`rest` is called now and then; what it raises ends the rendering."""
+    """Step counter that calls `rest` at intervals. An exception in `rest` stops the rendering."""
 
     def __init__(self, rest: Callable[[], None] | None = None) -> None:
         self._rest = rest
         self._steps = 0
 
     def step(self) -> None:
-        """For what is small and frequent."""
+        """Count a small, frequent step."""
         self._steps += 1
         if not self._steps % _EACH:
             self.check()
 
     def check(self) -> None:
-        """For what takes longer."""
+        """Call `rest`, before a longer step."""
         if self._rest is not None:
             self._rest()

@@ -1,5 +1,8 @@
-"""A template filled in. It knows nodes, values and the functions of a table, and nothing of Python: there is no way
-from a value to an attribute, a format or code. Every part counts, so that it ends."""
+"""Evaluator of templates. It knows nodes, values and a table of functions, and nothing of Python.
+
+A template can therefore not reach anything else. Every loop, call and text counts against a budget, because the text of
+a runbook is not trusted.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +37,11 @@ from postern.runbooks.template_places import TemplatePlaces
 from postern.runbooks.values import Inputs, Quoted, Value, bare, parts_of, quoted_text
 
 MAX_OUTPUT = 1_000_000  # bytes of the script
-MAX_STEPS = 200_000  # nodes that are evaluated
+MAX_STEPS = 200_000  # evaluated nodes
 MAX_WORK = 10_000_000  # characters that functions read and write
-_LONG = 10_000  # characters of a text that take so long that it is time to look at the clock
-MAX_DEPTH = 60  # blocks and templates within each other
-MAX_ENVIRONMENT = 100_000  # bytes of one variable: what Linux takes, with room for its name
+_LONG = 10_000  # characters of a text that justify a look at the clock
+MAX_DEPTH = 60  # nested blocks and templates
+MAX_ENVIRONMENT = 100_000  # bytes of one variable: Linux's limit, with room for its name
 
 _INPUTS = Inputs()
 _CHECKS = frozenset({"type", "options", "minlength", "maxlength"})
@@ -47,9 +50,14 @@ _QUOTES = {"squote": "'", "dquote": '"'}
 
 @dataclass(slots=True)
 class TemplateEvaluator:
-    """One rendering. `given` has every parameter, as it was given or empty; `defaults` those that have one; `own` the
-    defaults of some places, by the offset there. `is_shown`: it is for a reader and never runs; the values were good,
-    and some have others in their place now, so that nothing is checked. Raises Fault."""
+    """One rendering. Raises Fault.
+
+    - `given`: every parameter's value, as it was given, or empty.
+    - `defaults`: defaults of parameters.
+    - `own`: defaults of single places, by their offset.
+    - `is_shown`: the result is only displayed and never runs. Its values were checked before some were replaced, so
+      that nothing is checked again.
+    """
 
     tree: Tree
     given: Mapping[str, str]
@@ -75,19 +83,19 @@ class TemplateEvaluator:
         self.places.end()
         text = "".join(self.out)
         if "\0" in text:
-            raise Fault("the script would hold a NUL, at which programs and databases end it")
+            raise Fault("the script would contain a NUL character, at which programs and databases end it")
         return text
 
     # Blocks
 
     def _walk(self, nodes: tuple[Node, ...], dot: Value) -> str:
-        """The jump that it ended with: "break", "continue" or nothing."""
+        """Run nodes; return the jump that ended them: "break", "continue" or nothing."""
         if not nodes:
             return ""
         known = len(self.variables)
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise Fault(f"more than {MAX_DEPTH} blocks and templates run within each other", nodes[0].at)
+            raise Fault(f"more than {MAX_DEPTH} blocks and templates are nested", nodes[0].at)
         for node in nodes:
             self._step(node.at)
             jump = self._run(node, dot)
@@ -135,7 +143,7 @@ class TemplateEvaluator:
         elif isinstance(over, list):
             items = over
         else:
-            raise Fault(f"range goes over a number or the pieces of split, and not over {kind_of(over)}", node.at)
+            raise Fault(f"range takes a number or the pieces of split, not {kind_of(over)}", node.at)
         jump = ""
         for number, item in enumerate(items):
             self._step(node.at)
@@ -174,7 +182,7 @@ class TemplateEvaluator:
         for number in range(len(self.variables) - 1, -1, -1):
             if self.variables[number][0] == name:
                 return number
-        raise Fault(f"there is no variable ${name} here", at)
+        raise Fault(f"the variable ${name} is not defined here", at)
 
     # Expressions
 
@@ -197,7 +205,7 @@ class TemplateEvaluator:
 
     def _input(self, node: FieldNode, base: Value) -> str:
         if not isinstance(base, Inputs):
-            raise Fault(f"{kind_of(base)} has no fields; inputs are $.{node.name} here", node.at)
+            raise Fault(f"{kind_of(base)} has no fields; use $.{node.name} for an input here", node.at)
         return self.given[node.name] or self.own.get(node.at, self.defaults.get(node.name, ""))
 
     def _call(self, node: Call, dot: Value) -> Value:
@@ -222,7 +230,7 @@ class TemplateEvaluator:
         return result
 
     def _apply(self, node: Call, values: list[Value]) -> Value:
-        """Functions that know the rendering, or the parameter that they are about."""
+        """Call a function that needs the rendering, or the parameter that it describes."""
         name, value = node.name, values[-1]
         if name == "required":
             if not is_true(value):
@@ -254,7 +262,7 @@ class TemplateEvaluator:
 
     def _export(self, name: str, value: str) -> str:
         if len(value.encode()) > MAX_ENVIRONMENT:
-            raise Fault(f"an environment variable takes at most {MAX_ENVIRONMENT:,} bytes")
+            raise Fault(f"an environment variable has at most {MAX_ENVIRONMENT:,} bytes")
         self.environment[name] = value
         return ""
 
@@ -280,7 +288,7 @@ class TemplateEvaluator:
     def _grow(self, text: str) -> None:
         self.size += len(text) if text.isascii() else len(text.encode())
         if self.size > MAX_OUTPUT:
-            raise Fault(f"the script becomes longer than {MAX_OUTPUT:,} bytes")
+            raise Fault(f"the script is longer than {MAX_OUTPUT:,} bytes")
         self.out.append(text)
 
     def _step(self, at: int) -> None:
@@ -293,7 +301,7 @@ class TemplateEvaluator:
         for value in values:
             length = len(value) if isinstance(value, str) else sum(map(len, value)) if isinstance(value, list) else 0
             if length > MAX_OUTPUT:
-                raise Fault(f"a text becomes longer than {MAX_OUTPUT:,} characters", at)
+                raise Fault(f"a text is longer than {MAX_OUTPUT:,} characters", at)
             self.work += length
             if length > _LONG:
                 self.effort.check()
@@ -302,7 +310,7 @@ class TemplateEvaluator:
 
 
 def mentioned(node: Expression) -> list[str]:
-    """The inputs that an expression names, for messages."""
+    """Return the inputs that an expression names, for messages."""
     if isinstance(node, FieldNode):
         return [node.name]
     if isinstance(node, Call):

@@ -1,4 +1,4 @@
-"""What is wrong with a runbook, or with what somebody gave it. No message holds a value: it may be a secret."""
+"""Errors in runbooks and in their inputs. No message contains a value, because it can be a secret."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from postern.errors import Invalid
 
 
 class TemplateError(Invalid):
-    """The text of a runbook is not one. `line` and `column` count from 1."""
+    """Syntax error in a runbook. `line` and `column` count from 1."""
 
     def __init__(self, message: str, line: int, column: int) -> None:
         super().__init__(f"line {line}, column {column}: {message}")
@@ -16,9 +16,9 @@ class TemplateError(Invalid):
 
 
 class RenderError(TemplateError):
-    """A runbook cannot be filled in with these values: `parameters` are those to change, as far as that is known.
+    """A runbook cannot be rendered with these values. `parameters` are those to change, as far as known.
 
-    `line` and `column` are 0 where it is about the values alone.
+    `line` and `column` are 0 if the error is only about the values.
     """
 
     def __init__(self, message: str, line: int = 0, column: int = 0, parameters: tuple[str, ...] = ()) -> None:
@@ -31,7 +31,7 @@ class RenderError(TemplateError):
 
 
 class Fault(Exception):
-    """The same within this room: `at` is an offset in the text, or None while that is not known."""
+    """Internal form of these errors. `at` is an offset in the text, or None while unknown."""
 
     def __init__(self, message: str, at: int | None = None, parameters: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -41,5 +41,5 @@ class Fault(Exception):
 
 
 def place_of(text: str, at: int) -> tuple[int, int]:
-    """Line and column, from 1."""
+    """Return line and column, from 1."""
     return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)

@@ -1,5 +1,6 @@
-"""Values as texts, as Go's fmt writes them. Where Go writes what is wrong into the text (`%!d(string=x)`), this
-refuses: a script with that in it should not run."""
+"""Formatting of values, as Go's fmt does. Go writes errors into the text (`%!d(string=x)`); this raises Fault instead,
+because a script with such text should not run.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _SHORT = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t":
 
 
 def shown(value: Value) -> str:
-    """As `%v`. A text stays what it is, with what is known of its quotes. Raises Fault."""
+    """Format a value as `%v` does. A text stays unchanged, with its information about quotes. Raises Fault."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -29,8 +30,8 @@ def shown(value: Value) -> str:
     if isinstance(value, list):
         return "[" + " ".join(value) + "]"
     if isinstance(value, Inputs):
-        raise Fault("the inputs as a whole have no text; name one of them, as in {{ .name }}")
-    raise Fault("nil has no text")
+        raise Fault("the inputs as a whole cannot be printed; name one of them, as in {{ .name }}")
+    raise Fault("nil cannot be printed")
 
 
 def _shortest(value: float) -> str:
@@ -45,7 +46,7 @@ def _shortest(value: float) -> str:
 
 
 def printed(values: Sequence[Value]) -> str:
-    """As `print`: a blank between two that are no texts."""
+    """Format values as `print` does, with a blank between two values that are not texts."""
     parts: list[str] = []
     for number, value in enumerate(values):
         if number and not isinstance(value, str) and not isinstance(values[number - 1], str):
@@ -62,7 +63,7 @@ def printed_line(values: Sequence[Value]) -> str:
 
 
 def printed_as(pattern: str, values: Sequence[Value]) -> str:
-    """As `printf`, with as many values as the format takes. Raises Fault."""
+    """Format values as `printf` does. The number of values must match the format. Raises Fault."""
     parts: list[str] = []
     done = used = 0
     for found in _VERB.finditer(pattern):
@@ -73,7 +74,7 @@ def printed_as(pattern: str, values: Sequence[Value]) -> str:
             parts.append("%")
             continue
         if not verb:
-            raise Fault("the format of printf ends within a verb; a percent sign is written %%")
+            raise Fault("the format of printf ends within a verb; write a percent sign as %%")
         if used >= len(values):
             raise Fault(f"printf has no value for its verb %{verb}")
         parts += _formatted(
@@ -81,22 +82,22 @@ def printed_as(pattern: str, values: Sequence[Value]) -> str:
         )
         used += 1
     if used < len(values):
-        raise Fault(f"printf has {len(values)} values, and its format takes {used}")
+        raise Fault(f"printf has {len(values)} values, but its format takes {used}")
     return assembled([*parts, pattern[done:]])
 
 
 def _bounded(digits: str) -> int:
     if "*" in digits:
-        raise Fault("a width of printf is a number in its format")
+        raise Fault("printf takes widths only as numbers in its format")
     if len(digits) > 5 or int(digits or 0) > MAX_WIDTH:
-        raise Fault(f"a width of printf is at most {MAX_WIDTH:,}")
+        raise Fault(f"printf takes a width of at most {MAX_WIDTH:,}")
     return int(digits or 0)
 
 
 def _formatted(verb: str, flags: str, width: int, precision: int | None, value: Value) -> list[str]:
     if verb in "sv" and isinstance(value, str):
         if precision is not None and is_made(value):
-            raise Fault("what is quoted cannot be cut; cut it first, and quote it then")
+            raise Fault("a quoted text cannot be cut; cut it first, then quote it")
         text = value if precision is None else value[:precision]
     elif verb == "v" or (verb == "s" and isinstance(value, list)) or (verb == "t" and isinstance(value, bool)):
         text = shown(value)
@@ -108,7 +109,7 @@ def _formatted(verb: str, flags: str, width: int, precision: int | None, value: 
     elif verb in "eEfFgG" and isinstance(value, float):
         return [_float(verb, flags, width, precision, value)]
     else:
-        raise Fault(f"%{verb} of printf cannot show {kind_of(value)}")
+        raise Fault(f"%{verb} of printf cannot format {kind_of(value)}")
     padding = max(0, width - len(text)) * ("0" if "0" in flags and "-" not in flags else " ")
     return [text, padding] if "-" in flags else [padding, text]
 
@@ -116,7 +117,7 @@ def _formatted(verb: str, flags: str, width: int, precision: int | None, value: 
 def _integer(verb: str, flags: str, width: int, precision: int | None, value: int) -> str:
     if verb in "cqU":
         if not 0 <= value <= 0x10FFFF or 0xD800 <= value < 0xE000:
-            raise Fault(f"%{verb} of printf takes the number of a character")
+            raise Fault(f"%{verb} of printf takes the code of a character")
         text = {"c": chr(value), "q": f"'{_escaped(chr(value), chr(39))}'", "U": f"U+{value:04X}"}[verb]
         return text.ljust(width) if "-" in flags else text.rjust(width)
     digits = format(abs(value), verb).rjust(precision or 0, "0")
@@ -160,7 +161,7 @@ def _escaped(value: str, quote: str) -> str:
 
 
 def kind_of(value: Value) -> str:
-    """For messages, which never hold a value."""
+    """Return the kind of a value for messages, which never contain the value."""
     if isinstance(value, bool):
         return "true or false"
     if isinstance(value, str):

@@ -1,7 +1,7 @@
-"""The functions that turn values into values, as Go's templates have them, and those of runbooks.
+"""Functions of templates, from values to values: those of Go's templates, and those of runbooks.
 
-A text is compared with a text and a number with a number: "10" is less than "9", and `eq .count 3` is an error, since
-inputs are texts. `len` and `slice` count bytes of UTF-8, as Go does.
+Texts compare with texts, and numbers with numbers: "10" is less than "9", and `eq .count 3` is an error, because inputs
+are texts. `len` and `slice` count bytes of UTF-8, as in Go.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from postern.runbooks.values import Inputs, Value, is_made
 
 MAX_PIECES = 10_000
 _BLANKS = " \t\r\n"
-# In this order: what is written with the first of them is not written anew.
+# In this order: the output of one replacement is not replaced again.
 _HTML = {"&": "&amp;", '"': "&#34;", "'": "&#39;", "<": "&lt;", ">": "&gt;", "\0": "\ufffd"}
 _JS = {"\\": "\\\\", "'": "\\'", '"': '\\"', "<": "\\u003C", ">": "\\u003E", "&": "\\u0026", "=": "\\u003D"}
 
 
 def is_true(value: Value) -> bool:
-    """Whether `if` takes it: not for an empty text, 0, false, nil and no pieces."""
+    """Return whether `if` accepts a value. Empty texts, 0, false, nil and empty lists are not true."""
     return isinstance(value, Inputs) or bool(value)
 
 
 def text_of(value: Value, name: str) -> str:
     if isinstance(value, str):
         return value
-    raise Fault(f"{name} takes a text, and not {kind_of(value)}")
+    raise Fault(f"{name} takes a text, not {kind_of(value)}")
 
 
 def _kind(value: Value) -> type:
@@ -46,7 +46,7 @@ def _kind(value: Value) -> type:
 def _alike(first: Value, second: Value) -> None:
     kinds = {_kind(first), _kind(second)}
     if len(kinds) > 1:
-        hint = "; inputs are texts, and numbers to compare them with stand in quotes" if str in kinds else ""
+        hint = "; inputs are texts, so quote the numbers that you compare them with" if str in kinds else ""
         raise Fault(f"{kind_of(first)} cannot be compared with {kind_of(second)}{hint}")
 
 
@@ -62,7 +62,7 @@ def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Sequence[Value]],
     def function(values: Sequence[Value]) -> Value:
         _alike(values[0], values[1])
         if isinstance(values[0], bool):
-            raise Fault("true and false have no order")
+            raise Fault("true and false cannot be ordered")
         return compare(values[0], values[1])
 
     return function
@@ -74,58 +74,58 @@ def _len(values: Sequence[Value]) -> Value:
         return len(value.encode())
     if isinstance(value, list):
         return len(value)
-    raise Fault(f"len takes a text or pieces, and not {kind_of(value)}")
+    raise Fault(f"len takes a text or pieces, not {kind_of(value)}")
 
 
 def _index(values: Sequence[Value]) -> Value:
     held, at = values
     if not isinstance(at, int) or isinstance(at, bool):
-        raise Fault(f"index takes a number, and not {kind_of(at)}")
+        raise Fault(f"index takes a number, not {kind_of(at)}")
     items: list[str] | bytes
     if isinstance(held, list):
         items = held
     elif isinstance(held, str) and not is_made(held):
         items = held.encode()
     else:
-        raise Fault(f"index goes into pieces or a text, and not into {'what is quoted' if held else kind_of(held)}")
+        raise Fault(f"index takes pieces or a text, not {'a quoted text' if held else kind_of(held)}")
     if not 0 <= at < len(items):
-        raise Fault(f"index {at} is out of range: there are {len(items)}")
+        raise Fault(f"index {at} is out of range: the length is {len(items)}")
     return items[at]
 
 
 def _slice(values: Sequence[Value]) -> Value:
     held, *bounds = values
     if isinstance(held, str) and is_made(held):
-        raise Fault("what is quoted cannot be cut; cut it first, and quote it then")
+        raise Fault("a quoted text cannot be cut; cut it first, then quote it")
     if not isinstance(held, str | list):
-        raise Fault(f"slice takes a text or pieces, and not {kind_of(held)}")
+        raise Fault(f"slice takes a text or pieces, not {kind_of(held)}")
     numbers = [one for one in bounds if isinstance(one, int) and not isinstance(one, bool)]
     if len(numbers) < len(bounds):
-        raise Fault("slice takes numbers behind what it cuts")
+        raise Fault("slice takes numbers after the text or pieces")
     items = held.encode() if isinstance(held, str) else held
     first, last = [*numbers, 0, 0][:1][0], numbers[1] if len(numbers) > 1 else len(items)
     if not 0 <= first <= last <= len(items):
-        raise Fault(f"slice {first} to {last} is out of range: there are {len(items)}")
+        raise Fault(f"slice {first} to {last} is out of range: the length is {len(items)}")
     cut = items[first:last]
     if isinstance(cut, list):
         return cut
     try:
         return cut.decode()
     except UnicodeDecodeError:
-        raise Fault("slice counts bytes, and would cut through a character") from None
+        raise Fault("slice counts bytes, and these bounds cut through a character") from None
 
 
 def _split(values: Sequence[Value]) -> Value:
     separator, text = text_of(values[0], "split"), text_of(values[1], "split")
     if is_made(text):
-        raise Fault("what is quoted cannot be split; split it first, and quote the pieces")
+        raise Fault("a quoted text cannot be split; split it first, then quote the pieces")
     if text.count(separator) > MAX_PIECES:
-        raise Fault(f"split makes at most {MAX_PIECES:,} pieces")
+        raise Fault(f"split returns at most {MAX_PIECES:,} pieces")
     return [piece for piece in (one.strip(_BLANKS) for one in text.split(separator)) if piece]
 
 
 def _replaced(text: str, table: Mapping[str, str]) -> str:
-    """Several times as fast as `translate`, which lets no other thread in until a whole text is done."""
+    """Replace characters. This is several times as fast as `translate`, which also holds the GIL for a whole text."""
     for sign, written in table.items():
         text = text.replace(sign, written)
     return text

@@ -1,4 +1,4 @@
-"""What somebody may give for a parameter: the checks that a form makes, made where nobody can leave them out."""
+"""Checks of parameter values. They are those of a form, made where no client can skip them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ import re2
 from postern.domain.runbook import Parameter
 from postern.runbooks.faults import Fault
 
-PATTERN_MEMORY = 1024 * 1024  # bytes; it bounds the compiled program, and thereby the time for each byte of a value
+PATTERN_MEMORY = 1024 * 1024  # bytes; bounds the compiled program, and thereby the time per byte of a value
 _NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]{1,300})?(?:[eE][+-]?[0-9]{1,3})?")
 _TELEPHONE = re.compile(r"\+?[0-9 ()./-]{1,50}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIME = re.compile(r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,3})?)?")
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-_EMAIL = re.compile(rf"[A-Za-z0-9.!#$%&'*+/=?^_`{{|}}~-]{{1,64}}@{_LABEL}(?:\.{_LABEL})*")  # as HTML has it
+_EMAIL = re.compile(rf"[A-Za-z0-9.!#$%&'*+/=?^_`{{|}}~-]{{1,64}}@{_LABEL}(?:\.{_LABEL})*")  # as in HTML
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\x00-\x20\x7f\"<>\\^`{|}]+")
 _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 _MAY_BREAK = frozenset({"textarea", "file", "password"})
 
-# What a type asks for, for who reads that a value is not it.
+# Description of each type, for messages about values that do not match it.
 TYPES: Mapping[str, str] = {
     "text": "one line of text",
     "number": "a number, such as 5 or -1.25",
@@ -43,18 +43,20 @@ TYPES: Mapping[str, str] = {
 
 
 def problem(value: str, kind: str, options: tuple[str, ...], minlength: int | None, maxlength: int | None) -> str:
-    """Why it cannot be taken, behind "must" or the like; empty when it can. An empty value always can: `required` is
-    what asks for one. Never holds the value."""
+    """Return why a value is not valid, as the end of a message; empty if it is. Never contains the value.
+
+    An empty value is always valid: `required` rejects it.
+    """
     if not value:
         return ""
     if options and value not in options:
         return f"must be one of {', '.join(options)}"
     if minlength is not None and len(value) < minlength:
-        return f"must have at least {minlength} characters, and has {len(value)}"
+        return f"must have at least {minlength} characters, but has {len(value)}"
     if maxlength is not None and len(value) > maxlength:
-        return f"must have at most {maxlength} characters, and has {len(value)}"
+        return f"must have at most {maxlength} characters, but has {len(value)}"
     if kind not in _MAY_BREAK and _BREAKS.search(value):
-        return "must be one line without control characters (of the type textarea it may have more)"
+        return "must be one line without control characters (the type textarea allows more)"
     if not _is_of(kind, value):
         return f"must be {TYPES[kind]}"
     return ""
@@ -104,7 +106,7 @@ def _is_url(value: str) -> bool:
         return False
 
 
-@lru_cache(maxsize=64)  # of all organisations: what they hold together is bounded, too
+@lru_cache(maxsize=64)  # shared by all organisations, so that the memory of all patterns is bounded
 def _compiled(pattern: str) -> Any:
     options = re2.Options()
     options.max_mem = PATTERN_MEMORY
@@ -114,7 +116,7 @@ def _compiled(pattern: str) -> Any:
 
 
 def compiled(pattern: str, at: int) -> Any:
-    """A pattern of RE2, which takes time linear in the value. Raises Fault."""
+    """Compile a pattern with RE2, which takes time linear in the value. Raises Fault."""
     try:
         return _compiled(pattern)
     except re2.error as error:

@@ -1,4 +1,4 @@
-"""A template in pieces: text between actions, and the tokens of each action."""
+"""Lexer of templates: text between actions, and the tokens of each action."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BLANK = " \t\r\n"
 _OPEN_COMMENT = re.compile(r"[ \t\r\n]*/\*")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _CLOSE = re.compile(r"[ \t\r\n]+-\}\}|[ \t\r\n]*\}\}")
-# Without a way back in what repeats: a literal may be as long as the text, and a search lets nobody else in meanwhile.
+# Repetitions are possessive: a literal can be as long as the text, and backtracking would hold the GIL meanwhile.
 _TOKEN = re.compile(
     r"""
     (?P<space>[ \t\r\n]+)
@@ -34,8 +34,10 @@ _SHORT = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v":
 
 
 class TemplateToken(NamedTuple):
-    """`kind` is a group of the expression above, or "text", "open", "close", "end". `value` of strings is unescaped.
-    `spaced`: whether white space stands in front of it."""
+    """Token. `kind` is a group of the pattern above, or "text", "open", "close", "end".
+
+    `value` of strings is unescaped. `spaced` says whether white space precedes the token.
+    """
 
     kind: str
     value: str
@@ -44,7 +46,7 @@ class TemplateToken(NamedTuple):
 
 
 def tokens(text: str) -> Iterator[TemplateToken]:
-    """All of a template; each action between "open" and "close". Raises Fault."""
+    """Yield the tokens of a template, with each action between "open" and "close". Raises Fault."""
     at, trim = 0, False
     while True:
         opened = text.find("{{", at)
@@ -73,10 +75,10 @@ def tokens(text: str) -> Iterator[TemplateToken]:
 def _after_comment(text: str, at: int) -> tuple[int, bool]:
     comment = _COMMENT.match(text, at)
     if comment is None:
-        raise Fault("a comment is not closed: it ends with */", at)
+        raise Fault("a comment is not closed; end it with */", at)
     close = _CLOSE.match(text, comment.end())
     if close is None:
-        raise Fault("a comment fills its action: after */ only }} may follow", at)
+        raise Fault("a comment must fill its action: only }} can follow */", at)
     return close.end(), "-" in close[0]
 
 
@@ -113,12 +115,12 @@ def _unreadable(text: str, at: int) -> str:
     if sign in "\"'`":
         return f"the quote {sign} is not closed"
     if sign == "-":
-        return "- means nothing here; names have letters, digits and underscores"
-    return f"{sign!r} means nothing in an action"
+        return "- is not valid here; names consist of letters, digits and underscores"
+    return f"{sign!r} is not valid in an action"
 
 
 def unescaped(body: str, at: int, quote: str) -> str:
-    """The text that a literal of Go stands for."""
+    """Return the text of a literal in Go's syntax."""
     if "\\" not in body:
         return body
     out = bytearray()
@@ -128,7 +130,7 @@ def unescaped(body: str, at: int, quote: str) -> str:
         done = found.end()
         short, hexadecimal, octal, four, eight, unknown = found.groups()
         if unknown is not None or (short in ("'", '"') and short != quote):
-            raise Fault(f"{found[0]} is no escape; a backslash is written \\\\, or the text in `backquotes`", at)
+            raise Fault(f"{found[0]} is not an escape; write a backslash as \\\\, or the text in `backquotes`", at)
         if short is not None:
             out += _SHORT.get(short, short).encode()
         elif four is not None or eight is not None:
@@ -139,16 +141,16 @@ def unescaped(body: str, at: int, quote: str) -> str:
     try:
         return out.decode()
     except UnicodeDecodeError:
-        raise Fault("the escapes of this text do not make UTF-8", at) from None
+        raise Fault("the escapes of this text are not valid UTF-8", at) from None
 
 
 def _character(code: int, written: str, at: int) -> bytes:
     if code > 0x10FFFF or 0xD800 <= code < 0xE000:
-        raise Fault(f"{written} is no character", at)
+        raise Fault(f"{written} is not a character", at)
     return chr(code).encode()
 
 
 def _byte(code: int, written: str, at: int) -> int:
     if code > 0xFF:
-        raise Fault(f"{written} is no byte", at)
+        raise Fault(f"{written} is not a byte", at)
     return code

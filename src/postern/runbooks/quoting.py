@@ -1,9 +1,9 @@
-"""How a value becomes a literal of what reads the script, and how what reads it is told.
+"""Quoting of values as literals for the reader of a script, and detection of that reader.
 
-A function writes the quote that its name says, in each language: `squote` always ', `dquote` always ". What stands
-between the quotes is made so that the language reads back the value, whatever it is, under every setting that it has,
-except where a server was told that a backslash is no escape: there it comes back as two. What cannot be said is
-refused.
+A function writes the quote that its name says, in each language: `squote` always ', `dquote` always ". The text between
+the quotes is escaped so that the language reads back exactly the value, under each of its settings. The only exception
+is a server on which backslashes were configured not to escape: there each backslash comes back as two. Values that
+cannot be expressed are rejected.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from postern.protocols.registry import PROTOCOLS
 from postern.protocols.spec import ScriptSyntax
 from postern.runbooks.faults import Fault
 
-# What reads scripts at connections of these subtypes, which commands serve.
+# Languages of scripts at connections of these subtypes, which run commands.
 _SUBTYPES: Mapping[str, ScriptSyntax] = {
     "mssql": ScriptSyntax.TSQL,
     "oracledb": ScriptSyntax.PL_SQL,
@@ -40,18 +40,18 @@ _PROGRAMS: Mapping[str, ScriptSyntax] = {
 
 @cache
 def _sql_clients() -> Mapping[str, ScriptSyntax]:
-    """Return what the clients of databases read, by the names of the programs."""
+    """Return the languages of database clients, by program name."""
     databases = [spec for spec in PROTOCOLS.values() if spec.syntax.is_sql]
     return {name: spec.syntax for spec in databases if spec.client is not None for name in spec.client().names}
 
 
-# Arguments of theirs that bring a script along.
+# Arguments that contain a script.
 _SCRIPTS: Mapping[ScriptSyntax, str] = {
     ScriptSyntax.SHELL: r"-[a-zA-Z]*c",
     ScriptSyntax.PYTHON: r"-[a-zA-Z]*[cm]",
     ScriptSyntax.JAVASCRIPT: r"-[ep]|--eval|--print",
 }
-# Other interpreters, which read quotes in ways of their own, and programs that run another.
+# Other interpreters, with quoting rules of their own, and programs that run another program.
 _INTERPRETERS = frozenset(
     {
         "pwsh",
@@ -115,9 +115,12 @@ _SUFFIXES: Mapping[str, ScriptSyntax] = {
 
 
 def syntax_of(subtype: str, command: Sequence[str] = (), file: str = "") -> ScriptSyntax:
-    """What reads the script of a connection: the program of its command says so, unless the gateway itself speaks with
-    such a target; else its subtype, else the name of the runbook, unless the program is an interpreter of another
-    language. OTHER where nothing does: there only letters, digits and _ can be quoted."""
+    """Return the language of a connection's script.
+
+    The program of its command decides, unless the gateway itself speaks the protocol of the target. Then the subtype
+    decides, then the suffix of the runbook's name, unless the program is an interpreter of another language. In all
+    other cases it is OTHER, in which only letters, digits and _ can be quoted.
+    """
     if command and protocol_of(subtype, command) == TERMINAL:
         program = _program(command[0])
         syntax = _PROGRAMS.get(program) or _sql_clients().get(program)
@@ -134,49 +137,49 @@ def _program(word: str) -> str:
 
 
 def _is_other_interpreter(command: Sequence[str]) -> bool:
-    """Whether the program is no POSIX shell and reads a language; or what a program like env runs."""
+    """Return whether the program, or one that it wraps, is an interpreter but not a POSIX shell."""
     words = command if _program(command[0]) in _WRAPPERS else command[:1]
     return any(_VERSION.sub("", _program(word).lower().removesuffix(".exe")) in _INTERPRETERS for word in words)
 
 
 def _reads_input(program: str, syntax: ScriptSyntax, args: Sequence[str]) -> bool:
-    """Interpreters read a script only while no argument is one, or names a file of one."""
+    """Return whether the program reads its input as a script: no argument is a script, or the name of one."""
     scripts = _SCRIPTS.get(syntax)
     if scripts is None or program in ("mongosh", "mongo"):
         return True
     return re.fullmatch(rf"(?:(?!{scripts})-\S*(?: pipefail)? )*", "".join(f"{one} " for one in args)) is not None
 
 
-# Values that mean nothing but themselves: in a shell also paths and addresses.
+# Values without special meaning; in a shell also paths and addresses.
 _WORD = re.compile(r"[A-Za-z0-9_]*")
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@,+%-]*")
-# Terminals act on them, and no engine reads all of them back.
+# Terminals act on them, and no engine can read back all of them.
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _ESCAPED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _CLOSING = {"[": "]", "(": ")", "{": "}", "<": ">"}
 
 
 def is_plain(syntax: ScriptSyntax, value: str) -> bool:
-    """Whether it cannot mean anything but itself, wherever it stands."""
+    """Return whether the value has no special meaning, wherever it is inserted."""
     return (_PLAIN if syntax is ScriptSyntax.SHELL else _WORD).fullmatch(value) is not None
 
 
 def quoted(syntax: ScriptSyntax, quote: str, value: str, prefix: str = "") -> str:
-    """The literal of a value, in these quotes. `prefix`: what the text has in front of it (E or N). Raises Fault."""
+    """Return a value as a literal in these quotes. `prefix`: E or N in front of it. Raises Fault."""
     if _CONTROL.search(value):
-        raise Fault("a value with control characters cannot be quoted; encodeb64 takes any")
+        raise Fault("a value with control characters cannot be quoted; use encodeb64 for it")
     if syntax is ScriptSyntax.SHELL and quote == "`":
-        raise Fault("a shell runs what stands between two `; take squote")
+        raise Fault("a shell runs text between backquotes as a command; use squote")
     rule = _RULES.get((syntax, quote))
     if rule is not None:
         return rule(value, prefix)
     if not is_plain(syntax, value):
         if syntax is ScriptSyntax.OTHER:
             raise Fault(
-                "it is not known what reads this script, so that only letters, digits and _ can be quoted: let its "
-                "name end with .sql, .sh, .py or .js"
+                "the language of this script is unknown, so only letters, digits and _ can be quoted: end its "
+                "name with .sql, .sh, .py or .js"
             )
-        raise Fault(f"it is not known how {syntax} reads what stands between two {quote}: only letters and digits may")
+        raise Fault(f"the meaning of {quote} quotes in {syntax} is unknown: only letters and digits are allowed")
     return f"{quote}{value}{_CLOSING.get(quote, quote)}"
 
 
@@ -185,7 +188,7 @@ def _shell_single(value: str, _: str) -> str:
 
 
 def _shell_double(value: str, _: str) -> str:
-    """An exclamation mark has no escape in double quotes: it stands in single ones, between two texts."""
+    """Quote for double quotes. An exclamation mark cannot be escaped there, so it is put between single quotes."""
     escaped = re.sub(r'([\\$"`])', r"\\\1", value)
     return '"' + escaped.replace("!", "\"'!'\"") + '"'
 
@@ -196,17 +199,18 @@ def _doubled(value: str, quote: str) -> str:
 
 
 def _escape_string(value: str, prefix: str) -> str:
-    """Backslashes are written so that standard_conforming_strings does not matter, and quotes so that backslash_quote
-    does not."""
+    """Write a literal that does not depend on standard_conforming_strings and backslash_quote."""
     if "\\" not in value and prefix.upper() != "E":
         return _doubled(value, "'")
     if prefix.upper() == "N":
-        raise Fault("a value with a backslash cannot be quoted behind N; leave the N out")
+        raise Fault("a value with a backslash cannot be quoted after N; remove the N")
     return ("" if prefix else "E") + _doubled(value.replace("\\", "\\\\"), "'")
 
 
 def _tsql(value: str, prefix: str) -> str:
-    """sqlcmd fills $(…) in and ends a batch at a line GO, in literals too: such characters stand by their numbers."""
+    """Write a T-SQL literal. sqlcmd expands $(…) and ends a batch at a line GO, also in literals; such characters are
+    written by their codes.
+    """
     n = "" if prefix or value.isascii() else "N"
     if not re.search(r"[\n\r]|\$\(", value):
         return n + _doubled(value, "'")
@@ -214,7 +218,7 @@ def _tsql(value: str, prefix: str) -> str:
 
 
 def _oracle(value: str, prefix: str) -> str:
-    """SQL*Plus fills &… in and ends a statement at the end of a line, in literals too: as above."""
+    """Write an Oracle literal. SQL*Plus expands &… and ends statements at line ends, also in literals, as above."""
     if not re.search(r"[\n\r&]", value):
         return _doubled(value, "'")
     return _joined(value, r"([\n\r&])", lambda char: f"CHR({ord(char)})", "||", "", prefix)
@@ -222,14 +226,14 @@ def _oracle(value: str, prefix: str) -> str:
 
 def _joined(value: str, apart: str, written: Callable[[str], str], operator: str, n: str, prefix: str) -> str:
     if prefix:
-        raise Fault(f"this value cannot be quoted behind {prefix}; leave the {prefix} out")
+        raise Fault(f"this value cannot be quoted after {prefix}; remove the {prefix}")
     parts = re.split(apart, value)
     terms = [written(part) if number % 2 else n + _doubled(part, "'") for number, part in enumerate(parts)]
     return f"({operator.join(terms)})"
 
 
 def _without(forbidden: str, quote: str) -> Callable[[str, str], str]:
-    """Where there is no way to write some characters."""
+    """Return a rule for quotes in which some characters cannot be written."""
 
     def rule(value: str, _: str) -> str:
         found = re.search(forbidden, value)
@@ -241,7 +245,7 @@ def _without(forbidden: str, quote: str) -> Callable[[str, str], str]:
 
 
 def _backslashed(quote: str) -> Callable[[str, str], str]:
-    """Languages that escape with backslashes."""
+    """Return the rule of languages that escape with backslashes."""
 
     def rule(value: str, _: str) -> str:
         escaped = "".join(_ESCAPED.get(char, char) for char in value).replace(quote, "\\" + quote)
@@ -277,7 +281,7 @@ _RULES: Mapping[tuple[ScriptSyntax, str], Callable[[str, str], str]] = {
     (ScriptSyntax.SQLITE, '"'): _plainly('"'),
     (ScriptSyntax.SQLITE, "`"): _plainly("`"),
     (ScriptSyntax.SQLITE, "["): _without(r"\]", "["),
-    (ScriptSyntax.SQL, "'"): _without(r"\\", "'"),  # many read a backslash as an escape, and many do not
+    (ScriptSyntax.SQL, "'"): _without(r"\\", "'"),  # some systems read a backslash as an escape, others do not
     (ScriptSyntax.SQL, '"'): _without(r"\\", '"'),
     (ScriptSyntax.PYTHON, "'"): _backslashed("'"),
     (ScriptSyntax.PYTHON, '"'): _backslashed('"'),

@@ -1,4 +1,4 @@
-"""Templates of runbooks are those of Go's text/template, without what values of text have no use for.
+"""Parser of templates: the syntax of Go's text/template, without what makes no sense for texts.
 
     template  = { text | comment | action }
     comment   = "{{" "/*" … "*/" "}}"
@@ -18,9 +18,9 @@
     variable  = "$" | "$" name
     literal   = string | raw string | character | integer | float | "true" | "false" | "nil"
 
-White space stands between the operands of a command. "{{- " takes the white space in front of an action away, " -}}"
-that behind it. What a pipe brings is the last argument of the command behind it, so that a chain of commands is read
-as calls within calls. Inputs are texts, and have no fields: only the inputs as a whole do.
+White space separates the operands of a command. "{{- " removes the white space before an action, " -}}" that after it.
+The value of a pipe becomes the last argument of the next command, so that a chain of commands is parsed as nested
+calls. Inputs are texts and have no fields; only the inputs as a whole do.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ from postern.runbooks.runbook_tree import (
 
 MAX_TOKENS = 100_000
 MAX_NODES = 20_000
-MAX_BLOCKS = 50  # within each other
-MAX_VARIABLES = 200  # in one place: each is looked for among them
-MAX_EXPRESSION = 60  # calls within each other: those of a chain count as well
+MAX_BLOCKS = 50  # nested
+MAX_VARIABLES = 200  # in scope: each use searches them
+MAX_EXPRESSION = 60  # nested calls, including those of a chain
 _KEYWORDS = frozenset({"if", "else", "end", "range", "with", "define", "template", "block", "break", "continue"})
 _CONSTANTS = {"true": True, "false": False, "nil": None}
 _INTEGER = re.compile(r"[+-]?(?:0[xX][0-9A-Fa-f_]+|0[bB][01_]+|0[oO]?[0-7_]*|[1-9][0-9_]*)")
@@ -62,10 +62,10 @@ _FLOAT = re.compile(r"[+-]?(?:[0-9][0-9_]*)?(?:\.[0-9_]*)?(?:[eE][+-]?[0-9]+)?")
 
 
 def read(text: str) -> Tree:
-    """Raises Fault."""
+    """Parse a template. Raises Fault."""
     found = list(islice(tokens(text), MAX_TOKENS))
     if len(found) == MAX_TOKENS:
-        raise Fault(f"a runbook has at most {MAX_TOKENS:,} words and signs in its actions", found[-1].at)
+        raise Fault(f"a runbook has at most {MAX_TOKENS:,} tokens in its actions", found[-1].at)
     return _Parser(found).tree()
 
 
@@ -83,13 +83,13 @@ class _Parser:
     def tree(self) -> Tree:
         body, ended = self._body(top=True)
         if ended.kind != "end":
-            raise Fault(f"{ended.value} belongs to no block", ended.at)
+            raise Fault(f"{ended.value} does not belong to a block", ended.at)
         return Tree(body, self.templates)
 
     # Blocks
 
     def _body(self, top: bool = False) -> tuple[tuple[Node, ...], TemplateToken]:
-        """Up to the `else` or `end` that nobody has opened here, or the end of the text."""
+        """Parse up to the `else` or `end` of an outer block, or the end of the text."""
         found: list[Node] = []
         while True:
             token = self._next()
@@ -106,7 +106,7 @@ class _Parser:
                 return tuple(found), self._next()
             elif word.value == "define":
                 if not top:
-                    raise Fault("define stands at the top, outside of every block", word.at)
+                    raise Fault("define is only allowed outside of all blocks", word.at)
                 self._define()
             else:
                 found.append(self._keyword(self._next()))
@@ -115,14 +115,14 @@ class _Parser:
     def _keyword(self, word: TemplateToken) -> Node:
         if word.value in ("break", "continue"):
             if not self.ranges:
-                raise Fault(f"{word.value} stands within range only", word.at)
+                raise Fault(f"{word.value} is only allowed within range", word.at)
             self._close()
             return Jump(word.at, word.value)
         if word.value in ("template", "block"):
             name = self._name(word)
             is_bare = self._peek().kind == "close"
             if is_bare and word.value == "block":
-                raise Fault("block needs what it is about behind its name, such as a dot", word.at)
+                raise Fault("block needs an argument after its name, such as a dot", word.at)
             if is_bare:
                 self._close()
             pipeline = None if is_bare else self._whole_pipeline()
@@ -171,7 +171,7 @@ class _Parser:
 
     def _define_as(self, name: str, word: TemplateToken) -> None:
         if name in self.templates:
-            raise Fault(f"there are two templates {name!r}", word.at)
+            raise Fault(f"the template {name!r} is defined twice", word.at)
         self.templates[name] = ()
         outer, ranges = self.variables, self.ranges
         self.variables, self.ranges = [""], 0
@@ -185,7 +185,7 @@ class _Parser:
     def _deeper(self, word: TemplateToken) -> None:
         self.blocks += 1
         if self.blocks > MAX_BLOCKS:
-            raise Fault(f"more than {MAX_BLOCKS} blocks stand within each other", word.at)
+            raise Fault(f"more than {MAX_BLOCKS} blocks are nested", word.at)
 
     def _name(self, word: TemplateToken) -> str:
         token = self._next()
@@ -213,7 +213,7 @@ class _Parser:
         else:
             self.variables.extend(names)
             if len(self.variables) > MAX_VARIABLES:
-                raise Fault(f"there are more than {MAX_VARIABLES} variables in one place", start.at)
+                raise Fault(f"there are more than {MAX_VARIABLES} variables in scope", start.at)
         return TemplatePipeline(start.at, value, names, assigns)
 
     def _declared(self, is_range: bool) -> tuple[tuple[str, ...], bool]:
@@ -224,7 +224,7 @@ class _Parser:
             sign = self.tokens[ahead + 1]
             if sign.kind == "declare" or (sign.kind == "sign" and sign.value == "="):
                 if not all(names):
-                    raise Fault("$ is the inputs: a variable needs a name", self.tokens[ahead].at)
+                    raise Fault("$ is the inputs; a variable needs a name", self.tokens[ahead].at)
                 self.at = ahead + 2
                 return tuple(names), sign.kind == "sign"
             if not is_range or sign.value != ",":
@@ -241,10 +241,10 @@ class _Parser:
                 args.append(piped)
             return self._call(token, tuple(args))
         if piped is not None:
-            raise Fault("behind a pipe stands a function", token.at)
+            raise Fault("a pipe must be followed by a function", token.at)
         value = self._operand()
         if self._is_operand(self._peek()):
-            raise Fault("only a function takes what stands behind it; what follows a value is a pipe", self._peek().at)
+            raise Fault("only functions take arguments; use a pipe after a value", self._peek().at)
         return value
 
     def _arguments(self) -> list[Expression]:
@@ -252,7 +252,7 @@ class _Parser:
         while self._is_operand(self._peek()):
             token = self._peek()
             if not token.spaced:
-                raise Fault("a blank is missing in front of this", token.at)
+                raise Fault("a blank is missing before this", token.at)
             found.append(self._operand())
         return found
 
@@ -267,7 +267,7 @@ class _Parser:
         after = self._peek()
         if after.kind == "field" and not after.spaced:
             if not isinstance(value, VariableNode):
-                raise Fault("this has no fields: inputs are texts, and stand as .name", after.at)
+                raise Fault("this has no fields; inputs are texts, written as .name", after.at)
             self._next()
             value = FieldNode(token.at, after.value[1:], value)
             if self._peek().kind == "field" and not self._peek().spaced:
@@ -285,7 +285,7 @@ class _Parser:
             return Literal(token.at, token.value)
         if token.kind == "char":
             if len(token.value) != 1:
-                raise Fault("one character stands between single quotes; a text stands between double ones", token.at)
+                raise Fault("single quotes take one character; use double quotes for a text", token.at)
             return Literal(token.at, ord(token.value))
         if token.kind == "number":
             return Literal(token.at, number(token))
@@ -298,13 +298,13 @@ class _Parser:
         if token.kind == "sign" and token.value == "(":
             return self._parenthesised(token)
         if token.kind == "close":
-            raise Fault("something is missing: an action is not empty", token.at)
-        raise Fault(f"{token.value!r} means nothing here", token.at)
+            raise Fault("an action cannot be empty", token.at)
+        raise Fault(f"{token.value!r} is not valid here", token.at)
 
     def _parenthesised(self, token: TemplateToken) -> Expression:
         self.parentheses += 1
         if self.parentheses > MAX_EXPRESSION:
-            raise Fault(f"more than {MAX_EXPRESSION} parentheses stand within each other", token.at)
+            raise Fault(f"more than {MAX_EXPRESSION} parentheses are nested", token.at)
         value = self._pipeline(False, False).value
         closing = self._next()
         if closing.value != ")" or closing.kind != "sign":
@@ -314,12 +314,12 @@ class _Parser:
 
     def _call(self, token: TemplateToken, args: tuple[Expression, ...]) -> Call:
         if token.value in _KEYWORDS:
-            raise Fault(f"{token.value} stands at the beginning of an action only", token.at)
+            raise Fault(f"{token.value} is only allowed at the start of an action", token.at)
         if token.value not in SIGNATURES:
-            raise Fault(f"there is no function {token.value!r}", token.at)
+            raise Fault(f"the function {token.value!r} does not exist", token.at)
         depth = 1 + max((one.depth for one in args if isinstance(one, Call)), default=0)
         if depth > MAX_EXPRESSION:
-            raise Fault(f"more than {MAX_EXPRESSION} functions follow each other", token.at)
+            raise Fault(f"more than {MAX_EXPRESSION} functions are chained", token.at)
         subject = None
         if args and SIGNATURES[token.value].keeps_subject:
             last = args[-1]
@@ -333,7 +333,7 @@ class _Parser:
 
     def _known(self, name: str, at: int) -> None:
         if name not in self.variables:
-            raise Fault(f"there is no variable ${name} here", at)
+            raise Fault(f"the variable ${name} is not defined here", at)
 
     def _next(self) -> TemplateToken:
         token = self.tokens[self.at]
@@ -346,7 +346,7 @@ class _Parser:
     def _close(self) -> None:
         token = self._next()
         if token.kind != "close":
-            raise Fault(f"{token.value!r} means nothing here: the action should end with }}}}", token.at)
+            raise Fault(f"{token.value!r} is not valid here: end the action with }}}}", token.at)
 
     def _count(self, at: int) -> None:
         self.nodes += 1
@@ -355,7 +355,7 @@ class _Parser:
 
 
 def number(token: TemplateToken) -> int | float:
-    """An integer of 64 bits or a float, as Go writes them. Raises Fault."""
+    """Parse an integer of 64 bits or a float in Go's syntax. Raises Fault."""
     written = token.value
     if _INTEGER.fullmatch(written):
         digits = written.replace("_", "")
@@ -364,7 +364,7 @@ def number(token: TemplateToken) -> int | float:
         try:
             value = sign * int(rest, 8 if octal else 0)
         except ValueError:
-            raise Fault("this is no number", token.at) from None
+            raise Fault("this is not a number", token.at) from None
         if not -(2**63) <= value < 2**63:
             raise Fault("an integer has at most 64 bits", token.at)
         return value
@@ -375,4 +375,4 @@ def number(token: TemplateToken) -> int | float:
             real = math.inf
         if math.isfinite(real):
             return real
-    raise Fault("this is no number", token.at)
+    raise Fault("this is not a number", token.at)

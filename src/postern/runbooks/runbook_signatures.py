@@ -1,4 +1,4 @@
-"""The functions of runbooks: what each takes, as far as that is known before anybody runs one."""
+"""Signatures of the functions of runbooks, which are checked before a runbook runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from postern.runbooks.faults import Fault
 from postern.runbooks.inputs import TYPES, compiled
 from postern.runbooks.runbook_tree import Call, Literal
 
-MAX_LENGTH = 1_000_000  # what minlength, maxlength and order may say
+MAX_LENGTH = 1_000_000  # limit of the arguments of minlength, maxlength and order
 MAX_OPTIONS = 1_000
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _RESERVED = "POSTERN_"
@@ -18,9 +18,14 @@ _RESERVED = "POSTERN_"
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """`least` and `most` arguments, with the one that a pipe brings. `literals` of them, from the first (-1: all but
-    the last), stand in the text: nobody's value becomes a pattern, a format or the name of a type. `keeps_subject`: it
-    says something about the parameter it is applied to, or gives another form of it. `only_says`: nothing else."""
+    """Signature of a function.
+
+    - `least`, `most`: number of arguments, including the one from a pipe.
+    - `literals`: number of first arguments (-1: all but the last) that must be literals, so that no value of a user
+      becomes a pattern, a format or the name of a type.
+    - `keeps_subject`: it describes the parameter that it is applied to, or converts it.
+    - `only_says`: it only describes it.
+    """
 
     least: int
     most: int | None
@@ -70,25 +75,25 @@ _TEXTS = frozenset(
 
 
 def check_call(call: Call) -> None:
-    """Raises Fault where it can never do what it should."""
+    """Check a call. Raises Fault if it can never work."""
     signature = SIGNATURES[call.name]
     given = len(call.args)
     if given < signature.least or (signature.most is not None and given > signature.most):
-        raise Fault(f"{call.name} takes {_counted(signature)}, and has {given}", call.at)
+        raise Fault(f"{call.name} takes {_counted(signature)}, but has {given}", call.at)
     literals = call.args[: signature.literals] if signature.literals else ()
     for one in literals:
         if not isinstance(one, Literal) or one.value is None:
-            raise Fault(f"{call.name} takes what stands in the runbook, and no value of an input", one.at)
+            raise Fault(f"{call.name} takes a literal of the runbook, not the value of an input", one.at)
         if call.name in _TEXTS and not isinstance(one.value, str):
             raise Fault(f"{call.name} takes a text, in quotes", one.at)
     if signature.only_says and call.subject is None:
-        raise Fault(f"{call.name} says something about an input, and none stands in front of it", call.at)
+        raise Fault(f"{call.name} describes an input, but there is none before it", call.at)
     if literals:
         _check_literal(call, literal_text(call.args[0]))
 
 
 def literal_text(node: object) -> str:
-    """A literal as metadata shows it: `true`, `5`, `text`."""
+    """Return a literal as metadata displays it: `true`, `5`, `text`."""
     assert isinstance(node, Literal)
     if isinstance(node.value, bool):
         return "true" if node.value else "false"
@@ -97,7 +102,7 @@ def literal_text(node: object) -> str:
 
 def _check_literal(call: Call, first: str) -> None:
     if call.name == "type" and first not in TYPES:
-        raise Fault(f"there is no type {first!r}; there are {', '.join(TYPES)}", call.at)
+        raise Fault(f"the type {first!r} does not exist; use one of {', '.join(TYPES)}", call.at)
     if call.name == "pattern":
         compiled(first, call.at)
     if call.name in _NUMBERS:
@@ -106,9 +111,9 @@ def _check_literal(call: Call, first: str) -> None:
             raise Fault(f"{call.name} takes a whole number up to {MAX_LENGTH:,}", call.at)
     if call.name == "asenv":
         if not _ENVIRONMENT_NAME.fullmatch(first):
-            raise Fault(f"{first!r} is no name of an environment variable: letters, digits and underscores", call.at)
+            raise Fault(f"{first!r} is not a valid name of an environment variable: use letters, digits and _", call.at)
         if first.startswith(_RESERVED):
-            raise Fault(f"names with {_RESERVED} are the gateway's own", call.at)
+            raise Fault(f"names that start with {_RESERVED} are reserved for the gateway", call.at)
     if call.name in ("split", "quotechar") and not first:
         raise Fault(f"{call.name} needs a character", call.at)
 

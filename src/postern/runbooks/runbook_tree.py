@@ -1,4 +1,4 @@
-"""What a template is once it is read. `at` is the offset of a node in the text."""
+"""Syntax tree of a template. `at` is the offset of a node in the text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class VariableNode:
-    """`$name`; the name is empty for `$`, the inputs."""
+    """`$name`. The name is empty for `$`, the inputs."""
 
     at: int
     name: str
@@ -38,9 +38,9 @@ class FieldNode:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function with its arguments; what came through a pipe is the last of them.
+    """Function call. The value of a pipe is the last argument.
 
-    `subject` is the parameter that the pipeline begins with, through functions that only say something about it.
+    `subject` is the parameter at the start of the pipeline, if only functions that describe it are in between.
     """
 
     at: int
@@ -55,7 +55,7 @@ Expression: TypeAlias = Literal | Dot | VariableNode | FieldNode | Call
 
 @dataclass(frozen=True, slots=True)
 class TemplatePipeline:
-    """`names` are the variables that it declares, or changes where `assigns`."""
+    """Pipeline. `names` are the variables that it declares or, with `assigns`, changes."""
 
     at: int
     value: Expression

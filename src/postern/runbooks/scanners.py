@@ -1,7 +1,8 @@
-"""Lexers that know one thing: whether what comes next would be code, a comment, or within quotes.
+"""Scanners: lexers that only tell whether the next character would be code, a comment, or quoted.
 
-They read on from where they were. A text ends only where a quoted value follows, so nothing but a backslash can be cut
-apart there. They need not know everything: where they lose their way they say so, and then nothing is taken for code.
+A quoted value is safe only where the language reads code, so the script is scanned while it is written. A scanner
+continues where it stopped. Texts end only where a quoted value follows, so that nothing but a backslash can be split
+there. A scanner need not understand everything: when it is lost it says so, and then nothing counts as code.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from postern.protocols.spec import ScriptSyntax
 from postern.runbooks.effort import Effort
 from postern.runbooks.faults import Fault
 
-MAX_SIGNS = 400_000  # quotes and the like that are followed in one script
+MAX_SIGNS = 400_000  # quotes and similar signs that are followed in one script
 MAX_TAGS = 1_000  # dollar quotes
-TAIL = 200  # characters that are kept of what stands in front
+TAIL = 200  # characters before the current position that are stored
 
 
 class ScannerState(Enum):
@@ -25,12 +26,12 @@ class ScannerState(Enum):
 
 
 class Scanner:
-    """`tail` is the end of what was read."""
+    """Scanner of a script. `tail` is the end of what it has read."""
 
     def __init__(self, effort: Effort) -> None:
         self.effort = effort
         self.tail = ""
-        self.skips = False  # a backslash was the last character, and takes the next one
+        self.skips = False  # the last character was a backslash, which escapes the next one
         self.is_lost = False
         self._signs = 0
 
@@ -46,19 +47,19 @@ class Scanner:
 
     @property
     def is_read_again(self) -> bool:
-        """Whether what reads code here takes the value of a literal for code in its turn."""
+        """Return whether the code here interprets the value of a literal as code again."""
         return False
 
     def will_be_read_again(self, text: str) -> bool:
-        """The same of the literal that this text follows, because of it."""
+        """Return the same for the literal before `text`, because of `text`."""
         return False
 
     def is_whole(self) -> bool:
-        """Whether the script, which ends here, could be followed to its end, and everything in it is closed."""
+        """Return whether the script, if it ends here, was understood completely, and everything in it is closed."""
         return not (self.is_lost or self.skips or self.state is ScannerState.QUOTED)
 
     def prefix(self, quote: str) -> str:
-        """What belongs to a literal that begins here. Raises Fault where none should."""
+        """Return the prefix of a literal that starts here. Raises Fault for a prefix that is not allowed."""
         raise NotImplementedError
 
     def _read(self, text: str, at: int) -> None:
@@ -70,21 +71,21 @@ class Scanner:
         self.is_lost = self.is_lost or self._signs > MAX_SIGNS
 
     def _before(self, text: str, at: int, count: int = 3) -> str:
-        """A few characters in front of a place."""
+        """Return a few characters before a position."""
         return (self.tail + text[:at])[-count:] if at < count else text[at - count : at]
 
     def _escape(self, text: str, at: int) -> int:
-        """Behind a backslash and what it takes."""
+        """Return the position after a backslash and the escaped character."""
         self.skips = at + 1 >= len(text)
         return at + 2
 
 
 class UnknownScanner(Scanner):
-    """Of a language that nobody knows."""
+    """Scanner for an unknown language."""
 
     @property
     def state(self) -> ScannerState:
-        return ScannerState.CODE  # what quoted() lets pass there means nothing anywhere
+        return ScannerState.CODE  # the values that quoted() lets pass have no special meaning anywhere
 
     def prefix(self, quote: str) -> str:
         return ""
@@ -93,20 +94,20 @@ class UnknownScanner(Scanner):
         return
 
 
-_LINE = "line"  # a command of the program that speaks with a database, up to the end of its line
-_BEYOND = r"[\x80-\U0010ffff]"  # letters of names, too, for some
+_LINE = "line"  # a command of the database client, up to the end of its line
+_BEYOND = r"[\x80-\U0010ffff]"  # for some, letters of names too
 
 
 class Sql(Scanner):
     def __init__(self, syntax: ScriptSyntax, effort: Effort) -> None:
         super().__init__(effort)
         self._syntax = syntax
-        self._mode = ""  # code; else what ends it, behind "\" where a backslash escapes
+        self._mode = ""  # code if empty; else what ends it, after "\" if a backslash escapes
         self._tags: list[str] = []
         self._opened = 0
-        self._depth = 0  # of comments
-        self.is_conditional = False  # in what some servers run, and others take for a comment
-        self._closed: tuple[int, str] = (-1, "")  # where a literal ended last, and its mode
+        self._depth = 0  # of nested comments
+        self.is_conditional = False  # in text that some servers run and others treat as a comment
+        self._closed: tuple[int, str] = (-1, "")  # where the last literal ended, and its mode
         self._offset = 0
         self._code = re.compile(_SQL_CODE[syntax])
 
@@ -122,7 +123,7 @@ class Sql(Scanner):
 
     @property
     def is_command(self) -> bool:
-        """Whether the rest of the line is read by the program that speaks with the database, in its own way."""
+        """Return whether the database client reads the rest of the line, by rules of its own."""
         return self._mode == _LINE
 
     def is_whole(self) -> bool:
@@ -130,7 +131,7 @@ class Sql(Scanner):
 
     def prefix(self, quote: str) -> str:
         if self.tail.endswith(quote):
-            raise Fault("two quoted texts stand side by side, and would be read as one: put something between them")
+            raise Fault("two adjacent quoted texts would be read as one; put something between them")
         found = re.search(rf"(?:[\w$]|{_BEYOND}|[uU]&)+$", self.tail)
         if found is None:
             return ""
@@ -138,7 +139,7 @@ class Sql(Scanner):
             found[0] in ("N", "n") or (found[0] in ("E", "e") and self._syntax is ScriptSyntax.DOLLAR_QUOTES)
         ):
             return found[0]
-        raise Fault("what stands in front would change how the quotes are read: put a blank between them")
+        raise Fault("the text before it changes how the quotes are read; put a blank between them")
 
     def _read(self, text: str, at: int) -> None:
         self.skips = False
@@ -160,7 +161,7 @@ class Sql(Scanner):
         self._offset += len(text)
 
     def _read_to(self, text: str, at: int, limit: int) -> tuple[int, str]:
-        """Up to a place, or behind a tag that opens a dollar quote."""
+        """Read up to a position, or to the end of a tag that opens a dollar quote."""
         while at < limit and not self.is_lost:
             self._count()
             if self._mode:
@@ -182,7 +183,7 @@ class Sql(Scanner):
 
     def _command(self, text: str, found: re.Match[str]) -> None:
         if found.lastgroup == "data":
-            self.is_lost = True  # no SQL follows, but lines that are none
+            self.is_lost = True  # lines of data follow, not SQL
         elif found.lastgroup == "anywhere" or self._before(text, found.start())[-1:] in ("", "\n"):
             self._mode = _LINE
 
@@ -249,10 +250,10 @@ class Sql(Scanner):
 
 
 _SQL_CODE = {
-    # The client takes a backslash for a command of its own, and has the lines behind COPY … FROM STDIN for data.
+    # The client treats a backslash as its own command, and the lines after COPY … FROM STDIN as data.
     ScriptSyntax.DOLLAR_QUOTES: rf"""'|"|--|/\*|\$(?:(?:[^\W\d]|{_BEYOND})(?:\w|{_BEYOND})*)?\$"""
     r"""|(?P<anywhere>\\(?!;))|(?P<data>(?i:\bp?stdin\b))""",
-    # What stands in /*! … */ and /*M! … */ is run.
+    # The server runs the content of /*! … */ and /*M! … */.
     ScriptSyntax.BACKSLASH_ESCAPES: r"""'|"|`|--(?=[\x00-\x20\x7f])|\#|/\*M?!|/\*|\*/"""
     r"""|(?P<anywhere>\\[!.uTPRC])|(?P<line>(?im:^[ \t]*(?:use|source|system|delimiter|pager|tee|prompt|connect"""
     r"""|charset|edit|help|\?)[ \t]+(?![=<>!,)]|(?:in|is|not|like|between|and|or|index|key)\b)))""",
@@ -263,18 +264,18 @@ _SQL_CODE = {
 }
 
 
-# Where a slash begins a regular expression of JavaScript, and does not divide.
+# Text before a slash that starts a regular expression of JavaScript, and is not a division.
 _BEFORE_REGEX = re.compile(r"(?:^|[(,=:\[!&|?{};+*%<>~^-]|\breturn)\s*$")
 
 
 class ProgramScanner(Scanner):
-    """Python and JavaScript."""
+    """Scanner of Python and JavaScript."""
 
     def __init__(self, syntax: ScriptSyntax, effort: Effort) -> None:
         super().__init__(effort)
         self._is_python = syntax is ScriptSyntax.PYTHON
         self._mode = ""  # code; else what ends it
-        self._braces: list[int] = []  # open ones of each ${ that code stands in
+        self._braces: list[int] = []  # open braces of each surrounding ${
         self._code = re.compile(r"'''|\"\"\"|'|\"|#" if self._is_python else r"'|\"|`|//|/\*|/|\{|\}")
 
     @property
@@ -285,7 +286,7 @@ class ProgramScanner(Scanner):
 
     def prefix(self, quote: str) -> str:
         if re.search(r"[\w$'\"`\\]$", self.tail):
-            raise Fault("what stands in front would change how the quotes are read: put a blank between them")
+            raise Fault("the text before it changes how the quotes are read; put a blank between them")
         return ""
 
     def _read(self, text: str, at: int) -> None:

@@ -1,4 +1,9 @@
-"""The lexer of POSIX shells and bash, as far as it says whether what comes next is code (see `scanners`)."""
+"""Scanner of POSIX shells and bash: it tells whether the next character is code (see `scanners`).
+
+Shells differ in many details, and a runbook does not say which one reads it. The scanner therefore follows only what
+all of them read alike. Where they differ it is lost, and then only plain values can be inserted. It also follows the
+start of each command, because some commands interpret their arguments as code again.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +14,8 @@ from postern.runbooks.faults import Fault
 from postern.runbooks.scanners import Scanner, ScannerState
 
 MAX_NESTED = 200
-_MAX_COMMAND = 250  # characters that are kept of the beginning of a command
-# $$ is a word of its own: what follows it is no $( or ${.
+_MAX_COMMAND = 250  # characters of the start of a command that are stored
+# $$ is a word of its own: after it, there is no $( or ${.
 _EXPANSIONS = r"\\|`|\$\$|\$\(\(|\$\(|\$\{|\$\["
 _CODE = re.compile(rf"{_EXPANSIONS}|\$'|'|\"|\(\(|\(|\)|#|<<<|<<|\n|\bcase\b")
 _TEXT = re.compile(_EXPANSIONS)
@@ -21,19 +26,19 @@ _ARITHMETIC_OR_SHELLS = re.compile(rf"{_ARITHMETIC.pattern}|<<|(?<![^\s;&|()<>])
 _DOCUMENT = re.compile(
     r"<<(-?)[ \t]*((?:'[^'\n]*'|\"[^\"\n\\$`]*\"|\\[^\n]|[^\s;&|<>()'\"\\$`#])+)(?=[ \t\n;&|<>()]|\Z)"
 )
-# Where shells do not agree how quotes are read; what stands in these is closed however they are.
+# Shells disagree about quotes here. These are closed in every reading.
 _HARMLESS = re.compile(r"'[\w ./:@,+%=-]*'|\"(?:[\w ./:@,+%=-]|\$\{[\w*?!:./%#\[\]-]+\})*\"")
-_OPENS = {"$(": "(", "${": "{"}  # the others are called as they are written
+_OPENS = {"$(": "(", "${": "{"}  # the others are named like their sign
 _PAIRS = {("))", "(("), ("))", "$(("), (")", "("), (")", "s"), (")", "e"), (")", "a"), ("}", "{")}
 _LEVELS = ("(", "s", "e", "a")  # code within another
 _CODE_MODES = frozenset({"", *_LEVELS})
 _NO_LIST = re.compile(r"[;&|<>]")
 _IN_ARITHMETIC = frozenset({"((", "$((", "p", "$p"})
 _OPAQUE = _IN_ARITHMETIC | {"`", "{"}
-_DOUBLES = _IN_ARITHMETIC | {'"', "text"}  # in these an expansion reads its quotes in ways of each shell
-# Commands of the shell itself that read an argument once more: as code, as arithmetic, which runs what stands in a
-# subscript, or as the name of a variable, which may have one.
-# What may stand in front of the name of a command; "[[ ;" since sh knows no [[.
+_DOUBLES = _IN_ARITHMETIC | {'"', "text"}  # within these, each shell reads the quotes of an expansion differently
+# Commands of the shell that interpret an argument again: as code, as arithmetic, which runs what a subscript contains,
+# or as the name of a variable, which can have a subscript. Below is what can precede a command's name; "[[ ;" because
+# sh does not know [[.
 _FIRST = (
     r"(?:\[\[ ;)?(?:[\s!{]|(?:if|then|elif|else|while|until|do|time|command|builtin)\s|function\s+\S+\s"
     r"|coproc\s(?:\s*\w+\s+(?=\{))?|-\S*(?:\s|$)|\w+(?:\[[^\]]*\])?\+?=\S*(?:\s|$)|\d*&?[<>]+[&|]?\s*[^\s<>]+(?:\s|$))*+"
@@ -59,8 +64,8 @@ _REDIRECTED = re.compile(r"(?<!\\)[<>]\s*$")
 _COPIES = re.compile(r"[<>]&[ \t]*[^\s;|&<>()]*$")
 _ENDS_WORD = re.compile(r"[\s;|&<>()]")
 _NO_WORD = re.compile(r"[^\w./$-]")
-_SEPARATORS_COUNT = 10  # signs, for each of them has the beginning of its command read again
-_MAX_QUOTED = 20  # characters of quotes that are kept in a command
+_SEPARATORS_COUNT = 10  # the cost of a sign: each makes the start of its command be read again
+_MAX_QUOTED = 20  # characters of quotes that are stored with a command
 _SEPARATES = re.compile(r"\[\[(?=[\s\\(])|(?<=\s)\]\](?=[\s;&|)<>])|;|(?<![<>])&(?!>)|\|")
 
 
@@ -70,25 +75,27 @@ def _is_in_subscript(command: str) -> bool:
 
 
 class Shell(Scanner):
-    """What is open, outermost first: "(" and "s" are code within parentheses, "e" a pattern within them, "a" a list,
-    "((", "$((", "p" and "$p" arithmetic, "#" a comment, "<<" a here-document, "{" an expansion; the others are quotes.
+    """Scanner of a shell script. The stack `_open` lists what is open, outermost first.
 
-    `within`: it reads what stands in another script, "`" or "text", the body of a here-document.
+    "(" and "s" are code within parentheses, "e" a pattern within them, "a" a list, "((", "$((", "p" and "$p"
+    arithmetic, "#" a comment, "<<" a here-document, "{" an expansion; the others are quotes. `within` is set for a part
+    of another script: "`", or "text" for the body of a here-document.
     """
 
     def __init__(self, effort: Effort, within: str = "") -> None:
         super().__init__(effort)
         self._open: list[str] = ["text"] if within == "text" else []
         self._is_nested = bool(within)
-        self._inner: list[str] = []  # what stands between backquotes, or in a line of a here-document
-        # Here-documents that begin at the end of the line: what ends each, whether tabs may stand in front of that,
+        self._inner: list[str] = []  # text between backquotes, or in a line of a here-document
+        # Here-documents that start at the end of the line: the word that ends each, whether tabs can precede it,
+        # whether the body is expanded, so that a backslash joins lines, and how many $( are open.
         # whether it is expanded, so that a backslash takes the end of a line away, and how many $( are open.
         self._announced: list[tuple[str, bool, bool, int]] = []
         self._body: Shell | None = None
         self._line = ""
-        self._is_joined = False  # the line was several
-        self._copied = -1  # how much is open where the word behind >& is being read, which bash expands twice; or -1
-        self._commands = [""]  # how the command begins that is being read, of each level of code
+        self._is_joined = False  # the line was joined from several
+        self._copied = -1  # number of open levels where the word after >& is read, which bash expands twice; or -1
+        self._commands = [""]  # start of the current command, for each level of code
 
     @property
     def state(self) -> ScannerState:
@@ -100,7 +107,7 @@ class Shell(Scanner):
 
     def is_whole(self) -> bool:
         if not self.skips:
-            self.read("\n")  # which ends comments, and here-documents
+            self.read("\n")  # ends comments and here-documents
         return not (self.is_lost or self.skips or self._announced or self._open not in ([], ["text"]))
 
     @property
@@ -110,9 +117,9 @@ class Shell(Scanner):
     def prefix(self, quote: str) -> str:
         before = self._joined_tail
         if before.endswith("$"):
-            raise Fault("a $ in front of it would change how the quotes are read: put something between them")
+            raise Fault("a $ before it changes how the quotes are read; put something between them")
         if re.search(r"(?<!<)<<-?[ \t]*[^\s;&|<>()]*$", before):
-            raise Fault("what ends a here-document cannot be an input")
+            raise Fault("the end marker of a here-document cannot be an input")
         return ""
 
     @property
@@ -122,7 +129,7 @@ class Shell(Scanner):
             return True
         tests, declares = _TESTS.match(command), _DECLARES.match(command)
         if len(command) >= _MAX_COMMAND and (tests or declares or _BEGINS.fullmatch(command)):
-            return True  # what decides may have been cut off
+            return True  # the deciding part can be cut off
         if _REDIRECTED.search(before) and not command.startswith("[["):
             return False
         if _SUBSCRIPT.search(before) or _is_in_subscript(command) or _PROMPT.search(command) or _AGAIN.match(command):
@@ -150,7 +157,7 @@ class Shell(Scanner):
             mode, start = self._mode, at
             at = self._next(text, at)
             if self._announced and mode not in _CODE_MODES and mode not in ("<<", "#"):
-                self.is_lost |= "\n" in text[start:at]  # shells differ where the document begins
+                self.is_lost |= "\n" in text[start:at]  # shells differ in where the document begins
             if mode in ("'", '"', "$'"):
                 self._keep(_NO_WORD.sub("_", text[start : min(at, start + _MAX_QUOTED)].strip(mode[-1])))
             self.is_lost |= len(self._open) > MAX_NESTED
@@ -169,7 +176,7 @@ class Shell(Scanner):
             if found < 0:
                 return len(text)
             self._open.pop()
-            return found  # the end of the line is code's
+            return found  # the end of the line belongs to the code
         if mode in ("'", "$'"):
             return self._quote(text, at, mode)
         if mode == "`":
@@ -177,7 +184,7 @@ class Shell(Scanner):
         pattern = _PATTERNS.get(mode, _CODE)
         sign = pattern.search(text, at)
         if pattern is _CODE:
-            # Behind what is wrong in a list bash reads on at the next line, be that the middle of a value.
+            # After an error in a list, bash continues at the next line, even inside of a value.
             end = sign.start() if sign else len(text)
             self.is_lost |= mode == "a" and _NO_LIST.search(text, at, sign.end() if sign else end) is not None
             self._follow(text[at:end], sign)
@@ -186,7 +193,7 @@ class Shell(Scanner):
         return self._sign(text, sign, mode)
 
     def _follow(self, code: str, found_sign: re.Match[str] | None) -> None:
-        """How the command begins, once that code is read, and the sign behind it."""
+        """Update the start of the current command with code that was read, and the sign after it."""
         sign = found_sign[0] if found_sign else ""
         command, done = self._commands[-1], 0
         for found in _SEPARATES.finditer(code + sign):
@@ -209,12 +216,12 @@ class Shell(Scanner):
         self._commands[-1] = command
         self._keep(code[done:])
         self._follow_copied(code, sign)
-        if sign == "\n" or (sign == ")" and not self._mode):  # which ends a pattern of case
+        if sign == "\n" or (sign == ")" and not self._mode):  # ends a pattern of case
             self._end_of_line()
         elif found_sign and sign == "\\":
             self._keep(_NO_WORD.sub("_", found_sign.string[found_sign.end() : found_sign.end() + 1].strip("\n")))
         elif sign in ("(", "((") and not self._commands[-1].startswith("[["):
-            # Behind what these open another command begins, unless they are a list.
+            # After these signs a new command starts, unless they are a list.
             self._commands[-1] = self._commands[-1] + "_" if self._commands[-1].endswith("=") else ""
         elif sign not in (")", "'", '"', "$'"):
             self._keep("case" if sign == "case" else "_" if sign else "")
@@ -241,7 +248,7 @@ class Shell(Scanner):
         else:
             found = re.compile(r"[\\']").search(text, at)
             if found and found[0] == "\\":
-                # Not all shells know such quotes: to the others this is their end.
+                # Some shells do not know such quotes, and end them here.
                 self.is_lost |= text.startswith("'", found.end())
                 return self._escape(text, found.start())
             end = found.start() if found else -1
@@ -251,7 +258,9 @@ class Shell(Scanner):
         return end + 1
 
     def _backquoted(self, text: str, at: int) -> int:
-        """Shells look for the end first, whatever quotes and comments stand in front of it, and read then."""
+        """Read text between backquotes. Shells first find the end, whatever quotes and comments precede it, and then
+        parse.
+        """
         found = re.compile(r"[\\`]").search(text, at)
         self._inner.append(text[at : found.start() if found else len(text)])
         if found is None:
@@ -269,7 +278,7 @@ class Shell(Scanner):
         return found.end()
 
     def _read_within(self, within: Shell, text: str) -> None:
-        """A text of this one by a lexer of its own, at the cost of both."""
+        """Scan a part of this text with a scanner of its own, whose cost counts for both."""
         within._signs = self._signs
         within.read(text)
         self._signs = within._signs
@@ -280,9 +289,9 @@ class Shell(Scanner):
             self.is_lost |= self._splits_a_sign(text, found.start())
             return self._escape(text, found.start())
         if sign == "case":
-            self.is_lost |= "(" in self._open  # its patterns end with parentheses that nothing opened
+            self.is_lost |= "(" in self._open  # its patterns end with unmatched parentheses
         elif sign == "$[":
-            self.is_lost = True  # arithmetic in bash, and nothing in other shells
+            self.is_lost = True  # arithmetic in bash, plain text in other shells
         elif sign == "#":
             self._comment(self._before(text, found.start())[-1:])
         elif sign == "<<":
@@ -307,14 +316,14 @@ class Shell(Scanner):
         return after
 
     def _is_in_double(self) -> bool:
-        """Whether quotes stand in an expansion or arithmetic of what double quotes hold, or the like."""
+        """Return whether quotes are inside of an expansion or arithmetic within double quotes or similar."""
         for one in reversed(self._open):
             if one != "{":
                 return one in _DOUBLES
         return False
 
     def _splits_a_sign(self, text: str, at: int) -> bool:
-        """Whether a backslash takes the end of a line out of the middle of what may be one word or sign."""
+        """Return whether a backslash removes a line end within what can be one word or sign."""
         if not text.startswith("\n", at + 1):
             return False
         before, behind = self._before(text, at)[-1:], text[at + 2 : at + 3]
@@ -330,7 +339,7 @@ class Shell(Scanner):
             self.is_lost = True
         elif not before or before in " \t\n;&|()<>":
             self._open.append("#")
-            self.is_lost |= self._mode_below() == "e"  # not everywhere in patterns
+            self.is_lost |= self._mode_below() == "e"  # not in the patterns of all shells
 
     def _mode_below(self) -> str:
         return self._open[-2] if len(self._open) > 1 else ""
@@ -366,7 +375,7 @@ class Shell(Scanner):
             self._open.pop()
             return found.start() + 1
         if sign == ")" and mode in ("((", "$(("):
-            self.is_lost = True  # it was no arithmetic
+            self.is_lost = True  # it was not arithmetic
         elif (sign, mode) in _PAIRS:
             self._open.pop()
         return found.end()
@@ -402,7 +411,7 @@ class Shell(Scanner):
         return end + 1
 
     def _end_document(self) -> None:
-        """What one leaves open, shells end in different ways; bash even reads on elsewhere."""
+        """End a here-document. Shells differ if something in it is still open; bash even continues elsewhere."""
         self.is_lost |= self._is_joined or (self._body is not None and not self._body.is_whole())
         self._announced.pop(0)
         if self._announced:

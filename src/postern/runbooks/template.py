@@ -1,9 +1,9 @@
-"""A runbook's text as a template: the parameters it asks for, and the text it becomes.
+"""Runbook as a template: the parameters that it takes, and the script that it renders.
 
-`docs/how-to/write-runbooks.md` is the language for who writes one, `runbook_parser.py` its grammar. Parameters are read
-from the tree: nothing is filled in, every branch is looked into. A parameter may stand in several places, each of which
-may declare something about it. The declarations are merged; of two that contradict each other the later one counts.
-`required` counts only outside of blocks: within one it is asked for when the block runs.
+`docs/how-to/write-runbooks.md` describes the language to authors, and `runbook_parser.py` contains its grammar.
+Parameters are found in the tree, in every branch, before any value is known. A parameter can be used in several places,
+and each can declare something about it. The declarations are merged; if two contradict each other, the later one
+counts. `required` counts only outside of blocks; within a block it is checked when the block runs.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from postern.runbooks.runbook_tree import (
 MAX_PARAMETERS = 200
 MAX_NAME = 128  # characters
 MAX_VISITS = 50_000
-_STRICT = frozenset({"number", "date", "time", "datetime-local"})  # nothing in their values means anything elsewhere
-# What they give holds nothing of what they take, or nothing that means anything to what reads a script.
+_STRICT = frozenset({"number", "date", "time", "datetime-local"})  # their values have no special meaning anywhere
+# Their results contain nothing of their arguments, or nothing with a special meaning in a script.
 _SAFE = frozenset(
     {"squote", "dquote", "quotechar", "asenv", "encodeb64", "urlquery", "len", "not"}
     | {"eq", "ne", "lt", "le", "gt", "ge"}
@@ -50,7 +50,7 @@ _SAFE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ValueMark:
-    """What is known of a value before there is one: whether it is the inputs as a whole, and whose text is in it."""
+    """Facts about a value before there is one: whether it is all inputs, and which inputs' texts it contains."""
 
     is_root: bool = False
     names: frozenset[str] = frozenset()
@@ -62,15 +62,19 @@ _ROOT = ValueMark(is_root=True)
 
 @dataclass(slots=True)
 class VariableFacts:
-    """A variable; blocks within its own see and change the same one."""
+    """Variable. Nested blocks see and change the same one."""
 
     mark: ValueMark
 
 
 @dataclass(slots=True)
 class ParameterSurvey:
-    """`own`: places whose pipeline has a default of its own, by offset. `raw`: the parameters whose text gets into the
-    script without quotes. `messages`: of `required`."""
+    """Survey of a template's parameters.
+
+    - `own`: offsets of places whose pipeline has its own default.
+    - `raw`: parameters whose text gets into the script without quotes.
+    - `messages`: messages of `required`.
+    """
 
     tree: Tree
     found: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -82,7 +86,7 @@ class ParameterSurvey:
     _visits: int = 0
 
     def parameters(self) -> tuple[Parameter, ...]:
-        """By `order` where it is said, then by where they stand first. Raises Fault."""
+        """Return the parameters by `order`, then by first use. Raises Fault."""
         self._walk(self.tree.body, _ROOT, {"": VariableFacts(_ROOT)}, False)
         made = [Parameter(name=name, **says) for name, says in self.found.items()]
         made = [replace(one, type="select") if one.options and one.type == "text" else one for one in made]
@@ -108,7 +112,7 @@ class ParameterSurvey:
         within = dict(known)
         mark = self._pipeline(node.pipeline, dot, within, inside)
         if node.keyword == "range" and mark.is_root:
-            raise Fault("range goes over a number or the pieces of split, and not over the inputs", node.at)
+            raise Fault("range takes a number or the pieces of split, not the inputs", node.at)
         self._walk(node.body, dot if node.keyword == "if" else mark, within, True)
         self._walk(node.otherwise, dot, within, True)
 
@@ -116,7 +120,7 @@ class ParameterSurvey:
         mark = _NOTHING if node.pipeline is None else self._pipeline(node.pipeline, dot, known, inside)
         body = self.tree.templates.get(node.name)
         if body is None:
-            raise Fault(f"there is no template {node.name!r}", node.at)
+            raise Fault(f"the template {node.name!r} does not exist", node.at)
         if (node.name, mark, inside) not in self._seen:
             self._seen.add((node.name, mark, inside))
             self._walk(body, mark, {"": VariableFacts(mark)}, inside)
@@ -149,7 +153,7 @@ class ParameterSurvey:
         if node.name == "index" and marks[0].is_root:
             key = node.args[1]
             if not isinstance(key, Literal) or not isinstance(key.value, str):
-                raise Fault("index takes the name of an input as a text in the runbook", node.at)
+                raise Fault("index takes the name of an input as a literal of the runbook", node.at)
             return self._input(key.value, marks[0], node.at)
         if node.subject is not None:
             self._note(node, self.found[node.subject.name], node.subject, inside)
@@ -159,12 +163,12 @@ class ParameterSurvey:
 
     def _input(self, name: str, base: ValueMark, at: int) -> ValueMark:
         if not base.is_root:
-            raise Fault(f"a text has no fields: within range, with and template, the input is $.{name}", at)
+            raise Fault(f"a text has no fields: within range, with and template, write the input as $.{name}", at)
         if name not in self.found:
             if len(self.found) >= MAX_PARAMETERS:
                 raise Fault(f"a runbook has at most {MAX_PARAMETERS} parameters", at)
             if not name or not name.isprintable():
-                raise Fault("the name of a parameter is one line of characters that can be seen", at)
+                raise Fault("the name of a parameter must be one line of printable characters", at)
             if len(name) > MAX_NAME:
                 raise Fault(f"the name of a parameter has at most {MAX_NAME} characters", at)
             self.found[name] = {}
@@ -183,7 +187,7 @@ class ParameterSurvey:
             says["options"] = tuple(literal_text(one) for one in call.args[:-1])
         elif call.name == "asenv":
             if self._exported.setdefault(first, subject.name) != subject.name:
-                raise Fault(f"two parameters become the environment variable {first}", call.at)
+                raise Fault(f"two parameters use the environment variable {first}", call.at)
             says["asenv"] = first
         elif call.name in _READ:
             says[call.name] = _READ[call.name](first)
@@ -191,7 +195,7 @@ class ParameterSurvey:
     def _visit(self, at: int) -> None:
         self._visits += 1
         if self._visits > MAX_VISITS:
-            raise Fault("the runbook includes its templates in too many ways", at)
+            raise Fault("the runbook includes its templates too many times", at)
 
 
 _READ: dict[str, Callable[[str], str | int]] = {
@@ -215,7 +219,7 @@ MAX_SHOWN = 100  # unknown names, and characters of each
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """What runs: the script, and variables for its environment by their names. Both may hold secrets."""
+    """Rendered runbook: the script, and its environment variables by name. Both can contain secrets."""
 
     text: str = field(repr=False)
     environment: Mapping[str, str] = field(repr=False)
@@ -223,8 +227,10 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """`parameters` in the order of a form. `unquoted`: names of those that get into the script as they were given, of
-    a type that lets anything pass."""
+    """Parsed runbook. `parameters` are in the order of a form.
+
+    `unquoted` are the names of those that get into the script unquoted, and whose type allows any text.
+    """
 
     parameters: tuple[Parameter, ...]
     unquoted: tuple[str, ...]
@@ -240,11 +246,11 @@ class Template:
         masked: bool = False,
         rest: Callable[[], None] | None = None,
     ) -> Rendered:
-        """Filled in. An input that is left out is empty, unless the runbook has a default or insists on one.
+        """Render the script. A missing input is empty, unless the runbook has a default or requires one.
 
-        `masked`: everything is checked as it was given, and the answer is what it would be if each hidden parameter
-        were `***`: for readers. `rest` is called now and then, so that others have their turn; what it
-        raises ends it. Raises RenderError, which names all inputs that are missing, unknown or wrong at once.
+        `masked`: all inputs are checked, but hidden parameters become `***` in the result, which is for display. `rest`
+        is called at intervals, to yield to other work; an exception in it stops the rendering. Raises RenderError,
+        which names all missing, unknown and wrong inputs at once.
         """
         given = self._checked(values)
         effort = Effort(rest)
@@ -263,7 +269,7 @@ class Template:
         except Fault as fault:
             raise self._refused(fault) from None
         except RecursionError:
-            raise RenderError("the runbook's blocks and calls stand too deep within each other") from None
+            raise RenderError("the runbook's blocks and calls are nested too deeply") from None
 
     def _checked(self, values: Mapping[str, str]) -> dict[str, str]:
         names = [one.name for one in self.parameters]
@@ -292,19 +298,19 @@ class Template:
 
 
 def parse(text: str) -> Template:
-    """Raises TemplateError."""
+    """Parse a runbook. Raises TemplateError."""
     try:
         if len(text) > MAX_TEXT:
             raise Fault(f"a runbook has at most {MAX_TEXT:,} characters", 0)
         if not _is_text(text):
-            raise Fault("the runbook holds characters that are no text", 0)
+            raise Fault("the runbook contains characters that are not valid text", 0)
         tree = read(text)
         survey = ParameterSurvey(tree)
         parameters = survey.parameters()
     except Fault as fault:
         raise TemplateError(fault.message, *place_of(text, fault.at or 0)) from None
     except RecursionError:
-        raise TemplateError("blocks and calls stand too deep within each other", 1, 1) from None
+        raise TemplateError("blocks and calls are nested too deeply", 1, 1) from None
     return Template(parameters, survey.unquoted(parameters), text, tree, survey)
 
 
@@ -314,7 +320,7 @@ def _problem(parameter: Parameter, value: str) -> str:
     if len(value) > MAX_VALUE:
         return f"must have at most {MAX_VALUE:,} characters"
     if "\0" in value or not _is_text(value):
-        return "must be a text: a NUL or half of a character is in it"
+        return "must be a text without NUL and lone surrogates"
     return problem_of(parameter, value)
 
 

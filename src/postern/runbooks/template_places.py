@@ -1,12 +1,12 @@
-"""Where in a script a quoted value is about to stand, and whether its quotes mean there what they should.
+"""Position of quoted values in a script, and whether their quotes work there.
 
-A quoted value is one only where the language reads code. Within quotes that the text itself has opened, in a shell's
-here-document, in arithmetic or behind a prefix such as `$`, `E` or `f`, the same characters are read differently, and
-somebody's value would become code. So the script is read as it grows, as the lexer of its language would, and what
-cannot hold is refused. What is inserted raw is read as well: it is in the script.
+A quoted value is one only where the language reads code. Within quotes of the text itself, in a here-document of a
+shell, in arithmetic or after a prefix such as `$`, `E` or `f`, the same characters are read differently, and the value
+could become code. The script is therefore scanned while it grows, as the lexer of its language would read it, and a
+value that would be unsafe is rejected. Unquoted insertions are scanned too, because they are part of the script.
 
-In a comment a quoted value may stand while it cannot end it. Within a shell's quotes and here-documents it may stand
-while it is made of letters, digits and a few signs that mean nothing.
+In a comment, a quoted value is allowed if it cannot end the comment. Within quotes and here-documents of a shell, it is
+allowed if it consists of letters, digits and a few signs without special meaning.
 """
 
 from __future__ import annotations
@@ -21,33 +21,35 @@ from postern.runbooks.scanners import ProgramScanner, Scanner, ScannerState, Sql
 from postern.runbooks.shell import Shell
 
 _AGAIN = (
-    "the shell would read it once more here, as code or as arithmetic, which can run commands: only letters, digits "
-    'and _./:@,+%- may. Ask for type "number", or take asenv'
+    "the shell interprets the value again here, as code or arithmetic, which can run commands: only letters, digits "
+    'and _./:@,+%- are allowed. Use type "number" or asenv'
 )
 
 _NOT_WHOLE = (
-    "the script cannot be followed to its end: a quote, a here-document, an expansion or a parenthesis is not closed "
-    "in it, or stands where shells do not agree. In such a script only letters and digits may stand between quotes"
+    "the script cannot be analysed to its end: a quote, here-document, expansion or parenthesis in it is not closed, "
+    "or is one that shells read differently. In such a script only letters and digits are allowed between quotes"
 )
 
 
 class TemplatePlaces:
-    """Reads a script while it is written."""
+    """Scanner of a script while it is written."""
 
     def __init__(self, syntax: ScriptSyntax, effort: Effort) -> None:
         self._syntax = syntax
         self._effort = effort
         self._scanner = scanner_of(syntax, effort)
         self._unread: list[str] = []
-        self._is_delicate = False  # a value could be more than itself
-        self._is_open = False  # what stands behind the last value may still make something else of it
+        self._is_delicate = False  # a value could have a special meaning
+        self._is_open = False  # the text after the last value can still change its meaning
 
     def text(self, text: str) -> None:
         self._unread.append(text)
 
     def quoted(self, quote: str, value: str, text: str) -> str:
-        """The value between quotes, as it can stand here; `text` is how it would stand where quotes are read as such.
-        Raises Fault where it could be read as anything else."""
+        """Return the quoted value as it can be inserted here. Raises Fault if it could be read as anything else.
+
+        `text` is its form where quotes have their normal meaning.
+        """
         scanner = self._scanner
         self._effort.check()
         self._read_on()
@@ -56,7 +58,7 @@ class TemplatePlaces:
             self._insist_on_plain(value)
         elif scanner.state is ScannerState.COMMENT:
             if re.search(r"[\n\r\u2028\u2029]|\*/|/\*", text):
-                raise Fault("this stands in a comment, which a value of several lines, or with */ in it, would end")
+                raise Fault("this is in a comment, which a value with several lines or with */ would end")
         else:
             is_open = not is_plain(self._syntax, value)
             if is_open and scanner.is_read_again:
@@ -66,20 +68,20 @@ class TemplatePlaces:
             text = quoted(self._syntax, quote, value, prefix) if prefix else text
         if isinstance(scanner, Sql):
             if scanner.is_within_tags and "$" in value:
-                raise Fault("this stands within dollar quotes, which a value with a dollar sign could end")
+                raise Fault("this is within dollar quotes, which a value with a dollar sign could end")
             if scanner.is_conditional and re.search(r"\*/|/\*", value):
-                raise Fault("this stands in a comment that some servers run, and a value with */ in it could end")
+                raise Fault("this is in a comment that some servers run, and that a value with */ could end")
         scanner.read(text)
         return text
 
     def end(self) -> None:
-        """Nothing follows. A script that is not understood to its end is not at any place before. Raises Fault."""
+        """End the script. If it is not understood to its end, no position in it is certain. Raises Fault."""
         self._read_on()
         if self._is_delicate and not self._scanner.is_whole():
             raise Fault(_NOT_WHOLE)
 
     def _read_on(self) -> None:
-        """Up to here. Raises Fault where what was read makes code of the value in front of it."""
+        """Scan up to here. Raises Fault if what was scanned turns the preceding value into code."""
         text = "".join(self._unread)
         self._unread.clear()
         if self._is_open and self._scanner.will_be_read_again(text):
@@ -91,17 +93,17 @@ class TemplatePlaces:
         if isinstance(self._scanner, Sql) and self._scanner.is_command:
             if not is_plain(ScriptSyntax.SHELL, value):
                 raise Fault(
-                    "this stands in a command of the program that speaks with the database, which reads it in ways of "
-                    "its own, and its line only: only letters, digits and _./:@,+%- may"
+                    "this is in a command of the database client, which reads only its line and by its own rules: "
+                    "only letters, digits and _./:@,+%- are allowed"
                 )
         elif self._syntax is not ScriptSyntax.SHELL or self._scanner.skips:
             raise Fault(
-                "this stands within quotes of the text: the function writes them, so leave them out of the text"
+                "this is within quotes of the text: the function writes quotes itself, so remove those of the text"
             )
         elif not is_plain(self._syntax, value):
             raise Fault(
-                "this stands within quotes, a here-document, an expansion or arithmetic of the text, where quoting "
-                "does not hold: only letters, digits and _./:@,+%- may. Leave the quotes of the text out, or take asenv"
+                "this is within quotes, a here-document, an expansion or arithmetic of the text, where quoting does "
+                "not work: only letters, digits and _./:@,+%- are allowed. Remove the quotes of the text, or use asenv"
             )
 
 

@@ -1,7 +1,7 @@
-"""What expressions come to: texts, numbers, true and false, nil, the pieces of a text, and the inputs as a whole.
+"""Values of expressions: texts, numbers, booleans, nil, the pieces of a text, and the inputs as a whole.
 
-A text that a quoting function made remembers what it was made of, also within what print makes of it: where it goes
-into the script decides whether its quotes hold there.
+A text that a quoting function returned remembers its value, even inside the output of print: the position in the script
+decides whether its quotes work there.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import TypeAlias
 
 
 class Inputs:
-    """The inputs as a whole: what the dot is at the top."""
+    """All inputs: the dot at the top level."""
 
 
 class Quoted(str):
-    """`value` between two `quote`. As a text it is what stands where quotes mean what they do."""
+    """Quoted text: `value` between two `quote`, in its form where quotes have their normal meaning."""
 
     value: str
     quote: str
 
 
 class Pieces(str):
-    """A text with some that are Quoted in it."""
+    """Text that contains Quoted parts."""
 
     parts: tuple[str, ...]
 
@@ -41,7 +41,7 @@ def parts_of(text: str) -> tuple[str, ...]:
 
 
 def is_made(text: str) -> bool:
-    """Whether quotes in it must stay what they are."""
+    """Return whether it contains quotes that must stay unchanged."""
     return isinstance(text, Quoted | Pieces)
 
 
@@ -61,5 +61,5 @@ def _flat(texts: Iterable[str]) -> Iterator[str]:
 
 
 def bare(text: str) -> str:
-    """What was given, without the quotes around it."""
+    """Return the value without the quotes around it."""
     return text.value if isinstance(text, Quoted) else text
