@@ -1,5 +1,6 @@
-"""Column lineage: which columns of the target's tables each column of an answer is made of (decision 0037).
+"""Column lineage: the table columns from which each column of an answer is derived (decision 0037).
 
-Pure: the text of a statement and a snapshot of the target's catalogue in, sets of columns out. What cannot be known is
-None, never a guess; what only filters, joins, groups or sorts is not in an answer and not in its lineage.
+A pure function from the text of a statement and a snapshot of the target's catalogue to sets of columns. Unknown
+lineage is None, never a guess. Columns that only filter, join, group or sort are not in the answer, and so not in its
+lineage.
 """

@@ -1,4 +1,4 @@
-"""Which of the statements that an answer may be of it is of, and which of their columns each of its own is."""
+"""Matching of an answer's columns with those of the statements that can have produced it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ Outs = tuple[Out, ...]
 
 
 def one_of(meant: Sequence[Outs | None], columns: Sequence[Column], cut: Callable[[str], str]) -> Outs | None:
-    """What an answer with these columns is made of, where it is that to one of several statements. None when it may be
-    of one of which nothing is known. `cut` gives names in the form that they are compared in."""
+    """Return the lineage of an answer with these columns, which one of several statements produced.
+
+    None if it can be the answer to a statement of unknown lineage. `cut` returns names in the form in which they are
+    compared.
+    """
     if len(meant) > 1 and columns:
         meant = [outs for outs in meant if outs is None or _fits(outs, columns, cut)]
     known = [outs for outs in meant if outs is not None]
@@ -33,7 +36,9 @@ def one_of(meant: Sequence[Outs | None], columns: Sequence[Column], cut: Callabl
 
 
 def _fits(outs: Outs, columns: Sequence[Column], cut: Callable[[str], str]) -> bool:
-    """Whether an answer with these columns may be of that: by their number, and by the names that are certain."""
+    """Return whether an answer with these columns can have this lineage, by their number and by the names that are
+    certain.
+    """
     if any(out.many for out in outs):
         return True
     return len(outs) == len(columns) and all(
@@ -46,7 +51,7 @@ def origin_of(out: Out) -> Origin | None:
 
 
 def spread(outs: Outs, width: int) -> list[Out] | None:
-    """One for each column of an answer, where some of `outs` may stand for several. None when they do not fit."""
+    """Return one entry for each column of an answer, if some of `outs` stand for several. None if they do not fit."""
     many = [place for place, out in enumerate(outs) if out.many]
     if not many:
         return list(outs) if len(outs) == width else None

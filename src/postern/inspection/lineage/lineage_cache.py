@@ -1,4 +1,4 @@
-"""What was found for the texts that were read last, by the snapshot that they were read with."""
+"""Cache of lineage by the text of a statement and the snapshot of the catalogue."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Final, Generic, TypeVar
 from postern.domain.targets.target_schema import TargetSchema
 
 _SNAPSHOTS: Final = 64
-_TEXTS: Final = 1024  # for each snapshot
-_TEXT_SIZE: Final = 64 * 1024  # characters; no longer ones are read
-_SIZE: Final = 1024 * 1024  # characters of all texts, for each snapshot
+_TEXTS: Final = 1024  # per snapshot
+_TEXT_SIZE: Final = 64 * 1024  # characters; longer texts are not cached
+_SIZE: Final = 1024 * 1024  # characters of all texts, per snapshot
 
 Found = TypeVar("Found")
 Catalogue = TypeVar("Catalogue")
 
 
 class Readings(Generic[Catalogue, Found]):
-    """Of one snapshot. Bounded in number and in size."""
+    """Cached results for one snapshot, bounded in number and in size."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
@@ -54,7 +54,9 @@ class Snapshots(Generic[Catalogue, Found]):
         self._snapshots: OrderedDict[int, Readings[Catalogue, Found]] = OrderedDict()
 
     def of(self, schema: TargetSchema) -> Readings[Catalogue, Found]:
-        """By the identity of the snapshot, which the catalogue keeps alive as long as it is here."""
+        """Return the cache of a snapshot by its identity. The cache holds the catalogue, which keeps the snapshot
+        alive.
+        """
         found = self._snapshots.get(id(schema))
         if found is None:
             found = self._snapshots[id(schema)] = Readings(self._catalogue(schema))

@@ -1,7 +1,12 @@
-"""What each column of a query is made of: names are looked up, stars, joins, CTEs and set operations worked out.
+"""Resolver of column lineage: names, stars, joins, CTEs, set operations and changes.
 
-The one resolver for all dialects. It reads `relations`, which a dialect's front end has written down, asks the
-dialect's catalogue for tables, and follows its rules about names. What is not understood is unknown.
+One resolver serves all dialects. The front end of a dialect translates a statement into `relations`. The resolver walks
+that tree from the inside out. For each FROM it builds a scope with the columns that its tables, views and subqueries
+give; for each expression it looks names up in the scope and unites their sources. The dialect's catalogue provides
+tables, and its `NameRules` say what a name can mean.
+
+The direction of error is fixed: a column can have too many sources, never too few. What is not understood is unknown
+(None), and an unknown source makes the whole expression unknown.
 """
 
 from __future__ import annotations
@@ -39,17 +44,17 @@ _NO_CTES: Final = Ctes()
 
 
 class KnownTables(Protocol):
-    """What a dialect's catalogue knows, for one statement of one session."""
+    """Catalogue of a dialect, for one statement of one session."""
 
     def table(self, schema: str, name: str) -> tuple[Sequence[Out], str]:
-        """The columns of a table or view, and the schema that it is of."""
+        """Return the columns of a table or view, and its schema."""
 
     def computed(self, schema: str, name: str) -> frozenset[str] | None:
-        """Those of its columns that the server computes from others when it is written to; None where all may be."""
+        """Return the columns that the server computes from others on each write; None if any can be computed."""
 
 
 class LineageResolver:
-    """Of one text. `has_unknown_names`: a name in it means nothing, as far as the catalogue tells."""
+    """Resolver of one statement. `has_unknown_names`: it uses a name that the catalogue does not contain."""
 
     def __init__(
         self, rules: NameRules, tables: KnownTables, work: WorkBudget, variables: Variables | None = None
@@ -62,7 +67,7 @@ class LineageResolver:
         self.has_unknown_names = False
 
     def query(self, query: rel.Query, parent: Scope | None = None, ctes: Ctes = _NO_CTES) -> list[Out]:
-        """The columns of a query."""
+        """Return the columns of a query."""
         self._work.step()
         if query is None:
             return [UNKNOWN]
@@ -85,7 +90,7 @@ class LineageResolver:
         return self._change(query, parent, ctes)
 
     def targets(self, targets: rel.Targets, scope: Scope, ctes: Ctes = _NO_CTES) -> list[Out]:
-        """The columns of a list behind SELECT or RETURNING."""
+        """Return the columns of a list after SELECT or RETURNING."""
         found: list[Out] = []
         for target in targets:
             outs = self._target(target, scope, ctes)
@@ -120,7 +125,7 @@ class LineageResolver:
     # WITH
 
     def _within(self, clause: rel.With | None, parent: Scope | None, ctes: Ctes) -> Ctes:
-        """The CTEs that a query with this WITH can speak of."""
+        """Return the CTEs that a query with this WITH clause can use."""
         if clause is None:
             return ctes
         if clause.recursive:
@@ -150,7 +155,7 @@ class LineageResolver:
     # Clauses of a query
 
     def _filter(self, conditions: rel.Conditions | None, scope: Scope, outs: Sequence[Out], ctes: Ctes) -> None:
-        """Tells what decides which rows a query gives. It may put something into variables, whoever asks."""
+        """Record the sources of conditions, which decide the rows of a query. They can also assign variables."""
         values = conditions(self._filters.wanted) if conditions is not None else ()
         if not values:
             return
@@ -160,7 +165,7 @@ class LineageResolver:
         else:
             shown = {out.name for out in outs}
         for value in values:
-            # Those of its columns that a query sorts or groups by are known already.
+            # The columns that a query sorts or groups by are already known.
             if not (isinstance(value, rel.ColumnName) and value.name in shown):
                 self._filters.add(self.of(value, scope, ctes))
 
@@ -178,7 +183,7 @@ class LineageResolver:
     # FROM
 
     def _from(self, sources: Iterable[rel.FromItem], scope: Scope, ctes: Ctes) -> Scope:
-        """The scope of a query whose FROM this is, within that of `scope`."""
+        """Return the scope of a query with this FROM, within that of `scope`."""
         parts: list[FromPart] = []
         for source in sources:
             parts.append(self._part(source, scope, parts, ctes))
@@ -189,7 +194,7 @@ class LineageResolver:
         return scope.with_parts(parts)
 
     def _part(self, source: rel.FromItem, scope: Scope, left: list[FromPart], ctes: Ctes) -> FromPart:
-        """`left` is what stands further left in the same FROM: what is lateral may speak of it."""
+        """Resolve one element. `left` is what precedes it in the same FROM, which lateral elements can use."""
         self._work.step()
         if isinstance(source, rel.TableName):
             return self._named(source, ctes)
@@ -213,12 +218,12 @@ class LineageResolver:
         if cte is None:
             return self._table(table)
         outs: Sequence[Out] = cte.outs()
-        if cte.name != table.name:  # some server may take it for a table
+        if cte.name != table.name:  # some servers can take it for a table
             outs = [Out(None, merged([*outs, *self._tables.table("", table.name)[0]]), many=True)]
         return _part(table.name, outs, table.alias)
 
     def _table(self, table: rel.TableName) -> FromPart:
-        """A table or view, never a CTE: as what statements change is named."""
+        """Resolve a table or view, never a CTE, as in the target of a change."""
         outs, schema = self._tables.table(table.schema, table.name)
         return _part(table.name, outs, table.alias, schema, system=True)
 
@@ -246,7 +251,7 @@ class LineageResolver:
         outs: list[Out] = []
         for one in rows.values:
             sources = self.of(one.value, scope, ctes)
-            self._filters.add(sources)  # how many rows it gives
+            self._filters.add(sources)  # the number of rows that it gives
             if one.names is None or (sources is None and not one.certain):
                 outs.append(Out(None, sources, many=True))
             else:
@@ -261,14 +266,14 @@ class LineageResolver:
     # Expressions
 
     def of(self, value: rel.Expression, scope: Scope, ctes: Ctes) -> Sources:
-        """What a value is made of, seen from the names around it."""
+        """Return the sources of a value, with names resolved in the scope."""
         self._work.step()
         if isinstance(value, rel.Made):
             return union([self.of(part, scope, ctes) for part in value.parts])
         return _VALUES[type(value)](self, value, scope, ctes)
 
     def _column(self, column: rel.ColumnName, scope: Scope) -> Out:
-        self._work.step(len(scope.outs) >> 4)  # what a name means is looked for among them
+        self._work.step(len(scope.outs) >> 4)  # a name is searched among them
         if column.table:
             items = self._rules.items(scope, column.table, column.schema)
             found = self._rules.column_of(items, column.name)
@@ -317,7 +322,7 @@ class LineageResolver:
         return None if found is None else found.sources
 
     def _row(self, name: rel.ColumnName | rel.WholeRow, scope: Scope) -> Item | None:
-        """What stands in FROM under the name that this is, where it means a whole row of that."""
+        """Return the element of FROM with this name, if the name means one of its whole rows."""
         table = name.table
         if isinstance(name, rel.ColumnName):
             if name.table:
@@ -347,7 +352,7 @@ class LineageResolver:
             self._variables.assign(name, found)
         return found
 
-    # INSERT, UPDATE, DELETE and MERGE: what they return holds what they have just written as well.
+    # INSERT, UPDATE, DELETE and MERGE also return the values that they have just written.
 
     def _change(self, change: rel.ChangeStatement, parent: Scope | None, ctes: Ctes) -> list[Out]:
         target = FromPart((), ()) if change.table is None else self._table(change.table)
@@ -378,7 +383,7 @@ class LineageResolver:
     def _inserted(
         self, change: rel.ChangeStatement, target: FromPart, parent: Scope | None, ctes: Ctes
     ) -> dict[str, Sources]:
-        """What a query writes into each column, by its name."""
+        """Return the sources that a query writes into each column, by name."""
         if not change.has_query:
             return {}
         names = change.columns or _names(target)
@@ -393,7 +398,7 @@ class LineageResolver:
         return written
 
     def _after(self, change: rel.ChangeStatement, target: FromPart, written: dict[str, Sources]) -> FromPart:
-        """The target with what is written into it. Whatever is written may show in any column that is computed."""
+        """Return the target after the change. Written values can appear in any computed column."""
         computed = None
         if "" not in written and change.table is not None:
             computed = self._tables.computed(change.table.schema, change.table.name)
@@ -402,7 +407,7 @@ class LineageResolver:
         for out in target.outs:
             may_be_any = out.name is None or computed is None or out.name in computed
             fresh = anything if may_be_any else written.get(out.name or "", NOTHING)
-            # What a client has just written is its own choice, as a constant is.
+            # The client chose the value that it has just written, like a constant.
             is_fresh = bool(written) if may_be_any else out.name in written
             plain = COMPUTED if is_fresh else out.plain
             outs.append(replace(out, sources=union([out.sources, fresh]), plain=plain))
@@ -434,12 +439,12 @@ def _part(
 
 
 def _joined(join: rel.JoinedTables, items: tuple[Item, ...], outs: tuple[Out, ...]) -> FromPart:
-    """With an alias, only that can be spoken of."""
+    """Return a join as part of FROM. With an alias, only the alias can be used."""
     return FromPart(items, outs) if join.alias is None else _part("", outs, join.alias)
 
 
 def _common(left: FromPart, right: FromPart, name: str) -> Out:
-    """A column that a join merges: it shows one side's value, or the other's."""
+    """Return a column that a join merges: its value comes from either side."""
     one, other = _side(left, name), _side(right, name)
     return Out(name, union([one.sources, other.sources]), plain=either(one.plain, other.plain))
 
@@ -450,7 +455,7 @@ def _side(part: FromPart, name: str) -> Out:
 
 
 def _both(left: list[Out], right: list[Out]) -> list[Out]:
-    """A set operation: the names of the left side, and what both are made of."""
+    """Return the columns of a set operation: the names of the left side, and the sources of both."""
     if len(left) != len(right) or any(out.many for out in (*left, *right)):
         return [Out(None, merged([*left, *right]), many=True)]
     return [
@@ -460,7 +465,7 @@ def _both(left: list[Out], right: list[Out]) -> list[Out]:
 
 
 def _added(table: rel.CommonTable, outs: list[Out]) -> list[Out]:
-    """With the columns that SEARCH and CYCLE add, which hold what they look at."""
+    """Add the columns of SEARCH and CYCLE, which contain the columns that they follow."""
     if not table.added:
         return outs
     everything = merged(outs)

@@ -1,7 +1,7 @@
-"""Statements in relational terms, as the front end of each dialect writes them down for the one resolver.
+"""Relational form of statements, into which the front end of each dialect translates them for the resolver.
 
-Only what lineage asks is kept: of an expression, the columns, rows, queries and variables in it, and whether something
-in it cannot be understood. Names have the form that the dialect compares them in.
+It contains only what lineage needs. Of an expression, these are its columns, rows, queries and variables, and whether
+something in it is not understood. Names are in the form in which the dialect compares them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from postern.inspection.lineage.scope import NOTHING, Sources
 
 @dataclass(frozen=True, slots=True)
 class KnownValue:
-    """A value whose sources are known without looking at names; None where they cannot be known."""
+    """Value whose sources are known without names; None if they cannot be known."""
 
     sources: Sources
 
@@ -26,7 +26,7 @@ UNKNOWABLE: Final = KnownValue(None)
 
 @dataclass(frozen=True, slots=True)
 class ColumnName:
-    """`is_call`: where no column has this name it calls a function that reads nothing."""
+    """Column name. `is_call`: if no such column exists, it calls a function that reads nothing."""
 
     name: str
     table: str = ""
@@ -36,7 +36,7 @@ class ColumnName:
 
 @dataclass(frozen=True, slots=True)
 class WholeRow:
-    """All columns of what stands in FROM under that name; without one, of all that stands there."""
+    """All columns of an element of FROM by its name; of all elements, if it has no name."""
 
     table: str = ""
     schema: str = ""
@@ -44,28 +44,28 @@ class WholeRow:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A unit, a character set, an alias: unless a column is called so."""
+    """Unit, character set or alias, unless a column has this name."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Made of all its parts: calls, operators, casts."""
+    """Value computed from all its parts: calls, operators, casts."""
 
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """An argument of COUNT: counting a table's column shows no more than counting the rows of a query does."""
+    """Argument of COUNT. Counting a column reveals no more than counting the rows of a query."""
 
     column: ColumnName
 
 
 @dataclass(frozen=True, slots=True)
 class RowField:
-    """The column of that name, where `row` means a whole row of what stands in FROM; else `otherwise`."""
+    """Column `name` of a row, if `row` means a whole row of an element of FROM; else `otherwise`."""
 
     row: ColumnName | WholeRow
     name: str
@@ -74,7 +74,7 @@ class RowField:
 
 @dataclass(frozen=True, slots=True)
 class InnerQuery:
-    """A query inside of an expression. `exists`: only that it gives rows is told."""
+    """Query inside of an expression. `exists`: only whether it has rows is used."""
 
     query: Query
     exists: bool = False
@@ -87,7 +87,7 @@ class VariableValue:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A value that is also put into variables."""
+    """Value that is also assigned to variables."""
 
     names: tuple[str, ...]
     value: Expression
@@ -100,8 +100,10 @@ Expression = (
 
 @dataclass(frozen=True, slots=True)
 class OutputColumn:
-    """One column of a list behind SELECT or RETURNING. Its `name` is None where it may be any; `column` is the column
-    that it passes through, where `value` says more than that."""
+    """Column of a list after SELECT or RETURNING.
+
+    `name` is None if unknown. `column` is the column that it passes through, if `value` contains more than that.
+    """
 
     name: str | None
     value: Expression
@@ -110,7 +112,7 @@ class OutputColumn:
 
 @dataclass(frozen=True, slots=True)
 class Star:
-    """`*`, or `table.*`."""
+    """`*` or `table.*`."""
 
     table: str = ""
     schema: str = ""
@@ -118,7 +120,9 @@ class Star:
 
 @dataclass(frozen=True, slots=True)
 class RowStar:
-    """`(row).*`: its columns, where `row` means a row of what stands in FROM; else any number made of `otherwise`."""
+    """`(row).*`: the columns of `row`, if it means a row of an element of FROM; else any number of columns from
+    `otherwise`.
+    """
 
     row: ColumnName | WholeRow | None
     otherwise: Expression
@@ -127,8 +131,8 @@ class RowStar:
 Targets = Sequence[OutputColumn | Star | RowStar]
 
 Conditions = Callable[[bool], Sequence[Expression]]
-"""What decides which rows a query gives, in which order: written down only when asked for, as it mostly is in no
-answer. Given False, only those that put values into variables."""
+"""Conditions that decide the rows and order of a query. They are translated on demand only, because they are mostly not
+in the answer. With False, only those are returned that assign variables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +157,7 @@ class DerivedTable:
 
 @dataclass(frozen=True, slots=True)
 class JoinedTables:
-    """`swapped`: what is merged comes in the order of the right side. With an alias only that can be spoken of."""
+    """Join. `swapped`: merged columns are in the order of the right side. With an alias, only the alias can be used."""
 
     left: FromItem
     right: FromItem
@@ -167,15 +171,16 @@ class JoinedTables:
 
 @dataclass(frozen=True, slots=True)
 class FromList:
-    """What stands beside each other, as a comma does it."""
+    """Elements of FROM that are separated by commas."""
 
     parts: tuple[FromItem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RowsOf:
-    """The rows that a value gives, with these columns; None where they may be any. Unless `certain`, they may be others
-    where the value cannot be known."""
+    """Rows of a value, with these columns; None if unknown. Unless `certain`, an unknown value can have different
+    columns.
+    """
 
     value: Expression
     names: tuple[str, ...] | None
@@ -184,7 +189,7 @@ class RowsOf:
 
 @dataclass(frozen=True, slots=True)
 class FunctionRows:
-    """Functions in FROM, side by side. `columns` are those of a list of definitions behind them."""
+    """Functions in FROM, side by side. `columns` are those of a column definition list after them."""
 
     name: str
     values: tuple[RowsOf, ...]
@@ -195,7 +200,7 @@ class FunctionRows:
 
 @dataclass(frozen=True, slots=True)
 class UnknownRows:
-    """What is not understood stands there."""
+    """Element of FROM that is not understood."""
 
 
 FromItem = TableName | DerivedTable | JoinedTables | FromList | FunctionRows | UnknownRows
@@ -203,7 +208,7 @@ FromItem = TableName | DerivedTable | JoinedTables | FromList | FunctionRows | U
 
 @dataclass(frozen=True, slots=True)
 class CommonTable:
-    """`added` are columns behind its own: their name, and whether they hold what the others hold."""
+    """CTE. `added` are additional columns: their name, and whether they contain the values of the others."""
 
     name: str
     query: Query
@@ -235,8 +240,7 @@ class SetOperation:
 
 @dataclass(frozen=True, slots=True)
 class ValueRows:
-    """VALUES. `prefix` is what the names of its columns begin with, before their numbers; without one they may be
-    any."""
+    """VALUES. Column names start with `prefix`, followed by their number; without a prefix they are unknown."""
 
     rows: tuple[Targets, ...]
     prefix: str = ""
@@ -245,7 +249,7 @@ class ValueRows:
 
 @dataclass(frozen=True, slots=True)
 class NestedQuery:
-    """A query in brackets, with clauses behind them."""
+    """Query in parentheses, with clauses after them."""
 
     query: Query
     conditions: Conditions | None = None
@@ -254,13 +258,16 @@ class NestedQuery:
 
 @dataclass(frozen=True, slots=True)
 class ChangeStatement:
-    """INSERT, UPDATE, DELETE and MERGE, as far as RETURNING shows.
+    """INSERT, UPDATE, DELETE or MERGE, as far as RETURNING can show.
 
-    `columns` are written from `query` in that order, or all of the table's where there are none. `values` are lists of
-    columns and values as MERGE inserts them. `assigned` are columns and what is written into them; "" stands for any.
-    `beside` is what stands beside the table, and may speak of it if `beside_sees`. `upsert`: what was to be inserted
-    can be spoken of as EXCLUDED. `before_after` are names for the row before and after the change. `is_loose`: what is
-    written, also by the query, may be in any column. `effects` are only read for what they put into variables.
+    - `columns`: target columns of `query`, in order; all columns of the table if empty.
+    - `values`: lists of columns and values, as MERGE inserts them.
+    - `assigned`: columns and the values written into them; "" means any column.
+    - `beside`: elements of FROM next to the table; they can use its columns if `beside_sees`.
+    - `upsert`: the rejected row can be used as EXCLUDED.
+    - `before_after`: names for the row before and after the change.
+    - `is_loose`: all written values, also of the query, can be in any column.
+    - `effects`: expressions that only matter for the variables they assign.
     """
 
     table: TableName | None
@@ -281,4 +288,4 @@ class ChangeStatement:
 
 
 Query = Select | SetOperation | ValueRows | NestedQuery | ChangeStatement | None
-"""None where it is not understood."""
+"""None if it is not understood."""

@@ -1,4 +1,4 @@
-"""What names mean inside of a query: the columns that its FROM gives, those of the queries around it, and its CTEs."""
+"""Scopes: the meaning of names inside of a query, from its FROM, the queries around it, and its CTEs."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Final
 from postern.domain.targets.target_schema import ColumnRef
 
 Sources = frozenset[ColumnRef] | None
-"""The columns that a value is made of; None where that cannot be known."""
+"""The columns from which a value is derived; None if unknown."""
 
 NOTHING: Final[frozenset[ColumnRef]] = frozenset()
 
 Plain = frozenset[frozenset[ColumnRef]]
-"""The columns of tables that a value may be, passed through unchanged: see `Origin`."""
+"""The table columns that a value passes through unchanged: see `Origin`."""
 
 COMPUTED: Final[Plain] = frozenset()
 
-MOST_WORK: Final = 200_000  # nodes and columns of one text, those of repeated rounds among them
+MOST_WORK: Final = 200_000  # nodes and columns of one text, including repeated rounds
 
 
 class TooMuch(Exception):
-    """The text takes more work than is spent on any."""
+    """The text takes more work than any is worth."""
 
 
 class WorkBudget:
@@ -47,9 +47,11 @@ def union(parts: Iterable[Sources]) -> Sources:
 
 @dataclass(frozen=True, slots=True)
 class Out:
-    """A column of a query. Its `name` is None where it cannot be known; `many` stands for any number of columns, of
-    any names, that are each made of no more than `sources`. An asterisk does not stand for one that is `hidden`.
-    `plain` is COMPUTED unless the column passes a table's column through unchanged."""
+    """Column of a query.
+
+    `name` is None if unknown. `many`: any number of columns with any names, each derived from no more than `sources`.
+    `hidden`: `*` does not include it. `plain` is COMPUTED unless the column passes a table's column through unchanged.
+    """
 
     name: str | None
     sources: Sources
@@ -66,26 +68,30 @@ def merged(outs: Iterable[Out]) -> Sources:
 
 
 def either(one: Plain, other: Plain) -> Plain:
-    """What a value is that comes from one of two places: plain only if it is plain in both. A constant in one of them
-    would let a client choose values and compare what becomes of them."""
+    """Return whether a value from one of two places is plain: only if it is plain in both.
+
+    With a constant on one side, a client could choose values and compare their masked forms.
+    """
     return one | other if one and other else COMPUTED
 
 
 def is_nothing_else(out: Out) -> bool:
-    """Whether it is a table's column, or passes some through: nothing else shows in it."""
+    """Return whether it is only a table's column, or passes some through."""
     return bool(out.plain) and out.sources == frozenset().union(*out.plain)
 
 
 def only(name: str, exact: Sequence[Out], fuzzy: Sequence[Out] = ()) -> Out:
-    """The column that a name means: the exact one where there is a single one and no other may be meant."""
+    """Return the column that a name means: the exact match, if there is just one and no other candidate."""
     if len(exact) == 1 and not fuzzy:
         return exact[0]
     return Out(name, merged([*exact, *fuzzy]))
 
 
 def renamed(outs: Sequence[Out], names: Sequence[str]) -> list[Out]:
-    """The first columns under other names, as an alias with a list of names gives them. From one that stands for any
-    number on, a name may be of each that follows."""
+    """Return the first columns under new names, as an alias with a list of names does.
+
+    After a column that stands for any number, a name can belong to each of the following ones.
+    """
     found: list[Out] = []
     left = list(names)
     for place, out in enumerate(outs):
@@ -101,8 +107,9 @@ def renamed(outs: Sequence[Out], names: Sequence[str]) -> list[Out]:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What stands in a FROM under one name. `schema` is that of a table which has no alias. A table has system columns,
-    which are in no list."""
+    """Element of a FROM under one name. `schema` is set for a table without alias. A table has system columns, which
+    are in no list.
+    """
 
     name: str
     outs: tuple[Out, ...]
@@ -112,7 +119,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class FromPart:
-    """What an element of a FROM adds: the names that it can be spoken of by, and the columns of its own."""
+    """Part of a scope that one element of FROM adds: its names, and its columns."""
 
     items: tuple[Item, ...]
     outs: tuple[Out, ...]
@@ -120,9 +127,11 @@ class FromPart:
 
 @dataclass(slots=True)
 class Scope:
-    """One level of names. `outs` are what a bare name may mean and `*` stands for. `aliases` are the names that the
-    columns of the query itself have, where queries inside of it may speak of these. `asked`: a query inside of it has
-    looked for a name here."""
+    """Level of names.
+
+    `outs` are the columns that a bare name can mean and that `*` includes. `aliases` are the column names of the query
+    itself, if queries inside of it can use them. `asked`: a query inside of it has searched a name here.
+    """
 
     parent: Scope | None = None
     items: list[Item] = field(default_factory=list)
@@ -131,7 +140,7 @@ class Scope:
     asked: bool = False
 
     def outer(self) -> Scope | None:
-        """The level around this one, for a name that is not found here."""
+        """Return the surrounding level, for a name that is not found here."""
         if self.parent is not None:
             self.parent.asked = True
         return self.parent
@@ -141,7 +150,7 @@ class Scope:
         self.outs += part.outs
 
     def with_parts(self, parts: Iterable[FromPart]) -> Scope:
-        """The same, and beside it what stands further left in the same FROM."""
+        """Return the same level with the preceding elements of the same FROM added."""
         found = Scope(self.parent, [*self.items], [*self.outs], self.aliases, self.asked)
         for part in parts:
             found.add(part)
@@ -154,12 +163,14 @@ def is_unnamed(one: str | None, name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NameRules:
-    """What names of a dialect mean beyond being spelled alike.
+    """Rules of a dialect for names, beyond equal spelling.
 
-    `fold` makes names of tables the same that some server takes for each other; `may_be` says whether some takes a
-    column, of a name that is spelled otherwise, for one of that name. `hides`: a column of the very name hides those
-    beside it whose names are not known. `rows`: a bare name may mean a whole row. `sees_aliases`: queries inside, and
-    clauses behind, may speak of the columns that a query gives. `widest` is how many columns a list may have.
+    - `fold`: makes table names equal that some server treats as equal.
+    - `may_be`: whether some server treats a column with a different spelling as one of this name.
+    - `hides`: an exact match hides columns with unknown names next to it.
+    - `rows`: a bare name can mean a whole row.
+    - `sees_aliases`: inner queries and later clauses can use the query's own column names.
+    - `widest`: the maximal number of columns in a list.
     """
 
     fold: Callable[[str], str] | None = None
@@ -174,12 +185,13 @@ class NameRules:
         return name if self.fold is None else self.fold(name)
 
     def is_meant(self, one: str | None, name: str) -> bool:
-        """Whether a column may be the one of that name."""
+        """Return whether a column can be the one of that name."""
         return one == name or self.may_be(one, name)
 
     def column(self, scope: Scope, name: str) -> Out | None:
-        """What a bare name means: a column of the innermost level that has it, else a whole row. None where nothing of
-        that name is known."""
+        """Return what a bare name means: a column of the innermost level that has it, else a whole row; None if
+        unknown.
+        """
         fuzzy: list[Out] = []
         level: Scope | None = scope
         while level is not None:
@@ -199,7 +211,7 @@ class NameRules:
         return only(name, (), fuzzy) if fuzzy else None
 
     def items(self, scope: Scope, table: str, schema: str = "") -> list[Item]:
-        """All that a name before a column may mean, what is spelled alike first."""
+        """Return all elements that a qualifier can mean, the exact match first."""
         exact: Item | None = None
         like: Item | None = None
         level: Scope | None = scope
@@ -217,8 +229,10 @@ class NameRules:
         return [item for item in (exact, like) if item is not None]
 
     def column_of(self, items: Sequence[Item], name: str) -> Out | None:
-        """A column of what stands in FROM under one name. None where none of that name is known: a function in the
-        form of a column, or a column that is too new."""
+        """Return a column of an element of FROM.
+
+        None if no such column is known: it can be a function in the form of a column, or a new column.
+        """
         outs = items[0].outs if len(items) == 1 else [out for item in items for out in item.outs]
         exact = [out for out in outs if out.name == name]
         if not (exact and self.hides):
@@ -230,11 +244,13 @@ class NameRules:
 
 
 class Variables:
-    """What variables of a session hold: `held` before the statement, and what it puts into them. As one may be read in
-    one row and written in another, a statement is read again until nothing new is put anywhere."""
+    """Variables of a session: the values before the statement, and those that it assigns.
+
+    A variable can be read in one row and assigned in another, so a statement is resolved again until nothing changes.
+    """
 
     def __init__(self, held: Iterable[tuple[str, Sources]] = (), *, lost: bool = False) -> None:
-        """`lost`: somebody else may have put anything anywhere."""
+        """Start with the variables' sources. `lost`: other code can have assigned anything to any of them."""
         self._held: dict[str, Sources] = dict(held)
         self._lost = lost
         self.put: dict[str, Sources] = {}
@@ -252,10 +268,11 @@ class Variables:
 
 
 class Filters:
-    """What decides which rows the queries inside of an expression give, while such a one is read.
+    """Sources of conditions inside of an expression, while it is resolved.
 
-    Whether a client may filter by a masked column is not asked of a whole statement. Inside of an expression it is: a
-    query that speaks of the row around it answers for each row anew, and hundreds of them would spell a value out.
+    Whether a client can filter by a masked column does not matter for a whole statement, but it does inside of an
+    expression: a query that uses the row around it gives an answer for each row, and hundreds of them would reveal a
+    value.
     """
 
     def __init__(self) -> None:
@@ -270,7 +287,7 @@ class Filters:
             self._found.append(sources)
 
     def of(self, scope: Scope, read: Callable[[], Sources]) -> Sources:
-        """Of a query within `scope`: what `read` gives, and what filters in it, if it speaks of a level around it."""
+        """Return the sources that `read` returns, plus those of its conditions if it depends on a level around it."""
         levels: list[tuple[Scope, bool]] = []
         level: Scope | None = scope
         while level is not None:
@@ -290,12 +307,12 @@ class Filters:
 
 
 class Cte:
-    """Read when it is first spoken of. One that speaks of itself is read again until nothing is added."""
+    """CTE, which is resolved on first use. A recursive one is resolved again until nothing is added."""
 
-    _MOST: Final = 20  # rounds; each adds a column to one of its own at least
+    _MOST: Final = 20  # rounds; each adds a source to at least one of its columns
 
     def __init__(self, name: str, read: Callable[[], list[Out]], seed: Callable[[], list[Out]]) -> None:
-        """`name` as it is spelled; `seed` reads the part that does not speak of itself."""
+        """`name` is in its original spelling; `seed` resolves the non-recursive part."""
         self.name = name
         self._read = read
         self._seed = seed
@@ -309,7 +326,7 @@ class Cte:
             return self._outs
         if self._reading:
             self._asked = True
-            if self._guess is None:  # only one that speaks of itself is read for that, else each level would be twice
+            if self._guess is None:  # only a recursive CTE resolves its seed, or each level would be resolved twice
                 self._guess = [UNKNOWN]
                 self._guess = self._seed()
             return self._guess
@@ -333,7 +350,7 @@ class Cte:
 
 @dataclass(frozen=True, slots=True)
 class Ctes:
-    """The CTEs that can be spoken of here, the nearest first."""
+    """CTEs that can be used here, the nearest first."""
 
     of: dict[str, Cte] = field(default_factory=dict)
     parent: Ctes | None = None

@@ -1,4 +1,4 @@
-"""A text that lineage has not read yet, for whoever cannot wait for it on the event loop."""
+"""Text that lineage has not resolved yet, for callers that cannot wait on the event loop."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class UnreadText:
-    """`size` is in characters. `read` reads it here. `task` does so in another process, and `keep` takes its answer."""
+    """Pending work for a text. `size` is in characters. `read` does it here; `task` does it in another process, and
+    `keep` accepts the result.
+    """
 
     size: int
     read: Callable[[], object]
-    make_task: Callable[[], Callable[[], object]]  # packs the schema, which a short text does not need
+    make_task: Callable[[], Callable[[], object]]  # pickles the schema, which a short text does not need
     keep: Callable[[object], None]
 
     @property

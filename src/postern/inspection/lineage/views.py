@@ -1,4 +1,4 @@
-"""Views that are read as they are met, each once, however they lie upon each other."""
+"""Views, which are resolved on first use, once each, however deeply they are nested."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ from typing import Final
 from postern.domain.targets.target_schema import ColumnRef, Relation
 from postern.inspection.lineage.scope import UNKNOWN, Out, Plain
 
-_DEEPEST: Final = 32  # views upon views
+_DEEPEST: Final = 32  # nested views
 
 
 def also_named(plain: Plain, own: frozenset[ColumnRef]) -> Plain:
-    """A view's column: each column that it passes through goes by the view's name as well. A column that the view
-    computes is plain to a rule that names only the view's column."""
+    """Return the names of a view's column: the view's own, and those of each column that it passes through.
+
+    A column that the view computes is plain to a rule that names only the view's column.
+    """
     return frozenset(names | own for names in plain) or frozenset({own})
 
 
 class Views:
-    """What relations of one catalogue have as columns."""
+    """Columns of the relations in one catalogue."""
 
     def __init__(self) -> None:
         self._outs: dict[tuple[str, str], tuple[Out, ...]] = {}
         self._reading: list[tuple[str, str]] = []
 
     def outs(self, relation: Relation) -> tuple[Out, ...]:
-        """Its columns in order: its own, and what a view makes them of."""
+        """Return a relation's columns in order; a view's come from its definition."""
         key = (relation.schema, relation.name)
         found = self._outs.get(key)
         if found is None:

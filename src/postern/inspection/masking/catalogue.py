@@ -1,10 +1,9 @@
-"""All detectors, in the one order in which they are applied.
+"""Catalogue of all detectors, in the order in which they are applied.
 
-Where two kinds overlap the earlier one wins when values are replaced: what holds other values comes first (an address
-of the web, a magnetic track), then what is most certain (an address with its `@`, an account with check digits of
-its own country). Telephone numbers, which have no check digit at all, come late; behind them what is looked for
-mostly behind telling words. No kind in front of one with a short way for whole columns finds anything in what that
-way replaces.
+If two kinds overlap, the earlier one wins when values are replaced. Kinds that contain other values come first (a URL,
+a magnetic track), then the most certain ones (an address with its `@`, an account with its country's check digits).
+Telephone numbers have no check digit, and come late. Kinds that mostly need context words come last. No kind before one
+with a fast path for whole columns matches anything in what that path replaces.
 """
 
 from __future__ import annotations
@@ -58,4 +57,4 @@ ORDER: tuple[Detector, ...] = (
 
 _MISSING = frozenset(InfoType) - MODEL_TYPES - {detector.type for detector in ORDER}
 if _MISSING:
-    raise RuntimeError(f"no detector finds {', '.join(sorted(_MISSING))}")
+    raise RuntimeError(f"there is no detector for {', '.join(sorted(_MISSING))}")

@@ -1,10 +1,10 @@
-r"""Masks copied lines by column: what stands between two tabs is a text of its own.
+r"""Masking of copied lines by column: the text between two tabs is a text of its own.
 
-No value that a detector finds holds a tab, and all see an edge at it, so this finds what a search in whole lines
-would find; but columns that hold values of one kind are masked far quicker than lines that hold several.
+No value of a detector contains a tab, and all treat it as an edge. The result is that of a search in whole lines, but
+columns with values of one kind are masked much faster than lines with several kinds.
 
-What a copy escapes hides nothing: `\n` in front of a number is the end of a line and no letter that touches it,
-`\\u0040` in a document is an `@`, and `\\x61` is a byte.
+Escapes of a copy do not hide values: `\n` before a number is the end of a line, and not a letter that touches the
+number; `\\u0040` in a document is an `@`, and `\\x61` is a byte.
 """
 
 from __future__ import annotations
@@ -21,20 +21,22 @@ _CONTROL = re.compile(rb"\\(\\|[bfnrtv])")
 _LEADS = bytes((1, *range(14, 32)))
 _SIGNS = {letter: b"%c" % place for place, letter in enumerate((b"b", b"f", b"n", b"r", b"t", b"v"), 2)}
 _LETTERS = {sign: letter for letter, sign in _SIGNS.items()}
-# Characters that mean nothing in documents and copies.
+# Characters without special meaning in documents and copies.
 _ENCODED = re.compile(rb"\\{1,2}u00(2[5bdefBDEF]|3[0-9aA]|40|[46][1-9a-fA-F]|5[0-9aAfF]|7[0-9aA])")
 _BYTES = re.compile(rb"(\\{1,2}x)((?:[0-9a-f]{2})+)(?![0-9a-f])")
 
 
 def mask_lines(detectors: Detectors, lines: Sequence[bytes], hits: Hits) -> list[bytes] | None:
-    """As many lines as came in, each masked on its own; None when there is nothing to mask. Adds to `hits`. Raises
-    ValueError for lines whose escapes cannot be told from other bytes."""
+    """Mask each line on its own; return None if there is nothing to mask. Adds to `hits`.
+
+    Raises ValueError for lines in which escapes cannot be distinguished from other bytes.
+    """
     joined = SEPARATOR.join(lines)
     if _HIDING.search(joined) is None:
         return _mask_plain(detectors, lines, joined, hits)
     lead = next((b"%c" % sign for sign in _LEADS if sign not in joined), None)
     if lead is None:
-        raise ValueError("copied lines hold all of the signs that escapes could stand for")
+        raise ValueError("copied lines contain all of the characters that could stand for escapes")
     read = [_read(line, lead, detectors, hits) for line in lines]
     masked = _mask_plain(detectors, read, SEPARATOR.join(read), hits) or read
     written = re.compile(re.escape(lead) + rb"([\x02-\x07])")
@@ -48,7 +50,7 @@ def mask_lines(detectors: Detectors, lines: Sequence[bytes], hits: Hits) -> list
 
 
 def _read(line: bytes, lead: bytes, detectors: Detectors, hits: Hits, *, bytes_too: bool = True) -> bytes:
-    """With signs in the place of escapes, which are edges as what they stand for."""
+    """Replace escapes by control characters, which are edges like the characters that they stand for."""
     line = _ENCODED.sub(lambda found: bytes.fromhex(found[1].decode()), line)
     if bytes_too:
         line = _BYTES.sub(lambda found: _masked_bytes(found, detectors, hits), line)
@@ -65,7 +67,7 @@ def _mask_plain(detectors: Detectors, lines: Sequence[bytes], joined: bytes, hit
         return None
     try:
         columns: list[Sequence[bytes]] = list(zip(*[line.split(_TAB) for line in lines], strict=True))
-    except ValueError:  # not all lines have as many fields as the first
+    except ValueError:  # the lines have different numbers of fields
         return mask_texts(detectors, lines, hits)
     before = hits.size
     last = len(columns) - 1
@@ -78,7 +80,7 @@ def _mask_plain(detectors: Detectors, lines: Sequence[bytes], joined: bytes, hit
 
 
 def _mask_last(detectors: Detectors, cells: Sequence[bytes], hits: Hits) -> list[bytes] | None:
-    """The column whose cells end with their line."""
+    """Mask the last column, whose cells end with their line."""
     bare = [cell[:-1] for cell in cells if cell.endswith(b"\n")]
     if len(bare) < len(cells):
         return mask_texts(detectors, cells, hits)

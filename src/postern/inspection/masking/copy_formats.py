@@ -1,4 +1,4 @@
-"""The types of columns in copied data."""
+"""Types of columns in copied data."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from postern.domain.targets.target_schema import ColumnRef, Origin, TargetSchema
 
 
 def type_of(of: Origin | None, schema: TargetSchema | None) -> int:
-    """The target's number of the type of a column that is passed through unchanged; 0 where it is not known: unless all
-    names of the column have the same, those in a view and in an heir's parents among them."""
+    """Return the target's number of the type of a column that is passed through unchanged.
+
+    0 if unknown, also if the names of the column have different types: those in views and in parents of an heir count
+    too.
+    """
     if of is None or schema is None:
         return 0
     found: set[int] = set()

@@ -1,4 +1,4 @@
-"""Kinds of the customer's own: an expression for a linear-time engine, or words."""
+"""Custom types: an expression for a linear-time engine, or words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from postern.inspection.patterns import PATTERN_MEMORY, SEPARATOR, bound_to_edge
 __all__ = ["Found", "check_custom", "custom_form"]
 
 MASK = b"****"
-# Asked about every text that is not empty: what an expression looks for cannot be told from outside of it.
+# Checked for every non-empty text: what an expression can match is not known from outside.
 _ANY = rb"(?s)."
 _FLAGS = "(?ms)"
 _UNREADABLE = "postern.unreadable"
@@ -24,7 +24,7 @@ _ADDED = len(SEPARATOR) - len(_ZERO)
 
 
 def _unreadable(error: UnicodeError) -> tuple[str, int]:
-    """A question mark for each byte that is no UTF-8, so that places stay the same."""
+    """Replace each byte that is not UTF-8 by a question mark, so that positions stay the same."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     return "?" * (error.end - error.start), error.end
@@ -34,15 +34,15 @@ codecs.register_error(_UNREADABLE, _unreadable)
 
 
 def check_custom(custom: CustomType) -> None:
-    """Raises Invalid for a kind that cannot be looked for."""
+    """Check a custom type. Raises Invalid if it cannot be searched."""
     custom_form(custom)
 
 
 def custom_form(custom: CustomType) -> ValueForm:
-    """Raises Invalid."""
+    """Return the form of a custom type. Raises Invalid."""
     expressions = [custom.pattern_regex] if custom.pattern_regex else [word_pattern(word) for word in custom.words]
     if not expressions:
-        raise Invalid(f"the custom type {custom.name} has neither an expression nor words", field="custom_types")
+        raise Invalid(f"the custom type {custom.name} needs an expression or words", field="custom_types")
     pattern = _compile(custom.name, "|".join(f"(?:{one})" for one in expressions))
     cells = _Cells(pattern, not any(bound_to_edges(one) for one in expressions))
     return found_form(_ANY, cells, custom.score, MASK, cells.may_hold)
@@ -63,15 +63,17 @@ def _compile(name: str, expression: str) -> Any:
 
 
 class _Cells:
-    """Finds in each cell of joined texts on its own. `together`: a cell may be searched with others around it, since
-    the expression does not look at the edges of the whole text."""
+    """Finder in each cell of joined texts on its own.
+
+    `together`: cells can be searched jointly, because the expression does not look at the edges of the whole text.
+    """
 
     def __init__(self, pattern: Any, together: bool) -> None:
         self._pattern = pattern
         self._together = together
 
     def may_hold(self, text: bytes) -> bool:
-        """False where no cell holds one; one look for all of them."""
+        """Return False if no cell can match, by one search over all cells."""
         if not self._together:
             return bool(text)
         return self._pattern.search(_readable(text).replace(_ZERO, SEPARATOR)) is not None
@@ -91,7 +93,9 @@ class _Cells:
         return spans
 
     def _in_all(self, read: bytes) -> list[Span] | None:
-        """None where a find touches what is between two cells, and so may be another one in its cell alone."""
+        """Search all cells jointly. None if a match touches the separator: in its cell alone, it can be a different
+        one.
+        """
         joined = read.replace(_ZERO, SEPARATOR)
         spans: list[Span] = []
         at = added = 0  # bytes that are not in `read`, up to `at`

@@ -1,4 +1,4 @@
-"""What a detector is, and the pieces that several of them are made of."""
+"""Detectors and the parts of which they are built."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import re2
 
 from postern.domain.rules.masking import InfoType
 
-# A value begins and ends where no letter, digit or `_` goes on: `x123-45-6789` is an identifier, not a number.
-# An escaped control character (`\n4111…`, as COPY and logs write it) is an edge too, and `***` is not: what
-# follows it is the rest of a value that was masked.
+# A value starts and ends where no letter, digit or `_` is adjacent: `x123-45-6789` is an identifier, not a number. An
+# escaped control character (`\n4111…`, as COPY and logs write it) is an edge too. `***` is not an edge: after it comes
+# the rest of a masked value.
 NOT_BEFORE_WORD = rb"(?![0-9A-Za-z_])"
 BEHIND_EDGE = rb"(?:(?<![0-9A-Za-z_])(?<!\*\*\*)|(?<=\\[bfnrtv]))"
-# The same, as far as RE2 can tell, around a letter or a digit.
+# The same around a letter or a digit, as far as RE2 can express it.
 EDGE = rb"(?:\b|\\[bfnrtv])"
 EDGE_BEHIND = rb"\b"
 
 
 def starts_with(first: bytes) -> bytes:
-    """A value's first character, of class `first`, with `BEHIND_EDGE` checked behind it.
+    """Return the pattern of a value's first character, of class `first`, with `BEHIND_EDGE` checked after it.
 
-    The engine is fast at looking for a class, and slow at looking back from everywhere.
+    The engine searches for a class fast, but is slow at looking back from every position.
     """
     edge = rb"(?<![0-9A-Za-z_]" + first + rb")(?<!\*\*\*" + first + rb")"
     return first + rb"(?:" + edge + rb"|(?<=\\[bfnrtv]" + first + rb"))"
@@ -32,7 +32,7 @@ def starts_with(first: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class MaskedText:
-    """A text after one detector: `hits` values were replaced, `size` bytes of them."""
+    """Text after one detector: `hits` values were replaced, `size` bytes of them."""
 
     text: bytes
     hits: int = 0
@@ -44,7 +44,7 @@ Mask = Callable[[bytes], MaskedText]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A value in a text: its kind's name, the bytes from `start` up to `end`, and how sure it is, from 0 to 1."""
+    """Value in a text: its kind, the bytes from `start` up to `end`, and its score from 0 to 1."""
 
     type: str
     start: int
@@ -60,15 +60,13 @@ Find = Callable[[bytes], list[Span]]
 class ValueForm:
     """One way to write a value.
 
-    `candidate` is an RE2 expression without look-around that matches in every text in which `mask` would find
-    something; it is fast, `mask` need not be. `mask` takes any bytes; no value it finds holds a zero byte, ends
-    in front of a letter or digit, or leaves a text in which another form's candidate is found that was not before.
+    `candidate` is an RE2 expression without look-around. It matches in every text in which `mask` finds something. It
+    is fast; `mask` need not be. `mask` accepts any bytes. No value that it finds contains a zero byte or ends before a
+    letter or digit, and masking never creates a match of another form's candidate.
 
-    `find` answers where the values are that `mask` replaces. `score` is how sure one is of them without a word that
-    speaks for them: 0.9 and more by shape alone or by check digits that one in a hundred passes, 0.6 to 0.8 by shape
-    and a check digit that one in ten passes, under 0.5 where other things look the same.
-
-    `quick`, where there is one, is asked in the place of `candidate`.
+    `find` returns the positions that `mask` replaces. `score` is the certainty without a context word: 0.9 and more by
+    shape alone or by check digits that one in a hundred random numbers passes; 0.6 to 0.8 by shape and a check digit
+    that one in ten passes; under 0.5 if other things look the same. `quick`, if set, replaces `candidate`.
     """
 
     candidate: bytes
@@ -80,11 +78,11 @@ class ValueForm:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A text that is one value from end to end, as most texts of a column of them are: there is nothing to search.
+    """Text that is one value from end to end, as most texts in a column of such values are: no search is needed.
 
-    `value` is an RE2 expression. Of a text that it matches from end to end, the forms of this kind would replace all,
-    and those of the kinds before it nothing. `mask` gives what replaces such texts, or None when one of them is no
-    value after all.
+    `value` is an RE2 expression. If it matches a whole text, the forms of this kind would replace all of it, and those
+    of earlier kinds nothing. `mask` returns the replacements of such texts, or None if one of them is not a value after
+    all.
     """
 
     value: bytes
@@ -93,9 +91,9 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Detector:
-    """A kind of information and its forms, in the order in which they are looked for.
+    """Kind of information, with its forms in search order.
 
-    `words`, separated by commas, speak for a value where they name its column or stand before it.
+    `words`, separated by commas, are context words: they support a value if they are in its column's name or before it.
     """
 
     type: InfoType
@@ -104,28 +102,29 @@ class Detector:
     words: str = ""
 
 
-_PROBE = b"\x01\x02\x03"  # an expression, and a text that no other matches
+_PROBE = b"\x01\x02\x03"  # an expression, and a text that matches no other expression
 
-# What the states of one search may take. With less than it needs, the engine falls back to a search fifteen times
-# slower: a hundred and twenty forms at once need more than the eight megabytes that are usual.
+# Memory for the states of a search. With too little, the engine falls back to a search fifteen times slower. A hundred
+# and twenty forms at once need more than the usual eight megabytes.
 FEW_MEMORY = 8 * 1024 * 1024
 MANY_MEMORY = 32 * 1024 * 1024
 
 
 def compile_linear(expression: bytes, memory: int = FEW_MEMORY) -> Searcher:
-    """An RE2 pattern over plain bytes, for yes or no over large texts."""
+    """Return an RE2 pattern over plain bytes, for yes or no over large texts."""
     return Searcher(re2.compile(expression, _options(memory)))
 
 
 def compile_set(expressions: Sequence[bytes], *, whole: bool = False) -> Callable[[bytes], list[int] | None]:
-    """Answers which of several RE2 patterns match a text, somewhere in it or as a whole, in one pass; None: none.
+    """Return a function that lists which RE2 patterns match a text, partly or as a whole, in one pass; None for no
+    match.
 
-    A set with too little memory for its states finds nothing, and does not say so. So a larger one is tried first with
-    a text that it must find: RE2 begins only with room for twenty of the largest states, and clears them when all of it
-    is used up, so that what works once does not run out later.
+    A set with too little memory for its states finds nothing, and does not report it. A larger set is therefore tested
+    first with a text that it must find. RE2 reserves room for twenty of the largest states at the start, and clears
+    them when all is used, so that a set that works once does not run out later.
     """
     if _compile_set((*expressions, _PROBE), whole)(_PROBE) != [len(expressions)]:
-        raise RuntimeError("there is too little memory for a quick look for so many expressions")
+        raise RuntimeError("there is too little memory for a combined search of so many expressions")
     return _compile_set(expressions, whole)
 
 
@@ -157,13 +156,16 @@ class Searcher:
 
 
 def compile_re2(expression: bytes) -> Any:
-    """An RE2 pattern over plain bytes, which answers where it matches."""
+    """Return an RE2 pattern over plain bytes, which reports the positions of matches."""
     return re2.compile(expression, _options(FEW_MEMORY))
 
 
 def narrowed(expression: bytes, mask: Mask) -> Mask:
-    """`mask`, asked only about texts in which `expression` is found: RE2 sees edges and whole lengths in one more
-    quick look, and spares the close search what is glued to letters, such as the digits of a hash."""
+    """Return `mask`, applied only to texts in which `expression` matches.
+
+    RE2 checks edges and whole lengths in one more fast search. This saves the slow search of text that touches letters,
+    such as the digits of a hash.
+    """
     search = compile_linear(expression).search
 
     def apply(text: bytes) -> MaskedText:
@@ -173,12 +175,12 @@ def narrowed(expression: bytes, mask: Mask) -> Mask:
 
 
 def replaced_by(mask: bytes) -> Callable[[Sequence[bytes]], list[bytes]]:
-    """For kinds that the expression of a `Whole` alone decides and one text replaces."""
+    """Return the function for kinds that a `Whole` alone decides, with a fixed replacement."""
     return lambda texts: [mask] * len(texts)
 
 
 def substitute_all(pattern: re.Pattern[bytes], mask: bytes) -> Mask:
-    """For kinds that the pattern alone decides and one text replaces. `mask` must hold no backslash."""
+    """Return the function for kinds that the pattern alone decides, with a fixed replacement without backslashes."""
 
     def apply(text: bytes) -> MaskedText:
         changed, hits = pattern.subn(mask, text)
@@ -188,10 +190,10 @@ def substitute_all(pattern: re.Pattern[bytes], mask: bytes) -> Mask:
 
 
 def substitute_valid(pattern: re.Pattern[bytes], judge: Callable[[bytes], tuple[int, bytes] | None]) -> Mask:
-    """For kinds whose candidates need a closer look.
+    """Return the function for kinds whose candidates need a closer check.
 
-    `judge(candidate)` answers how many of its bytes are the value and what replaces them, or None;
-    then the search goes on inside the candidate, for a value may begin later in it.
+    `judge(candidate)` returns how many of its bytes are the value, and the replacement, or None. In that case the
+    search continues inside of the candidate, because a value can start later in it.
     """
 
     def apply(text: bytes) -> MaskedText:
@@ -217,12 +219,12 @@ def substitute_valid(pattern: re.Pattern[bytes], judge: Callable[[bytes], tuple[
 
 
 def spans_all(pattern: re.Pattern[bytes]) -> Find:
-    """Where `substitute_all` of the same pattern replaces."""
+    """Return the finder of the positions that `substitute_all` of the same pattern replaces."""
     return lambda text: [found.span() for found in pattern.finditer(text)]
 
 
 def spans_valid(pattern: re.Pattern[bytes], judge: Callable[[bytes], tuple[int, bytes] | None]) -> Find:
-    """Where `substitute_valid` of the same pattern and judge replaces."""
+    """Return the finder of the positions that `substitute_valid` of the same pattern and judge replaces."""
 
     def find(text: bytes) -> list[Span]:
         spans: list[Span] = []
@@ -241,7 +243,7 @@ def spans_valid(pattern: re.Pattern[bytes], judge: Callable[[bytes], tuple[int, 
 
 
 def narrowed_find(expression: bytes, find: Find) -> Find:
-    """`narrowed`, of where the values are."""
+    """Return `find`, applied only to texts in which `expression` matches."""
     search = compile_linear(expression).search
     return lambda text: find(text) if search(text) else []
 
@@ -249,7 +251,7 @@ def narrowed_find(expression: bytes, find: Find) -> Find:
 def pattern_form(
     candidate: bytes, pattern: re.Pattern[bytes], mask: bytes, score: float, *, like: bytes | None = None
 ) -> ValueForm:
-    """Of a kind that the pattern alone decides and one text replaces."""
+    """Return the form of a kind that the pattern alone decides, with a fixed replacement."""
     substitute, find = substitute_all(pattern, mask), spans_all(pattern)
     if like is not None:
         substitute, find = narrowed(like, substitute), narrowed_find(like, find)
@@ -262,7 +264,7 @@ Judge = Callable[[bytes], tuple[int, bytes] | None]
 def judged_form(
     candidate: bytes, pattern: re.Pattern[bytes], judge: Judge, score: float, *, like: bytes | None = None
 ) -> ValueForm:
-    """Of a kind whose candidates need a closer look."""
+    """Return the form of a kind whose candidates need a closer check."""
     substitute, find = substitute_valid(pattern, judge), spans_valid(pattern, judge)
     if like is not None:
         substitute, find = narrowed(like, substitute), narrowed_find(like, find)
@@ -270,7 +272,7 @@ def judged_form(
 
 
 def masked_spans(text: bytes, spans: Sequence[Span], mask: bytes) -> MaskedText:
-    """The text with `mask` in the place of each span; these are sorted and do not overlap."""
+    """Replace each span by `mask`. Spans are sorted and do not overlap."""
     if not spans:
         return MaskedText(text)
     parts: list[bytes] = []
@@ -286,5 +288,5 @@ def masked_spans(text: bytes, spans: Sequence[Span], mask: bytes) -> MaskedText:
 def found_form(
     candidate: bytes, find: Find, score: float, mask: bytes, quick: Callable[[bytes], bool] | None = None
 ) -> ValueForm:
-    """Of a kind that one text replaces wherever `find` finds it."""
+    """Return the form of a kind with a fixed replacement wherever `find` finds it."""
     return ValueForm(candidate, lambda text: masked_spans(text, find(text), mask), find, score, quick)

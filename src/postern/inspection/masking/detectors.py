@@ -1,11 +1,11 @@
-"""The detectors for a set of kinds: they find or replace values in one text or in many at once.
+"""Detectors for a set of kinds: they find or replace values in one text or in many at once.
 
-A form whose score reaches the threshold by itself is looked for wherever its candidate is found. One that reaches it
-only with a context word is looked for where the column's name is such a word, and behind such words in a text; there
-the first quick search is for the words, which are rarer than short numbers.
+A form whose own score reaches the threshold is searched wherever its candidate matches. A form that needs a context
+word is searched if the column's name is such a word, and after such words in a text. The first fast search then looks
+for the words, which are rarer than short numbers.
 
-A context word applies to the first value behind it, in the same line and cell, with neither digit nor `*` between: a
-masked value counts like the digits before it, so that masking twice is the same as masking once.
+A context word applies to the first value after it in the same line and cell, with no digit or `*` between them: a
+masked value counts like the digits before it, so that masking twice equals masking once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from postern.inspection.masking.detector import (
 )
 from postern.inspection.masking.masking_language import MODEL_TYPES, LanguageModel, model_forms, provided
 
-# How far before a value, in bytes, a word may stand.
+# Maximal distance of a word before a value, in bytes.
 REACH = 64
 BOOST = 0.4
 DOUBT = 0.3
@@ -39,9 +39,9 @@ DOUBT = 0.3
 _ENDS = re.compile(rb"[0-9*\x00\n\t]")
 _CELL_ENDS = re.compile(rb"[\x00\n\t]")
 _TOKENS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_LONG_ENOUGH = 5  # letters of a word that tells even where it is glued to others (`passportno`)
+_LONG_ENOUGH = 5  # letters of a word that counts even as part of a longer one (`passportno`)
 
-# Names of columns whose values are made to look like numbers of something.
+# Column names whose values only look like numbers of a kind.
 _NAMES = (
     "order invoice tracking shipment sku isbn ean upc hash sha git commit version build uuid guid checksum etag "
     "timestamp created updated epoch price amount total quantity latitude longitude lat lon lng revision ticket"
@@ -50,7 +50,7 @@ _OTHER_THINGS = frozenset(_NAMES.split())
 
 
 class Words:
-    """The words that speak for one kind; each in lower case, a blank for anything that is no letter."""
+    """Context words of one kind, in lower case, with a blank for any character that is not a letter."""
 
     __slots__ = ("_leap", "_near", "candidate", "named")
 
@@ -59,21 +59,21 @@ class Words:
         spelled = [re.escape(one).replace(r"\ ", "[ _-]?") for one in phrases]
         glued = (one.replace(" ", "") for one in phrases)
         names = [*(f" {one} " for one in phrases), *(one for one in glued if len(one) >= _LONG_ENOUGH)]
-        # An RE2 expression found in `spelled_out` of a column's name that holds one of them.
+        # RE2 expression that matches in `spelled_out` of a column's name that contains one of them.
         self.named = "|".join(re.escape(one) for one in names).encode()
         either = "|".join(sorted(spelled, key=len, reverse=True))
         self._near = re.compile(rf"(?<![A-Za-z])(?:{either})(?![A-Za-z])".encode(), re.IGNORECASE)
-        # An RE2 expression found in every text that holds one of them.
+        # RE2 expression that matches in every text that contains one of them.
         self.candidate = rf"(?:\b|[0-9_])(?i:{either})(?:\b|[0-9_])".encode()
         self._leap = compile_re2(self.candidate)
 
     def speak_for(self, text: bytes, start: int) -> bool:
-        """Whether one of them stands before what begins at `start`."""
+        """Return whether one of them precedes the value that begins at `start`."""
         before = text[max(0, start - REACH) : start]
         return self._near.search(_behind_last_end(before)) is not None
 
     def find_near(self, text: bytes, find: Callable[[bytes], list[tuple[int, int]]]) -> list[tuple[int, int]]:
-        """What `find` finds in the cells and lines, from the first word that speaks on, in which one speaks."""
+        """Return what `find` finds after the first context word of each cell or line."""
         found: list[tuple[int, int]] = []
         at = 0
         while word := self._leap.search(text, at):
@@ -93,12 +93,12 @@ def _behind_last_end(before: bytes) -> bytes:
 
 @lru_cache(maxsize=1024)
 def tokens_of(column: str) -> tuple[str, ...]:
-    """`customerSSN_no` is `customer`, `ssn`, `no`."""
+    """Split a column's name: `customerSSN_no` becomes `customer`, `ssn`, `no`."""
     return tuple(token.lower() for token in _TOKENS.findall(column[:256]))
 
 
 def spelled_out(tokens: tuple[str, ...]) -> bytes:
-    """What the words that name a column are looked for in: its tokens apart, and glued together."""
+    """Return the text in which the words of a column's name are searched: its tokens separated, and joined."""
     return f" {' '.join(tokens)} \n{''.join(tokens)}".encode()
 
 
@@ -108,17 +108,17 @@ def names_another_thing(tokens: tuple[str, ...]) -> bool:
 
 ROUNDS = 3
 THRESHOLD = 0.5
-# Scores from here on speak for themselves: a column's name does not lower them, since whoever writes a statement
-# chooses the names in its answer.
+# Scores from here on need no support: a column's name does not lower them, because the author of a statement chooses
+# the names in its answer.
 FIRM = 0.6
-# Stands in the place of a form that is not asked by its candidate, and is found nowhere.
+# Placeholder for a form that is not searched by its candidate; it matches nothing.
 _NOTHING = rb"[^\x00-\xff]"
 _SEPARATORS = b",;/| &"
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateForm:
-    """A form of a set, and how sure its finds are: `alone`, and `told` where a word speaks for them."""
+    """Form in a set, with its scores: `alone`, and `told` with a supporting word."""
 
     kind: str
     form: ValueForm
@@ -128,12 +128,12 @@ class CandidateForm:
 
 
 def compile_column(value: bytes) -> Searcher:
-    """Matches texts that are a value each, with a zero byte between any two."""
+    """Return a pattern for texts that are a value each, separated by zero bytes."""
     return compile_linear(rb"(?:(?:" + value + rb")\x00)*(?:" + value + rb")")
 
 
 class FormCatalogue:
-    """What is costly to prepare and the same for all columns: the forms, and one quick look for all of them."""
+    """Prepared forms, which are costly and the same for all columns, with one fast search for all of them."""
 
     def __init__(
         self,
@@ -145,9 +145,9 @@ class FormCatalogue:
         missing = types & MODEL_TYPES - (language.types if language else frozenset())
         if missing:
             raise Unavailable(
-                f"masking of {', '.join(sorted(missing))} needs a language model that knows them, and none "
-                "is configured here; install postern[presidio] and set masking_language_model, or "
-                "take them out of the types"
+                f"masking of {', '.join(sorted(missing))} needs a language model that supports them, but none "
+                "is configured; install postern[presidio] and set masking_language_model, or "
+                "remove them from the types"
             )
         self.threshold = threshold
         self.looked: list[CandidateForm] = []
@@ -162,7 +162,7 @@ class FormCatalogue:
                 self._add(kind, form, None)
         self.which = compile_set([self._candidate(one) for one in self.looked])
         self.asked = tuple((index, one.form.quick) for index, one in enumerate(self.looked) if one.form.quick)
-        # A text that is one value from end to end is replaced as such only where no other kind could be in its way.
+        # A text that is one value from end to end is only replaced as such if no other kind can interfere.
         sure = {one.kind for one in self.looked if one.alone >= threshold}
         wholes = [(d.type, d.whole) for d in ORDER if d.whole and d.type in sure & types]
         self.whole = compile_set([whole.value for _, whole in wholes], whole=True) if wholes else None
@@ -180,7 +180,7 @@ class FormCatalogue:
 
 
 class Detectors:
-    """Those for some kinds of information in one column, or in texts of no column, with one quick look for all."""
+    """Detectors of some kinds for one column, or for texts without a column, with one fast search for all."""
 
     __slots__ = ("_catalogue", "_extra", "_looked", "_told", "types")
 
@@ -189,7 +189,7 @@ class Detectors:
         self._catalogue = catalogue
         self._told = told
         self._looked = [_in_doubt(one, told) if doubted else one for one in catalogue.looked]
-        # What the column's name makes worth a look, although no word stands in the text.
+        # Forms that the column's name supports, although no context word is in the text.
         self._extra = [
             (index, compile_candidate(one.form.candidate).search)
             for index, one in enumerate(catalogue.looked)
@@ -197,7 +197,7 @@ class Detectors:
         ]
 
     def worth(self, text: bytes) -> list[int]:
-        """The places of the forms that may find something in the text; none where there is nothing to find."""
+        """Return the indexes of the forms that can find something in the text; empty if there is nothing to find."""
         catalogue = self._catalogue
         known = catalogue.which(text)
         if not self._extra and not catalogue.asked:
@@ -208,7 +208,7 @@ class Detectors:
         return sorted(worth)
 
     def find(self, text: bytes) -> list[Found]:
-        """Every value of the kinds in the text, by place; no two of them overlap."""
+        """Return every value in the text, by position and without overlaps."""
         found: list[tuple[int, int, float, int]] = []
         for index in self.worth(text):
             for span, score in self._spans(index, text):
@@ -216,9 +216,9 @@ class Detectors:
         return [Found(str(self._looked[index].kind), start, end, score) for start, end, score, index in _apart(found)]
 
     def mask_column(self, texts: Sequence[bytes], joined: bytes) -> tuple[str, list[bytes]] | None:
-        """What replaces each of the texts, when every one is a value of one kind and nothing else.
+        """Return the replacements if every text is a value of one kind and nothing else.
 
-        `joined` is the texts with a zero byte between any two; none of them holds one.
+        `joined` is the texts separated by zero bytes; none of them contains one.
         """
         if self._catalogue.whole is None:
             return None
@@ -229,7 +229,7 @@ class Detectors:
         masked = mask(texts) if fullmatch(joined) else None
         if masked is None:
             return None
-        # What the customer looks for may be in the replacement, too, where a search would find it.
+        # A custom type can also match the replacement, where a search would find it.
         if self._catalogue.asked:
             after = b"\x00".join(masked)
             if any(quick(after) for _, quick in self._catalogue.asked):
@@ -237,17 +237,18 @@ class Detectors:
         return kind, masked
 
     def mask(self, text: bytes, worth: Sequence[int] | None = None) -> Iterator[tuple[str, MaskedText]]:
-        """What each form of each kind did to what the ones before it left; only those that found something. `worth` is
-        what `worth` said of the text, where that is known.
+        """Yield what each form changed in the result of the ones before it; only those with matches.
 
-        Where one value stood in the other's way, taking it away shows the other: so it looks again.
+        `worth` is the result of `worth` for the text, if known. Masking one value can reveal another one that
+        overlapped, so the search is repeated.
         """
         if worth is None:
             worth = self.worth(text)
         for _ in range(ROUNDS):
             found = False
             for index in worth:
-                if found and not self._may_find(index, text):  # most candidates of others were in what is masked now
+                # most candidates of other kinds were in what is masked now
+                if found and not self._may_find(index, text):
                     continue
                 masked = self._mask_form(index, text)
                 if masked.hits:
@@ -259,7 +260,7 @@ class Detectors:
             worth = self.worth(text)
 
     def _may_find(self, index: int, text: bytes) -> bool:
-        """Whether one form may find something in the text."""
+        """Return whether one form can find something in the text."""
         form = self._looked[index].form
         if form.quick is not None:
             return form.quick(text)
@@ -276,11 +277,11 @@ class Detectors:
         return _replaced(text, spans, one.form)
 
     def _spans(self, index: int, text: bytes) -> Iterator[tuple[Span, float]]:
-        """Where the form's values are whose score reaches the threshold."""
+        """Yield the form's values whose score reaches the threshold."""
         one = self._looked[index]
         threshold = self._catalogue.threshold
         told_by_name = one.kind in self._told
-        behind = -1  # where the last value that a word spoke for ends: `SSNs 1…, 2…`
+        behind = -1  # end of the last value that a word supported: `SSNs 1…, 2…`
         if told_by_name or one.words is None or one.alone >= threshold:
             values = one.form.find(text)
         else:
@@ -306,7 +307,7 @@ def _in_doubt(one: CandidateForm, told: frozenset[str]) -> CandidateForm:
 
 
 def _replaced(text: bytes, spans: list[Span], form: ValueForm) -> MaskedText:
-    """As the form would replace each value if it stood alone."""
+    """Replace each value as the form would if it stood alone."""
     parts: list[bytes] = []
     kept = size = 0
     for start, end in spans:
@@ -318,7 +319,7 @@ def _replaced(text: bytes, spans: list[Span], form: ValueForm) -> MaskedText:
 
 
 def _apart(found: list[tuple[int, int, float, int]]) -> list[tuple[int, int, float, int]]:
-    """Without overlaps: what holds another stays, of two that hold the same bytes the surer one."""
+    """Remove overlaps: the longer one stays; of two equal ones, the one with the higher score."""
     kept: list[tuple[int, int, float, int]] = []
     for one in sorted(found, key=lambda one: (one[0], -one[1], -one[2], one[3])):
         if not kept or one[0] >= kept[-1][1]:
@@ -354,7 +355,7 @@ def _for_hints(
 
 @lru_cache(maxsize=2048)
 def _hints(types: frozenset[str], tokens: tuple[str, ...]) -> tuple[frozenset[str], bool]:
-    """The kinds that a column's name speaks for, and whether it speaks for something else altogether."""
+    """Return the kinds that a column's name supports, and whether it names something else."""
     told = types.intersection(_NAMED[place] for place in _which_named(spelled_out(tokens)) or ())
     return told, not told and names_another_thing(tokens)
 
@@ -371,11 +372,11 @@ def detectors_for(
     column: str = "",
     language: LanguageModel | None = None,
 ) -> Detectors:
-    """Shared by all sessions that mask the same kinds; `types` are names of InfoType, `column` the column's name.
-    `language` is the process's own model when left out, if it has one.
+    """Return detectors, shared by all sessions that mask the same kinds.
 
-    Raises Unavailable for kinds that need a language model which is not there, Invalid for a custom type that cannot
-    be looked for.
+    `types` are names of InfoType, `column` is the column's name. `language` defaults to the process's own model, if
+    any. Raises Unavailable for kinds that need a missing language model, Invalid for a custom type that cannot be
+    searched.
     """
     names: frozenset[str] = frozenset(types)
     language = language or provided()

@@ -1,12 +1,12 @@
-"""What errors, notices and settings say of values, where columns are marked.
+"""Masking of errors, notices and settings, if rules about columns are active.
 
-An error quotes what it trips over, and no detector knows a surname. So whatever a message quotes is withheld, every
-number, and what follows a colon. Names stay that the target itself gives in fields of their own. Words of the statement
-and names of tables stay only where the statement reads no rows (see `statement_facts`). A message that speaks of a
-place in the statement was made before any row was read: it stays as it is.
+An error quotes the value that caused it, and no detector recognises a surname. Everything that a message quotes is
+therefore withheld, and so are numbers and the text after a colon. Names that the target gives in fields of their own
+stay. Words of the statement and names of tables stay only if the statement reads no rows (see `statement_facts`). A
+message with a position in the statement was written before any row was read, and stays unchanged.
 
-What code within the target says (functions, triggers, DO) is in its own words, and can be anything: a statement can
-choose each field of it, and which fields are there. For a strict rule nothing of it stays.
+Code in the target (functions, triggers, DO) writes messages of its own, with any content: a statement can choose each
+field, and which fields there are. A strict rule withholds all of it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from postern.domain.targets.target_schema import TargetSchema
 MASK: Final = b"****"
 Known = Callable[[bytes], bool]
 
-_LONGEST: Final = 4096  # bytes of a text; of longer ones nothing is told
-_LONGEST_STATEMENT: Final = 64 * 1024  # characters that are looked through
-_LOOKS: Final = 64  # into a statement, for one message
+_LONGEST: Final = 4096  # bytes of a text; longer texts are withheld
+_LONGEST_STATEMENT: Final = 64 * 1024  # characters of a statement that are searched
+_LOOKS: Final = 64  # searches in a statement, per message
 
-# What an error quotes of a row: `Key (email)=(…) already exists.`, `Failing row contains (…).`
+# Values of a row that an error quotes: `Key (email)=(…) already exists.`, `Failing row contains (…).`
 _ROW: Final = re.compile(rb"(?<==\().*(?=\))|(?<= \().*(?=\)\.$)", re.DOTALL)
-# Quotes of any language of the server's messages, in UTF-8 and as single bytes.
+# Quotes in all languages of the server's messages, in UTF-8 and as single bytes.
 _OPENING = rb"\"|`|\xc2\xab|\xc2\xbb|\xe2\x80[\x98-\x9f]|(?<![\xc2\xc3])[\xab\xbb]|(?<![A-Za-z0-9\x80-\xff])'"
 _CLOSING = rb"\"|`|'|\xc2\xab|\xc2\xbb|\xe2\x80[\x98-\x9f]|(?<![\xc2\xc3])[\xab\xbb]"
 _QUOTED: Final = re.compile(rb"(?:%b)(.*?)(?:%b)" % (_OPENING, _CLOSING), re.DOTALL)
@@ -35,10 +35,10 @@ _ALL_QUOTED: Final = re.compile(rb"(?P<from>%b)(?P<all>.*)(?P<to>%b)" % (_OPENIN
 _NUMBER: Final = re.compile(rb"(?<![A-Za-z0-9_.\x80-\xff*])(?<![A-Za-z]\()0?[0-9](?:x[0-9a-f]+|[0-9.,:/+-]*[0-9])?")
 _BEHIND: Final = re.compile(rb": .*")
 _UNQUOTED: Final = re.compile(rb"(?<= exist: ).*", re.DOTALL)  # operator does not exist: …
-# Where the server itself, and no code of the target's, trips over something.
+# Contexts of errors in the server itself, and not in code of the target.
 _OWN_CONTEXT: Final = re.compile(rb"(?:COPY |unnamed portal |portal \").*")
 
-# What is left of a message that code within the target made.
+# Replacements for a message from code in the target.
 _SEVERITY: Final = "severity"
 _ERROR_CODE: Final = b"P0001"  # raise_exception, RAISE's own
 _NOTICE_CODE: Final = b"00000"
@@ -66,16 +66,16 @@ _SETTINGS: Final = frozenset(
         "standard_conforming_strings",
     }
 )
-_ZONE: Final = re.compile(rb"[A-Za-z_]+(?:/[A-Za-z_-]+)*")  # no other is a zone without a digit
+_ZONE: Final = re.compile(rb"[A-Za-z_]+(?:/[A-Za-z_-]+)*")  # no other form is a time zone without digits
 
 
 def nothing_known(segment: bytes) -> bool:
-    """`Known` for a message of a statement that reads rows."""
+    """Return `Known` for a message of a statement that reads rows."""
     return not segment
 
 
 def known(statement: str | None, schema: TargetSchema | None) -> Known:
-    """Whether a text is the client's own, or the name of a table or column."""
+    """Return a function that tells whether a text is the client's own, or the name of a table or column."""
     said = (statement or "")[:_LONGEST_STATEMENT].lower()
     left = _LOOKS
 
@@ -104,7 +104,7 @@ def _names(schema: TargetSchema) -> frozenset[str]:
 
 
 def of_a_signal(labels: Sequence[str]) -> list[bytes]:
-    """What is left of an error that may be in somebody's own words: each field is SIGNAL's own."""
+    """Return the replacement of an error that can be user-written: each field as SIGNAL's own."""
     fixed = {"errno": SIGNAL_NUMBER, "code": _SIGNAL_CODE}
     return [fixed.get(label, MASK) for label in labels]
 
@@ -112,8 +112,11 @@ def of_a_signal(labels: Sequence[str]) -> list[bytes]:
 def withheld(
     texts: Sequence[bytes], labels: Sequence[str], is_known: Known, *, strict: bool, is_error: bool = True
 ) -> list[bytes]:
-    """A message without the values that it quotes. `labels` tell what each text is; `strict` withholds all that code of
-    the target's says. An empty text stands for a field that is left out."""
+    """Return a message without the values that it quotes.
+
+    `labels` say what each text is. `strict` withholds everything from code of the target. An empty text is a field that
+    is left out.
+    """
     parts = dict(zip(labels, texts, strict=True)) if labels else {}
     inside = "query" in parts or not all(
         _OWN_CONTEXT.fullmatch(line) for line in parts.get("context", b"").split(b"\n") if line
@@ -133,7 +136,7 @@ def withheld(
 
 
 def _fixed(text: bytes, label: str, *, is_error: bool) -> bytes:
-    """A field of what code within the target says. Severities that code can choose are those of notices."""
+    """Return a field of a message from code in the target. The severities that code can choose are those of notices."""
     if label == _SEVERITY:
         return text if is_error else b"NOTICE"
     if label == "code":
@@ -154,7 +157,8 @@ def _part(text: bytes, label: str, may_stay: Known) -> bytes:
 def _without(text: bytes, may_stay: Known) -> bytes:
     if len(text) > _LONGEST:
         return MASK
-    # A value may hold quotes: `' Ada '` is quoted as `'' Ada ''`. So nothing that a statement can choose is accepted.
+    # A value can contain quotes: `' Ada '` is quoted as `'' Ada ''`. A text with a mask in it can be the client's
+    # choice.
     is_chosen = MASK in text
     text = _UNQUOTED.sub(lambda found: found[0] if may_stay(found[0]) else MASK, _ROW.sub(MASK, text))
     segments = [found[1] for found in _QUOTED.finditer(text)]
@@ -165,11 +169,15 @@ def _without(text: bytes, may_stay: Known) -> bytes:
 
 
 def _may_follow(tail: bytes, may_stay: Known) -> bool:
-    """What stands after a colon may be a value without quotes: unless nothing but masks is left of it."""
+    """Return whether the text after a colon can stay: it can be a value without quotes, unless only masks are left of
+    it.
+    """
     return _WORDS.search(_QUOTED.sub(b"", tail).replace(MASK, b"")) is None or may_stay(tail)
 
 
 def is_harmless_setting(name: str, value: bytes, is_known: Known, *, sets: bool) -> bool:
-    """Whether the target may report it: a statement can set what it reads. `sets`: this one only sets settings, to
-    constants or to their defaults."""
+    """Return whether the target can report this setting: a statement can set it to what it reads.
+
+    `sets`: this statement only sets settings, to constants or to their defaults.
+    """
     return name in _SETTINGS or is_known(value) or (sets and name == "TimeZone" and bool(_ZONE.fullmatch(value)))

@@ -1,4 +1,4 @@
-"""Masks many texts at once: joined, searched as one, and split again."""
+"""Masking of many texts at once: joined, searched as one, and split again."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 from postern.inspection.masking.detectors import Detectors
 
-_MANY = 32  # texts; fewer are masked before their repetitions are counted
-_REPEATED = 4  # times that a text is there on the average, for it to pay
-SEPARATOR = b"\x00"  # no value that a detector finds holds it, and all see an edge at it
+_MANY = 32  # texts; fewer are masked without counting repetitions
+_REPEATED = 4  # average repetitions from which counting pays
+SEPARATOR = b"\x00"  # no value of a detector contains it, and all treat it as an edge
 
 
 @dataclass(slots=True)
 class Hits:
-    """How many values of each kind were replaced, and how many bytes they had."""
+    """Counts of replaced values by kind, and their size in bytes."""
 
     counts: dict[str, int] = field(default_factory=dict)
     size: int = 0
@@ -27,7 +27,7 @@ class Hits:
 
 
 def mask_texts(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:
-    """As many texts as came in, each masked on its own; None when there is nothing to mask. Adds to `hits`."""
+    """Mask each text on its own; return None if there is nothing to mask. Adds to `hits`."""
     if not texts:
         return None
     joined = SEPARATOR.join(texts)
@@ -43,7 +43,7 @@ def mask_texts(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list
 def mask_joined(
     detectors: Detectors, texts: Sequence[bytes], joined: bytes, worth: Sequence[int], hits: Hits
 ) -> list[bytes] | None:
-    """`mask_texts` for joined texts, of which it is known what is worth a look; none is a value from end to end."""
+    """Mask joined texts whose `worth` is known, and none of which is a value from end to end. Works as `mask_texts`."""
     if joined.count(SEPARATOR) != len(texts) - 1:
         return _mask_each(detectors, texts, hits)
     if len(texts) >= _MANY:
@@ -55,12 +55,12 @@ def mask_joined(
         return None
     found = masked.split(SEPARATOR)
     if len(found) != len(texts):
-        raise RuntimeError(f"masking made {len(found)} texts of {len(texts)}")
+        raise RuntimeError(f"masking returned {len(found)} texts for {len(texts)}")
     return found
 
 
 def mask_text(detectors: Detectors, text: bytes, hits: Hits) -> bytes | None:
-    """The text with every value in it replaced; None when there is none. Adds to `hits`."""
+    """Replace every value in the text; return None if there is none. Adds to `hits`."""
     worth = detectors.worth(text)
     return _mask_held(detectors, text, worth, hits) if worth else None
 
@@ -76,7 +76,7 @@ def _mask_held(detectors: Detectors, text: bytes, worth: Sequence[int], hits: Hi
 def _mask_distinct(
     detectors: Detectors, texts: Sequence[bytes], times: Mapping[bytes, int], hits: Hits
 ) -> list[bytes] | None:
-    """Each text once, however often it is there."""
+    """Mask each distinct text once."""
     masked: dict[bytes, bytes] = {}
     for text, count in times.items():
         own = Hits()
@@ -90,7 +90,7 @@ def _mask_distinct(
 
 
 def _mask_each(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:
-    """For texts that hold the separator themselves."""
+    """Mask texts that contain the separator themselves."""
     masked = [mask_text(detectors, text, hits) for text in texts]
     if all(text is None for text in masked):
         return None

@@ -1,4 +1,4 @@
-"""Masks JSON documents: strings by what they say once unescaped, numbers by numbers, and nothing else changes."""
+"""Masking of JSON documents: strings by their unescaped content, numbers by numbers; all else stays."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _VALUE = re.compile(rb"(" + _STRING + rb"|" + _NUMBER + rb")", re.DOTALL)
 _DOCUMENT = re.compile(rb"(?:[ \t\r\n\[\]{}:,]++|true|false|null|" + _STRING + rb"|" + _NUMBER + rb")*+", re.DOTALL)
 _SHORTEST_CARD = 12
 _WHOLE_NUMBER = re.compile(rb"\d{12,19}")
-# What a string may say without its raw bytes showing it; other escapes stand for an edge.
+# Escapes that can hide a value in the raw bytes of a string; other escapes count as an edge.
 _HIDING_ESCAPE = compile_linear(rb"\\[u/]")
-# What the raw bytes cannot be masked by: an escape in a string, or a number that may be a value.
+# Content that cannot be masked in the raw bytes: an escape in a string, or a number that can be a value.
 _NEEDS_CARE = compile_linear(rb"\\|\d{11}|[:,\[][ \t\r\n]*-?\d{6}")
-# Documents without an escape, as far as they are outside of strings, with a zero byte between any two. It may take less
-# for JSON than `_DOCUMENT` does: a number must be followed by what ends it.
+# Parts of documents outside of strings, without escapes, separated by zero bytes. It accepts less than `_DOCUMENT`: a
+# number must be followed by a delimiter.
 _OUTSIDE = compile_linear(
     rb'(?:[ \t\r\n\[\]{}:,\x00"]|true|false|null|'
     rb"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?[ \t\r\n]*(?:[\]},\x00]|$))*"
 )
 _ANY_NUMBER = re.compile(rb"(" + _NUMBER + rb")")
 _LONG_NUMBER = re.compile(rb"\d{6}")
-_KEY_REACH = 64  # bytes of a key that may speak for what it names
+_KEY_REACH = 64  # bytes of a key that can support its value
 
 
 def mask_documents(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:
-    """As many documents as came in; None when there is nothing to mask. Adds to `hits`."""
+    """Mask documents; return None if there is nothing to mask. Adds to `hits`."""
     joined = SEPARATOR.join(texts)
     worth = detectors.worth(joined)
     if not worth and not _HIDING_ESCAPE.search(joined):
         return None
-    if not _NEEDS_CARE.search(joined):  # no value crosses a quote, so the bytes can be masked where they stand
+    if not _NEEDS_CARE.search(joined):  # no value crosses a quote, so the raw bytes can be masked
         return mask_joined(detectors, texts, joined, worth, hits) if worth else None
     before = hits.size
     if b"\\" in joined or joined.count(SEPARATOR) != len(texts) - 1:
@@ -64,9 +64,11 @@ def _mask_raw(detectors: Detectors, documents: list[bytes], hits: Hits) -> list[
 
 
 def _mask_together(detectors: Detectors, documents: list[bytes], hits: Hits) -> list[bytes]:
-    """What `_mask_document` makes of each of those that need care, but hold no escape: then strings begin and end at
-    every quote, and those of all documents can be looked at as one column."""
-    pieces = SEPARATOR.join(documents).split(b'"')  # outside of strings and inside, by turns
+    """Mask documents that need care but contain no escape, with the result of `_mask_document`.
+
+    Without escapes, strings start and end at every quote, so those of all documents can be masked as one column.
+    """
+    pieces = SEPARATOR.join(documents).split(b'"')  # alternately outside and inside of strings
     strings = pieces[1::2]
     outside = b'"'.join(pieces[::2])
     if len(pieces) % 2 == 0 or SEPARATOR in b"".join(strings) or not _OUTSIDE.fullmatch(outside):
@@ -82,7 +84,7 @@ def _mask_together(detectors: Detectors, documents: list[bytes], hits: Hits) -> 
 
 
 def _mask_all_named(detectors: Detectors, pieces: list[bytes], masked: list[bytes], hits: Hits) -> None:
-    """The strings among `masked` that were left as they are, by what their keys tell of them."""
+    """Mask the strings in `masked` that are unchanged so far, with the context of their keys."""
     named = [
         place
         for place in range(1, len(masked))
@@ -102,7 +104,7 @@ def _mask_long_numbers(detectors: Detectors, pieces: list[bytes], hits: Hits) ->
     parts = [_ANY_NUMBER.split(pieces[place]) for place in places]
     told: list[tuple[list[bytes], int]] = []
     for place, part in zip(places, parts, strict=True):
-        if place:  # the key is the string in front of it
+        if place:  # the key is the preceding string
             part[:1] = [b"", b'"' + pieces[place - 1] + b'"', part[0]]
     for part in parts:
         told += [(part, index) for index in range(1, len(part), 2) if _may_be_value(part[index])]
@@ -115,10 +117,11 @@ def _mask_long_numbers(detectors: Detectors, pieces: list[bytes], hits: Hits) ->
         pieces[place] = b"".join(part[2 * bool(place) :])
 
 
+# the latter is not JSON that must stay valid
 def _mask_document(detectors: Detectors, document: bytes, hits: Hits) -> bytes:
     if not detectors.worth(document) and not _HIDING_ESCAPE.search(document):
         return document
-    if not _NEEDS_CARE.search(document) or not _DOCUMENT.fullmatch(document):  # the latter is no JSON to keep valid
+    if not _NEEDS_CARE.search(document) or not _DOCUMENT.fullmatch(document):  # the latter is not JSON that must stay valid
         return mask_text(detectors, document, hits) or document
     parts = _VALUE.split(document)
     before = hits.size
@@ -148,7 +151,7 @@ def _mask_number(detectors: Detectors, parts: list[bytes], index: int, hits: Hit
 
 
 def _key_of(parts: list[bytes], index: int) -> bytes:
-    """`key: ` in front of the value at this place, or nothing: in an array, and for a key too long to say much."""
+    """Return `key: ` for a value, or nothing in an array and for a key that is too long."""
     if index < 2 or parts[index - 1].strip() != b":" or len(parts[index - 2]) > _KEY_REACH:
         return b""
     return _unescape(parts[index - 2]) + b": "
@@ -166,10 +169,10 @@ def _mask_strings(detectors: Detectors, parts: list[bytes], indexes: list[int], 
 
 
 def _mask_named(detectors: Detectors, key: bytes, content: bytes, hits: Hits) -> bytes:
-    """What a key tells of its value, as it would in a sentence."""
+    """Mask a value with the context of its key, as in a sentence."""
     own = Hits()
     masked = mask_text(detectors, key + content, own)
-    if masked is None or not masked.startswith(key):  # the key itself is judged as a string of its own
+    if masked is None or not masked.startswith(key):  # the key itself is masked as a string of its own
         return content
     for kind, count in own.counts.items():
         hits.add(kind, count, 0)
@@ -178,10 +181,10 @@ def _mask_named(detectors: Detectors, key: bytes, content: bytes, hits: Hits) ->
 
 
 def _unescape(string: bytes) -> bytes:
-    """What a JSON string, quotes included, says; in UTF-8 when it had escapes."""
+    """Return the content of a JSON string with quotes; in UTF-8 if it had escapes."""
     if b"\\" not in string:
         return string[1:-1]
-    for encoding in ("utf-8", "latin-1"):  # whatever the client's encoding, escapes are ASCII
+    for encoding in ("utf-8", "latin-1"):  # escapes are ASCII in any encoding of the client
         try:
             return str(json.loads(string.decode(encoding), strict=False)).encode("utf-8", "surrogatepass")
         except UnicodeDecodeError:
@@ -192,5 +195,5 @@ def _unescape(string: bytes) -> bytes:
 
 
 def _escape(text: bytes) -> bytes:
-    """A JSON string in ASCII, which is right in every encoding."""
+    """Return a JSON string in ASCII, which is valid in every encoding."""
     return json.dumps(text.decode("utf-8", "surrogatepass")).encode()

@@ -1,4 +1,4 @@
-"""Which columns of an answer are masked whatever they hold, and where that cannot be known."""
+"""Rules about columns: which columns of an answer are masked whatever they contain, and which are in doubt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from postern.inspection.masking.origins import ColumnPatterns, Origins, Sources
 from postern.inspection.masking.strategies import Substitutes
 from postern.interception.events import Column
 
-# What shows least comes first: where two rules speak of one value the first one has it.
+# The strategy that shows least comes first: it wins if two rules match one value.
 STRENGTH = {strategy: place for place, strategy in enumerate(("null", "replace", "hash", "partial"))}
 
 
@@ -21,7 +21,7 @@ def by_strength(rule: MaskingRule) -> int:
 
 
 class ColumnRule:
-    """A rule as far as it speaks of columns."""
+    """Part of a rule that concerns columns."""
 
     def __init__(self, rule: MaskingRule, substitutes: Substitutes) -> None:
         self.name = rule.name
@@ -32,13 +32,13 @@ class ColumnRule:
 
     @property
     def may_doubt(self) -> bool:
-        """Whether an unknown origin matters to the rule: it refuses the answer, or has nothing else to go by."""
+        """Return whether an unknown origin matters to the rule: it denies the answer, or does not search values."""
         return self.is_strict or not self.finds
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A column of which a rule cannot tell whether it speaks of it."""
+    """Column for which it is unknown whether a rule matches."""
 
     rule: ColumnRule
     column: str
@@ -46,8 +46,11 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class ChosenRule:
-    """The rule that masks a column. Where the column is not `plain`, what a statement computed from a masked value may
-    say anything of it, in its value, its shape and whether it is NULL: it becomes a constant."""
+    """Rule that masks a column.
+
+    If the column is not `plain`, a statement computed it from a masked value. Its value, its shape and whether it is
+    NULL can reveal anything about that value, so it becomes a constant.
+    """
 
     rule: ColumnRule
     plain: bool
@@ -55,7 +58,7 @@ class ChosenRule:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What masks each column, and what could not be told; only the first of the strict doubts matters."""
+    """Masking decision for each column, and the doubts. Only the first strict doubt matters."""
 
     chosen: tuple[ChosenRule | None, ...]
     doubts: tuple[Doubt, ...] = ()
@@ -66,13 +69,14 @@ class Decided:
 
 
 class ColumnRules:
-    """All rules about columns of one session. Without `origins` the names in the answer are all that is known: rules
-    about tables and tags are in doubt then."""
+    """All rules about columns of one session. Without `origins`, only the names in the answer are known, and rules
+    about tables and tags are in doubt.
+    """
 
     def __init__(self, rules: Sequence[ColumnRule], origins: Origins | None) -> None:
         self._rules = tuple(rules)
         self._origins = origins
-        # What comes from nobody knows where may be anything.
+        # Data of unknown origin can be anything.
         self.unsure = Decided((), tuple(Doubt(one, "") for one in self._rules if one.may_doubt))
 
     def asked(self, statement: str) -> None:
@@ -83,7 +87,7 @@ class ColumnRules:
         return None if self._origins is None else self._origins.unread(statement)
 
     def sources(self, statements: Sequence[str], columns: tuple[Column, ...]) -> Sources | None:
-        """Of the answer to one of these statements, whichever it was."""
+        """Return the origins for an answer to one of these statements, whichever it was."""
         if self._origins is None or not statements:
             return None
         merged: Sources | None = None
@@ -97,7 +101,7 @@ class ColumnRules:
         return merged
 
     def decide(self, columns: tuple[Column, ...], sources: Sources | None) -> Decided:
-        """For rows, which tell the names of their columns."""
+        """Decide for rows, which have column names."""
         chosen: list[ChosenRule | None] = []
         doubts: list[Doubt] = []
         for place, column in enumerate(columns):
@@ -113,7 +117,7 @@ class ColumnRules:
         return Decided(tuple(chosen), tuple(doubts))
 
     def decide_copy(self, sources: Sources | None) -> Decided:
-        """For copied data, which has no names."""
+        """Decide for copied data, which has no names."""
         if sources is None:
             return self.unsure
         doubts = [
@@ -135,9 +139,9 @@ class ColumnRules:
         return None
 
     def _is_plain(self, rule: ColumnRule, of: Origin) -> bool:
-        """Whether all that it may be are columns which the rule masks, and no masked column shows in it beside them.
+        """Return whether it only passes through columns that the rule masks, and depends on no other masked column.
 
-        A column that is not masked, under the name of one that is, would let a client hash values of its choice.
+        An unmasked column under the name of a masked one would let a client hash values of its choice.
         """
         if not all(any(self._masks(rule, ref) for ref in names) for names in of.plain):
             return False

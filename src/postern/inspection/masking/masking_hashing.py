@@ -1,10 +1,10 @@
-"""Keyed hashes that are values of the type that they stand for.
+"""Keyed hashes that are valid values of their type.
 
 A reader can tell them from most values: numbers near the lower end of their type, dates and timestamps of the years
-3000 to 8999, UUIDs of version 8, private addresses, hardware addresses that begin with `fe`. Nothing here goes by that:
-every value is hashed, whatever it looks like, because a client can move a value into these ranges. Where a type has
-room, a check by the same key is a part of the hash (texts, bytes, UUIDs, addresses, times, intervals), so that the
-owner of the key can tell a hash that was made here.
+3000 to 8999, UUIDs of version 8, private addresses, hardware addresses that start with `fe`. The gateway does not rely
+on that: it hashes every value, whatever it looks like, because a client can move values into these ranges. If a type
+has enough room (texts, bytes, UUIDs, addresses, times, intervals), the hash contains a check value by the same key, so
+that the owner of the key can recognise it.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ TOKEN_START: Final = b"h_"
 _LETTERS: Final = bytes.maketrans(b"0123456789abcdef", b"abcdefghijklmnop")
 _HASHED, _CHECKED = 12, 4  # bytes
 
-# Bits of a hash; it is counted from -2 to the power of one more, which is where the type begins.
+# Bits of a hash. It counts from -2^(bits + 1), the lower end of the type.
 _BITS: Mapping[Scalar, int] = {
     Scalar.SMALLINT: 14,
     Scalar.INTEGER: 30,
     Scalar.BIGINT: 62,
     Scalar.MONEY: 62,
     Scalar.DECIMAL: 62,
-    Scalar.DOUBLE: 52,  # all whole numbers of that size are exact, in JSON as well
+    Scalar.DOUBLE: 52,  # all integers of that size are exact, also in JSON
 }
 _FEW_DIGITS: Final = 300
 _REAL_BITS: Final = 23
-_REAL_UNIT: Final = 1 << 40  # away from what is counted or measured
+_REAL_UNIT: Final = 1 << 40  # far from usual counts and measurements
 NUMBERS: Final = frozenset({*_BITS, Scalar.REAL})
 FLOATS: Final = frozenset({Scalar.REAL, Scalar.DOUBLE})
 
@@ -47,7 +47,7 @@ _INTERVAL_SECONDS: Final = 36_000_000  # 10,000 hours
 
 
 class Hashes:
-    """By one key. `of` answers None for a type that has no values to be hashes."""
+    """Hashes by one key. `of` returns None for a type without room for hashes."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -71,27 +71,28 @@ class Hashes:
         return None if maker is None else maker(value)
 
     def token(self, value: bytes) -> bytes:
-        """Of a text."""
+        """Return the hash of a text."""
         return TOKEN_START + self._checked(b"text", value, _HASHED, _CHECKED).hex().encode().translate(_LETTERS)
 
     def _mac(self, purpose: bytes, value: bytes) -> bytes:
         return hmac.digest(self._key, purpose + b"\0" + value, "sha256")
 
     def _checked(self, purpose: bytes, value: bytes, hashed: int, checked: int) -> bytes:
-        """So many bytes of a hash, and so many of a check."""
+        """Return a hash and its check, with so many bytes each."""
         mac = self._mac(purpose, value)[:hashed]
         return mac + self._mac(b"check", mac)[:checked]
 
     def _number(self, scalar: Scalar, value: bytes) -> bytes:
-        """The same number is the same hash in every type as wide."""
-        if value.isdigit() and len(value) <= _FEW_DIGITS and scalar not in FLOATS:  # most are; the same, quicker
+        """Hash a number. Equal numbers have equal hashes in all types of the same width."""
+        # a faster path with the same result, for most numbers
+        if value.isdigit() and len(value) <= _FEW_DIGITS and scalar not in FLOATS:
             return self._counted(scalar, b"%d" % int(value))
         number = Decimal(float(value)) if scalar in FLOATS else Decimal(value.decode())
         whole = number.is_finite() and abs(number.adjusted()) < 400 and number == number.to_integral_value()
         return self._counted(scalar, b"%d" % int(number) if whole else str(number.normalize()).encode())
 
     def _counted(self, scalar: Scalar, plain: bytes) -> bytes:
-        """The hash of a number."""
+        """Return the hash of a number in plain form."""
         bits = _REAL_BITS if scalar is Scalar.REAL else _BITS[scalar]
         unit = _REAL_UNIT if scalar is Scalar.REAL else 1
         least = -(2 << bits)
@@ -112,7 +113,7 @@ class Hashes:
         return self._stamp(value, b"moment")
 
     def _fraction(self, seconds: int) -> int:
-        """Microseconds that check a hash."""
+        """Return microseconds that check a hash."""
         return 1 + self._below(b"check", b"%d" % seconds, _MILLION - 1)
 
     def _time(self, value: bytes) -> bytes:
@@ -125,7 +126,7 @@ class Hashes:
         return b"0 0 %d" % (seconds * _MILLION + self._fraction(seconds))
 
     def _uuid(self, value: bytes) -> bytes:
-        """Version 8, which is for anybody's own use (RFC 9562, 5.8)."""
+        """Return a UUID of version 8, which is for private use (RFC 9562, 5.8)."""
         new = self._checked(b"uuid", value, 11, _CHECKED).hex()
         return str(UUID(f"{new[:12]}8{new[12:15]}8{new[15:]}")).encode()
 
@@ -133,12 +134,12 @@ class Hashes:
         return self._checked(b"bytes", value, _HASHED, _CHECKED)
 
     def _address(self, value: bytes) -> bytes:
-        """A private address of version 6."""
+        """Return a private address of version 6."""
         packed = ip_address(value.decode()).packed
         return str(IPv6Address(b"\xfd" + self._checked(b"address", packed, 11, _CHECKED))).encode()
 
     def _hardware(self, value: bytes) -> bytes:
-        """One that nobody builds: it is administered locally."""
+        """Return a locally administered hardware address, which no manufacturer assigns."""
         raw = bytes.fromhex(value.decode())
         checked = len(raw) - 4
         return (b"\xfe" + self._checked(b"hardware", raw, 3, checked)).hex().encode()

@@ -1,4 +1,11 @@
-"""The interceptor that masks answers."""
+"""Interceptor that masks answers.
+
+For each request it remembers the statements that can have produced the answer. When rows arrive, lineage tells the
+origin of each column, and the rules about columns turn this into a plan: replace the whole column, or search values in
+it. Plans are cached, since most answers of a session repeat. If a strict rule cannot know whether it matches a column,
+the answer is denied before any of it is forwarded. Messages and other output have no columns; what they quote is
+withheld (`error_messages`).
+"""
 
 from __future__ import annotations
 
@@ -67,26 +74,26 @@ _MASKS: dict[TextKind, _Mask] = {
     TextKind.ADDRESS: mask_addresses,
 }
 _SCALAR_KINDS = frozenset({TextKind.NUMBER, TextKind.ADDRESS})
-_STATEMENTS = 1024  # requests under way whose text is kept
-_STATEMENTS_LENGTH = 4 * 1024 * 1024  # … characters of them together, but for the last one
-_FETCHED = 100  # cursors whose statements are kept
-_FETCHED_LENGTH = 64 * 1024  # … characters of one; of longer ones nothing is read
-_MEANINGS = 32  # texts that one request may stand for; of more nothing is known
+_STATEMENTS = 1024  # concurrent requests whose text is stored
+_STATEMENTS_LENGTH = 4 * 1024 * 1024  # … characters in total, except the last one
+_FETCHED = 100  # cursors whose statements are stored
+_FETCHED_LENGTH = 64 * 1024  # … characters of one; longer ones are not resolved
+_MEANINGS = 32  # texts that one request can execute; with more, the origin is unknown
 _PLANS = 256
-_NOTES = 100  # that wait to be recorded
+_NOTES = 100  # waiting to be recorded
 
-# What tells where the number comes from that a session keeps for LAST_INSERT_ID().
+# Query whose lineage is the origin of the number that a session stores for LAST_INSERT_ID().
 _LAST_ID_QUERY = "select last_insert_id()"
 _LAST_ID = (Column("last_insert_id()", TextKind.NUMBER),)
 
-NOT_INSPECTED = "an answer was passed on without having been inspected"
+NOT_INSPECTED = "an answer was passed on without inspection"
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What is done with each column of a result: a rule has all of it, or values are looked for in it.
+    """Plan for the columns of a result: each is masked by a rule, or searched for values.
 
-    `computed` are the places of columns that become constants.
+    `computed` are the indexes of columns that become constants.
     """
 
     decided: Decided
@@ -97,12 +104,11 @@ class _Plan:
 
 
 class Masking:
-    """Masks rows and any other answer; counts in the session's metrics, by type of information and by name of a rule
-    about columns.
+    """Masks rows and all other output. Counts in the session's metrics, by information type and by name of column
+    rules.
 
-    `types` are replaced besides what `rules` say. `key` is what they hash by. `origins` tells where columns come from,
-    `facts` what else statements tell about their answers.
-    `transformed_bytes` counts the bytes of the values that were replaced.
+    `types` are replaced in addition to `rules`; `key` is for hashes. `origins` returns the lineage of columns, `facts`
+    other facts about answers. `transformed_bytes` counts the bytes of replaced values.
     """
 
     name = "masking"
@@ -136,12 +142,12 @@ class Masking:
                 wants.add(Operation)
         self.wants: frozenset[type[Event]] = frozenset(wants)
         self.batch_need = BatchNeed.NONE
-        self._statements: dict[int, tuple[str, ...]] = {}  # all that a request may have run; empty: not known
-        self._length = 0  # of them all
-        self._fetched: dict[int, tuple[str, ...]] = {}  # those whose rows may come in later exchanges
+        self._statements: dict[int, tuple[str, ...]] = {}  # texts that a request can have run; empty: unknown
+        self._length = 0  # total length
+        self._fetched: dict[int, tuple[str, ...]] = {}  # for rows that can come in later exchanges
         self._plans: dict[tuple[tuple[Column, ...], Sources | None], _Plan] = {}
         self._last: tuple[int, tuple[Column, ...], Sources | None, _Plan] | None = None
-        self._noted = 0  # the exchange of the last marker
+        self._noted = 0  # exchange of the last marker
 
     def see(self, event: Event, session: SessionView) -> Verdict:
         if isinstance(event, Operation):
@@ -176,7 +182,7 @@ class Masking:
         return FORWARD
 
     def _go_on(self, operation: Operation, session: SessionView, unread: UnreadText, found: object) -> Verdict:
-        """Once a part was read: what it executes may be unread, too."""
+        """Continue after one part was resolved: a text that it executes can still be unresolved."""
         if unread.size > AT_ONCE:
             unread.keep(found)
         else:
@@ -208,13 +214,15 @@ class Masking:
         self._length -= sum(map(len, self._statements.pop(exchange)))
 
     def _answered(self, exchange: int) -> tuple[str, ...]:
-        """What this may be the answer to. Those before it have been answered: they are not needed any more."""
+        """Return the statements that this can be the answer to, and forget those of earlier exchanges, which are
+        answered.
+        """
         while (first := next(iter(self._statements), exchange)) < exchange:
             self._forget(first)
         return self._statements.get(exchange, ())
 
     def _asked_for(self, rows: Rows) -> tuple[str, ...]:
-        """What these rows may be the answer to, if they are fetched by a cursor too."""
+        """Return the statements that these rows can be the answer to, also if a cursor fetches them."""
         if rows.began != rows.exchange:
             return self._fetched.get(rows.began, ())
         statements = self._answered(rows.exchange)
@@ -243,7 +251,7 @@ class Masking:
             return None
         if not isinstance(event, Output):
             return None
-        # As a terminal shows it first: between escape sequences a search in bytes finds only a part of a value.
+        # First as a terminal displays it: a search in raw bytes misses values that escape sequences interrupt.
         shown = event.rendered()
         if shown and (found := self._mask_texts(event.channel, shown, hits)) is not None:
             event.replace_rendered(found)
@@ -270,13 +278,13 @@ class Masking:
         return None
 
     def _describe(self, heading: Heading, plan: _Plan, statements: Sequence[str]) -> None:
-        """The description of a computed column may depend on the value as its cells do."""
+        """Describe computed columns as text, if their description can depend on values."""
         if plan.computed and self._facts.varies(statements):
             for place in plan.computed:
                 heading.describe_as_text(place)
 
     def _describe_prepared(self, heading: Heading, schema: TargetSchema | None) -> None:
-        """A statement that has not run is described and not refused: the answer to it will be."""
+        """Describe a statement that has not run. It is not denied: the answer to it can be."""
         if self._columns is None:
             return
         statements = (heading.prepared,)
@@ -290,7 +298,9 @@ class Masking:
                 heading.describe_as_text(place, with_name=False)
 
     def _summarise(self, summary: Summary) -> None:
-        """Warnings tell of values (`1 / (salary - 1)`), and LAST_INSERT_ID(value) is reported as a generated number."""
+        """Hide warnings, which quote values (`1 / (salary - 1)`), and numbers that LAST_INSERT_ID(value) reports as
+        generated.
+        """
         summary.hide_warnings()
         columns = self._columns
         if columns is None or not summary.insert_id:
@@ -318,7 +328,7 @@ class Masking:
         sources = None
         if self._columns is not None:
             sources = self._columns.sources(self._asked_for(rows), rows.columns)
-        if last is not None and is_same and last[2] == sources:  # most ask the same again: nothing is hashed
+        if last is not None and is_same and last[2] == sources:  # the same columns and sources: no hashing
             self._last = (rows.exchange, rows.columns, sources, last[3])
             return last[3]
         key = (rows.columns, sources)
@@ -373,7 +383,7 @@ class Masking:
                     rows.replace(index, masked)
 
     def _copied(self, columns: ColumnRules, event: Output, hits: Hits, session: SessionView) -> Refuse | None:
-        """What a rule about columns hides of copied data. None where it may pass."""
+        """Mask copied data by rules about columns. Returns None if it can pass."""
         statements = self._answered(event.exchange)
         sources = columns.sources(statements, ())
         decided = columns.decide_copy(sources)
@@ -398,7 +408,7 @@ class Masking:
     def _said(
         self, columns: ColumnRules, event: Output, texts: list[bytes], hits: Hits, session: SessionView
     ) -> tuple[Refuse | None, list[bytes] | None]:
-        """Messages, settings and whatever else comes from nobody knows where."""
+        """Mask output with no known source column: messages, settings, notifications."""
         channel = event.channel
         statements = self._answered(event.exchange)
         statement = "\n".join(statements)
@@ -407,7 +417,7 @@ class Masking:
         trusted = self._facts.quotes_no_values(parts, statements)
         if trusted:
             is_known = known(statement, session.schema)
-        else:  # an error about a constraint speaks of tables, and quotes values in its detail only
+        else:  # a constraint error names tables, and quotes values in its detail only
             is_known = known("", session.schema) if "constraint" in parts else nothing_known
         masked: list[bytes] | None = None
         if channel in (Channel.ERROR, Channel.NOTICE):
@@ -430,7 +440,7 @@ class Masking:
         return None, masked
 
     def _doubts(self, decided: Decided, exchange: int, session: SessionView) -> Refuse | None:
-        """Refuses, or leaves a marker, where a rule cannot tell whether it speaks of a column."""
+        """Deny the answer, or leave a marker, if a rule cannot know whether it matches a column."""
         if not decided.doubts:
             return None
         session.metrics.not_inspected += 1
@@ -438,26 +448,29 @@ class Masking:
         if doubt is None:
             self._note(exchange, f"masking rule {decided.doubts[0].rule.name!r}", session)
             return None
-        is_named = doubt.column and self._facts.spells_names(self._answered(exchange))  # else the name may be a value
+        is_named = doubt.column and self._facts.spells_names(self._answered(exchange))  # else the name can be a value
         what = f"column {doubt.column!r}" if is_named else "this data"
         return Refuse(
             self.name,
-            f"blocked by masking rule {doubt.rule.name!r}: where {what} comes from cannot be known, "
-            "so it may hold what the rule hides",
-            "Select columns of tables by their names, or ask an administrator to make the rule best_effort. "
+            f"blocked by masking rule {doubt.rule.name!r}: the origin of {what} cannot be determined, "
+            "so it can contain what the rule hides",
+            "Select columns of tables by name, or ask an administrator to set the rule's strictness to best_effort. "
             f"{self._access_help}".rstrip(),
         )
 
     def _note(self, exchange: int, why: str, session: SessionView) -> None:
-        """Once for each request."""
+        """Add a marker to the recording, once per request."""
         if exchange != self._noted and len(session.notes) < _NOTES:
             self._noted = exchange
             session.notes.append(Note(NOT_INSPECTED, {"why": why, "exchange": str(exchange)}))
 
 
 def _change(chosen: ChosenRule, of: Origin | None, schema: TargetSchema | None) -> Change:
-    """What masks the cells of a column. A document's keys stay where it stands in a table. A view may put one together
-    from values: of its keys only the names of columns stay that are beside what is masked."""
+    """Return the change for the cells of a column.
+
+    A document's keys stay if it is stored in a table. A view can build it from values; then only keys stay that are
+    names of columns in the masked column's table.
+    """
     rule = chosen.rule
     if not chosen.plain:
         return rule.substitutes.computed

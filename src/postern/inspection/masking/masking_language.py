@@ -1,6 +1,6 @@
-"""The port for language models, which tell names and places: what only a model can find, and what none here finds.
+"""Port for language models, which find names and places in running text.
 
-A model reads a text as characters and may take its time; it lives outside of this room and is passed in.
+A model reads text as characters and can be slow. It is implemented outside of this package and passed in.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from postern.inspection.masking.detector import Span, ValueForm, found_form
 __all__ = ["MODEL_TYPES", "LanguageModel", "model_forms"]
 
 MASK = b"****"
-SCORE = 0.85  # what such models give a name where they give no probability
-# Anything in which a name could be: two letters, or any byte that is no ASCII.
+SCORE = 0.85  # score of a name if the model returns no probability
+# Any text that can contain a name: two letters, or any non-ASCII byte.
 _CANDIDATE = rb"[A-Za-z\x80-\xff]{2}"
 
 
 class LanguageModel(Protocol):
-    """Hashed by identity. `types` says which of MODEL_TYPES it knows. `find` answers types, where they begin and end
-    in characters of the text, and how sure it is."""
+    """Language model. Hashed by identity.
+
+    `types` says which of MODEL_TYPES it supports. `find` returns types, start and end in characters, and scores.
+    """
 
     def __hash__(self) -> int: ...
 
@@ -32,7 +34,7 @@ class LanguageModel(Protocol):
 
 
 def model_forms(model: LanguageModel, types: frozenset[str], threshold: float) -> list[tuple[str, ValueForm]]:
-    """One form for each kind."""
+    """Return one form for each kind."""
     return [(kind, found_form(_CANDIDATE, _finder(model, kind, threshold), SCORE, MASK)) for kind in sorted(types)]
 
 
@@ -40,7 +42,7 @@ _provided: list[LanguageModel] = []
 
 
 def provide(model: LanguageModel) -> None:
-    """Makes it the one that all detectors of this process use. Called once, while the process starts."""
+    """Set the model that all detectors of this process use. Called once at start."""
     _provided[:] = [model]
 
 
@@ -49,7 +51,7 @@ def provided() -> LanguageModel | None:
 
 
 class _Cells:
-    """Finds in each cell of joined texts on its own."""
+    """Finder in each cell of joined texts on its own."""
 
     def __init__(self, model: LanguageModel, kind: str, threshold: float) -> None:
         self._model = model

@@ -1,4 +1,4 @@
-"""Where the columns of an answer come from: the port that lineage fills, and what rules about columns make of it."""
+"""Origins of an answer's columns: the port that lineage implements, and column patterns of rules."""
 
 from __future__ import annotations
 
@@ -12,29 +12,31 @@ from postern.domain.targets.target_schema import ColumnRef, Origin
 from postern.inspection.lineage.unread import UnreadText
 from postern.interception.events import Column
 
-# The origin of each column of an answer, in order; None for one whose origin cannot be known.
+# Origin of each column of an answer, in order; None if unknown.
 Sources = tuple[Origin | None, ...]
 
 
 class Origins(Protocol):
-    """Lineage over what is known of a target, in one session. Never raises."""
+    """Lineage in one session, over what is known of a target. Never raises."""
 
     def asked(self, statement: str) -> None:
-        """Told of each statement, in the order of asking, before it is let through."""
+        """Record each statement, in order, before it is forwarded."""
 
     def unread(self, statement: str) -> UnreadText | None:
-        """What `asked` would have to read for this statement; None where that is known."""
+        """Return the text that `asked` would have to resolve for this statement; None if it is known."""
 
     def of(self, statement: str, columns: tuple[Column, ...]) -> Sources | None:
-        """Of the answer to a statement; without `columns` (a copy has no description) as many as it has. None when
-        the statement cannot be judged, or there is another number of them."""
+        """Return the origins of an answer's columns; without `columns` (a copy has no description), as many as it has.
+
+        None if the statement cannot be resolved, or has a different number of columns.
+        """
 
     def tags(self, column: ColumnRef) -> frozenset[str]: ...
 
 
 class SessionOrigins(Origins, Protocol):
     def missed(self) -> None:
-        """Record that statements were let through of which `asked` was not told."""
+        """Record that statements were forwarded without a call of `asked`."""
 
 
 @lru_cache(maxsize=4096)
@@ -43,7 +45,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 class ColumnPatterns:
-    """The `columns` of a rule, see MaskingRule."""
+    """Patterns in the `columns` of a rule, see MaskingRule."""
 
     def __init__(self, columns: Iterable[str]) -> None:
         given = tuple(columns)
@@ -54,14 +56,14 @@ class ColumnPatterns:
 
     @property
     def needs_origins(self) -> bool:
-        """Whether the name in the answer is not enough."""
+        """Return whether the name in the answer is not enough."""
         return bool(self._tags or self._refs)
 
     def match_name(self, name: str) -> bool:
         return any(pattern.fullmatch(name) for pattern in self._names)
 
     def match(self, ref: ColumnRef, tags: frozenset[str]) -> bool:
-        """Whether a column of a table is meant."""
+        """Return whether the patterns match a column of a table."""
         if self.match_name(ref.column) or any(pattern.fullmatch(tag) for pattern in self._tags for tag in tags):
             return True
         for patterns in self._refs:

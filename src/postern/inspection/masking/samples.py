@@ -1,4 +1,4 @@
-"""Events that hold samples, so that a rule can be tried by what masks in sessions."""
+"""Events with sample data, to try rules with the code that masks in sessions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SampleTexts(Output):
 
 
 class SampleRows(Rows):
-    """Rows of text. A column may be named with its table and schema."""
+    """Rows of text. A column's name can include its table and schema."""
 
     def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
         self.exchange = 0
@@ -64,13 +64,13 @@ class SampleRows(Rows):
 
 
 class NamedOrigins:
-    """Origins of columns whose names say them: `schema.table.column`."""
+    """Origins of columns whose names include them: `schema.table.column`."""
 
     def asked(self, statement: str) -> None:
-        """There is nothing to remember."""
+        """Do nothing: there is no state."""
 
     def unread(self, statement: str) -> None:
-        """There is nothing to read."""
+        """Return None: there is nothing to resolve."""
 
     def of(self, statement: str, columns: tuple[Column, ...]) -> Sources | None:
         refs = [frozenset({_ref(column.name)}) for column in columns]

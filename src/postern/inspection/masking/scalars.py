@@ -1,4 +1,4 @@
-"""Masks columns of numbers and of network addresses: what comes out is a number, or an address, again."""
+"""Masking of numeric and network address columns, by numbers and addresses."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from postern.inspection.masking.kinds.ip import HARDWARE
 NO_ADDRESS_V4 = b"0.0.0.0"
 NO_ADDRESS_V6 = b"::"
 
-SHORTEST_NUMBER = 6  # digits: shorter numbers are values of no kind but an age
+SHORTEST_NUMBER = 6  # digits: shorter numbers can only be an age
 _ADDRESS_MARK = re.compile(rb"[.:]")
 _WHOLE_NUMBER = re.compile(rb"\d{12,19}")
 
 
 def mask_numbers(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:
-    """Card numbers become zeros and their last four digits, other values zeros. None when there is nothing to mask."""
+    """Mask card numbers by zeros and their last four digits, other values by zeros. Returns None if nothing is to
+    mask.
+    """
     if not texts:
         return None
     joined = SEPARATOR.join(texts)
@@ -54,7 +56,7 @@ def mask_numbers(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> li
 
 
 def mask_addresses(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:
-    """Every address becomes the unspecified one. None when there is nothing to mask."""
+    """Replace every address by the unspecified one. Returns None if nothing is to mask."""
     if InfoType.IP_ADDRESS not in detectors.types:
         return None
     before = hits.size

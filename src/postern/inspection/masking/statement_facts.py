@@ -1,4 +1,4 @@
-"""What statements tell about their answers, beside where columns come from."""
+"""Facts about the answers to statements, apart from lineage."""
 
 from __future__ import annotations
 
@@ -8,35 +8,38 @@ from postern.interception.events import CopyFormat
 
 
 class StatementFacts:
-    """The port that dialects fill. This one knows no language, so that each answer is the cautious one."""
+    """Port that dialects implement. This default knows no language, so all its answers are the cautious ones."""
 
     def varies(self, statements: Sequence[str]) -> bool:
-        """Return whether the description of a computed column may depend on values."""
+        """Return whether the description of a computed column can depend on values."""
         return True
 
     def spells_names(self, statements: Sequence[str]) -> bool:
-        """Return whether the names of the columns that the statements show stand in them. The names of a table's
-        columns may be values. Without a statement there is nothing that could choose them."""
+        """Return whether the statements spell the names of the columns that they return.
+
+        Otherwise a name can be a value, such as in a table that the session created. Without a statement, nothing can
+        choose names.
+        """
         return not any(statements)
 
     def chooses_insert_id(self, statements: Sequence[str]) -> bool:
-        """Return whether a statement may choose the number that the target reports as a generated one."""
+        """Return whether a statement can choose the number that the target reports as generated."""
         return True
 
     def quotes_no_values(self, parts: Mapping[str, bytes], statements: Sequence[str]) -> bool:
-        """Return whether a message quotes nothing but the statements' own words. `parts` has its fields by label."""
+        """Return whether a message quotes nothing but words of the statements. `parts` has its fields by label."""
         return False
 
     def only_sets(self, statements: Sequence[str]) -> bool:
-        """Return whether the statements only set settings, to what they say or to defaults."""
+        """Return whether the statements only set settings, to constants or defaults."""
         return False
 
     def is_in_own_words(self, texts: Sequence[bytes], labels: Sequence[str], statements: Sequence[str]) -> bool:
-        """Return whether code of a statement may have written all fields of this error, so that none can stay."""
+        """Return whether code of a statement can have written all fields of this error, so that none can stay."""
         return False
 
     def copy_format(self, statement: str) -> CopyFormat | None:
-        """Return the format of the copied data that a text asks for, None where it is not known."""
+        """Return the format of the copied data that a text requests, None if unknown."""
         return None
 
 

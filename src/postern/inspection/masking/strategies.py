@@ -1,13 +1,13 @@
-"""What takes the place of a value, by the strategy of its rule, as text and as a value of its column's type.
+"""Replacement of values by the strategy of a rule, as text and as a value of the column's type.
 
-partial   An e-mail address keeps its first character and its domain, an account its country and last four, an address
-          of a network its first half, a number its first digit, a date its year, a UUID its last four. Any other text
-          of at least eight characters that ends in four digits keeps these, else its first character. Besides the
-          domain never more than half of a value stays.
-hash      HMAC-SHA256 by the key of the organisation. A text becomes `h_` and 32 letters, numbers, dates and UUIDs
-          become others of their type; see `hashing`.
+partial   An e-mail address keeps its first character and its domain, an account its country and last four, a network
+          address its first half, a number its first digit, a date its year, a UUID its last four. Any other text of
+          at least eight characters that ends with four digits keeps these, else its first character. Apart from the
+          domain, at most half of a value is kept.
+hash      HMAC-SHA256 by the key of the organisation. A text becomes `h_` and 32 letters; numbers, dates and UUIDs
+          become other values of their type; see `masking_hashing`.
 
-Whatever has no value of its type to become becomes NULL.
+A value without a valid replacement of its type becomes NULL.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from postern.interception.events import Fill, KindChange, Scalar
 
 MASK = b"****"
 _MEMO = 8192  # values
-_MEMO_SIZE = 256  # bytes of one
-_MISSING: Final = bytes(32)  # this very object: nothing is remembered
+_MEMO_SIZE = 256  # bytes of one value
+_MISSING: Final = bytes(32)  # compared by identity: no cached result
 _LAST_FOUR = 8  # characters that a text needs to keep its last four digits
 _SHORTEST_IBAN = 15  # Norway's
 
 _EMAIL = re.compile(r"([^@\s]+)@([^@\s]+\.[^@\s]+)", re.DOTALL)
-_HALF = 2  # octets of version 4, and groups of version 6, that a partly shown address keeps
+_HALF = 2  # octets of version 4, and groups of version 6, that a partial address keeps
 
 _CONSTANT: Mapping[Scalar, bytes] = {
     Scalar.TEXT: MASK,
@@ -53,18 +53,18 @@ _CONSTANT: Mapping[Scalar, bytes] = {
     Scalar.BYTES: b"",
     Scalar.EMPTY: b"",
 }
-# What is computed: of each kind one value, which no cell needs to be looked at for.
+# Values of computed columns: one per type, so that no cell has to be read.
 _COMPUTED: Mapping[Scalar, bytes] = {**_CONSTANT, Scalar.JSON: b'"****"', Scalar.ADDRESS: b"0.0.0.0"}
 _STAMPS = frozenset({Scalar.TIMESTAMP, Scalar.MOMENT})
 _AS_LONG = frozenset({Scalar.BITS, Scalar.HARDWARE})
-_BY_VALUE = frozenset({Scalar.JSON, Scalar.ADDRESS, *_AS_LONG})  # what replaces them is not the same for all
-_MAKER = 6  # digits of a hardware address that tell who built it
+_BY_VALUE = frozenset({Scalar.JSON, Scalar.ADDRESS, *_AS_LONG})  # their replacement depends on the value
+_MAKER = 6  # digits of a hardware address that identify the manufacturer
 
 
 class Substitutes(KindChange):
-    """What takes the place of values by one strategy. `key` is needed for hashes only.
+    """Replacements of values by one strategy. `key` is only needed for hashes.
 
-    Keeps what it made of values that come again, up to a bound.
+    Caches replacements of repeated values, up to a limit.
     """
 
     def __init__(self, strategy: Strategy, key: bytes) -> None:
@@ -73,7 +73,7 @@ class Substitutes(KindChange):
         self.strategy = strategy
         self._hashes = Hashes(key)
         self._memos: dict[Scalar, dict[bytes, bytes | None]] = {}
-        self._kept = 0  # values, in all of them
+        self._kept = 0  # cached values in total
         self._found: dict[tuple[str, bytes], bytes] = {}
         makers: dict[Strategy, Callable[[Scalar, bytes], bytes | None]] = {
             Strategy.REPLACE: _replaced,
@@ -85,7 +85,7 @@ class Substitutes(KindChange):
         self.computed = Constant(is_null=strategy is Strategy.NULL)
 
     def change(self, scalar: Scalar, value: bytes) -> bytes | None:
-        """A `Change`: every value becomes another one."""
+        """Return the replacement of a value; works as a `Change`."""
         return self.of(scalar)(value)
 
     def __call__(self, scalar: Scalar, value: bytes) -> bytes | None:
@@ -121,13 +121,17 @@ class Substitutes(KindChange):
         self._kept = 0
 
     def keeping(self, names: frozenset[str]) -> KindChange:
-        """One that masks the keys of documents as well, but for these: where a document is put together by a
-        statement, its keys may be values."""
+        """Return a change that also masks the keys of documents, except these.
+
+        If a statement builds a document, its keys can be values.
+        """
         return self if self.strategy is Strategy.NULL else _Keeping(self, names)
 
     def document(self, document: bytes, names: frozenset[str] | None = None) -> bytes | None:
-        """With all values in it changed, and all keys but `names`; no key where that is None. None for what cannot be
-        read."""
+        """Replace all values in a document, and all keys except `names`; no key if that is None.
+
+        Returns None for a document that cannot be parsed.
+        """
         try:
             return json.dumps(self._leaf(json.loads(document), names), separators=(",", ":")).encode()
         except (ValueError, RecursionError):
@@ -139,7 +143,7 @@ class Substitutes(KindChange):
         return self._make(scalar, value)
 
     def found(self, kind: str, value: bytes) -> bytes:
-        """What takes the place of a value of this kind that was found in a text; empty for NULL."""
+        """Return the replacement of a value of this kind that was found in a text; empty for NULL."""
         key = (kind, value)
         known = self._found.get(key)
         if known is not None:
@@ -157,7 +161,7 @@ class Substitutes(KindChange):
         return new
 
     def _key(self, name: str, found: Mapping[str, object], names: frozenset[str] | None) -> str:
-        """As many keys as there were: those that became the same are numbered."""
+        """Return the replacement of a key. Equal replacements are numbered, so that the number of keys stays."""
         if names is None or name in names:
             return name
         made = (self._make(Scalar.TEXT, name.encode("utf-8", "surrogatepass")) or b"").decode("utf-8", "surrogatepass")
@@ -168,7 +172,7 @@ class Substitutes(KindChange):
         return key
 
     def _leaf(self, node: object, names: frozenset[str] | None) -> object:
-        """With all keys as they are where `names` is None."""
+        """Replace the values of a node. Keys stay if `names` is None."""
         if isinstance(node, dict):
             found: dict[str, object] = {}
             for name, value in node.items():
@@ -188,7 +192,7 @@ class Substitutes(KindChange):
 
 
 class Constant(Fill):
-    """What takes the place of everything that is computed from masked values."""
+    """Constant for everything that is computed from masked values."""
 
     def __init__(self, *, is_null: bool) -> None:
         self._is_null = is_null
@@ -205,7 +209,7 @@ class Constant(Fill):
 
 
 class _Keeping(KindChange):
-    """See `Substitutes.keeping`."""
+    """Change of `Substitutes.keeping`."""
 
     def __init__(self, substitutes: Substitutes, names: frozenset[str]) -> None:
         self._substitutes = substitutes
@@ -259,8 +263,8 @@ def _half_address(value: bytes) -> bytes:
 
 
 def _first_digit(value: bytes, *, is_float: bool) -> bytes:
-    """Of at least two in front of the point; zeros behind it."""
-    if value.isdigit() and not is_float:  # most are; the same, quicker
+    """Return a number with its first digit, if it has at least two before the point, and zeros."""
+    if value.isdigit() and not is_float:  # a faster path with the same result, for most numbers
         digits = value.lstrip(b"0")
         return b"0" if len(digits) <= 1 else digits[:1] + b"0" * (len(digits) - 1)
     number = Decimal(value.decode())

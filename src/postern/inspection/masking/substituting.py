@@ -1,4 +1,4 @@
-"""Detectors whose finds are replaced by a strategy instead of by what stands for their kind."""
+"""Detectors whose matches are replaced by a strategy, instead of the fixed replacement of their kind."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def _lies_within(spans: list[_Span], start: int, end: int) -> bool:
 
 
 class _Changed:
-    """A text of which parts are replaced, from left to right. `made` are the parts that were put in before."""
+    """Text with replaced parts, from left to right. `made` are the parts that earlier rounds inserted."""
 
     def __init__(self, text: bytes, made: list[_Span]) -> None:
         self._text = text
         self._made = made
-        self._next = 0  # of `made`
-        self._read = 0  # of the text
-        self._size = 0  # of the parts
+        self._next = 0  # index in `made`
+        self._read = 0  # position in the text
+        self._size = 0  # size of the parts
         self._parts: list[bytes] = []
         self._spans: list[_Span] = []
 
@@ -48,12 +48,12 @@ class _Changed:
         self._read = end
 
     def finish(self) -> tuple[bytes, list[_Span]]:
-        """The text, and where the parts stand in it that were put in."""
+        """Return the text, and the positions of the inserted parts."""
         self._keep(len(self._text))
         return b"".join(self._parts), self._spans
 
     def _keep(self, end: int) -> None:
-        """What stands before `end` and stays."""
+        """Copy the unchanged text before `end`."""
         shift = self._size - self._read
         while self._next < len(self._made) and self._made[self._next][1] <= end:
             first, last = self._made[self._next]
@@ -65,7 +65,7 @@ class _Changed:
 
 
 class Substituting(Detectors):
-    """Those of `finder`; used wherever Detectors are."""
+    """Detectors of `finder` with other replacements. Can be used wherever Detectors are."""
 
     __slots__ = ("_finder", "_substitutes")
 
@@ -84,8 +84,9 @@ class Substituting(Detectors):
         return None
 
     def mask(self, text: bytes, worth: Sequence[int] | None = None) -> Iterator[tuple[str, MaskedText]]:
-        """As often as that shows another value. What took the place of a value is known by where it stands, and left
-        alone in later rounds."""
+        """Mask values, as often as that reveals another one. Replacements are known by position, and skipped in later
+        rounds.
+        """
         made: list[_Span] = []
         for _ in range(ROUNDS):
             counts: dict[str, tuple[int, int]] = {}
@@ -108,7 +109,7 @@ class Substituting(Detectors):
 
 
 class ValueSearch:
-    """What one rule looks for by value, and what takes its place."""
+    """Value search of one rule, with its replacements."""
 
     def __init__(
         self,
@@ -124,12 +125,14 @@ class ValueSearch:
         self.strategy = substitutes.strategy
 
     def detectors(self, column: str = "") -> Detectors:
-        """For a column of that name, or for texts of none."""
+        """Return detectors for a column of that name, or for texts without a column."""
         found = detectors_for(self._types, self._custom, self._threshold, column)
         return found if self.strategy is Strategy.REPLACE else Substituting(found, self.substitutes)
 
     def change(self, detectors: Detectors, hits: Hits) -> Change:
-        """For values that become NULL, or others of their type, where something is found in them."""
+        """Return the change for values that become NULL or other values of their type, if something is found in
+        them.
+        """
 
         def by(scalar: Scalar, value: bytes) -> bytes | None:
             if scalar in _TEXTS:

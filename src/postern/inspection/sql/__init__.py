@@ -1,5 +1,5 @@
-"""Statements, parsed: what each would do, told in the words of `domain.statement`, by one parser for each dialect.
+"""SQL parsers, one per dialect, which describe the effect of each statement in terms of `domain.statement`.
 
-A parser never guesses in favour of a statement. What it cannot parse, and what its text alone does not tell (dynamic
-SQL, blocks of code, functions nobody knows), has the effect `unknown`, and whoever asked decides what that means.
+A parser never guesses in favour of a statement. If it cannot parse a statement, or the text alone does not tell the
+effect (dynamic SQL, code blocks, unknown functions), the effect is `unknown`. The caller decides what that means.
 """

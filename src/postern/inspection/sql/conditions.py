@@ -1,7 +1,7 @@
 """Whether a condition of an UPDATE or a DELETE holds for every row, as far as its text tells.
 
-What is the same for every row and cannot be worked out here may be true and may be false: so each part is asked whether
-it can be what the whole needs of it, `not` asking for the other.
+A value that is the same for every row, but cannot be computed here, can be true or false. For each part, the reader
+therefore asks whether it can have the value that the whole needs; `not` asks for the opposite.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sqlglot import exp
 
 _EQUAL = (exp.EQ, exp.GTE, exp.LTE, exp.NullSafeEQ, exp.Like, exp.ILike, exp.Is)
 _UNEQUAL = (exp.NEQ, exp.GT, exp.LT)
-# What some dialects write without parentheses, and this parser takes for columns.
+# Functions that some dialects call without parentheses, and that this parser takes for columns.
 _CALLED = frozenset(
     ["CURRENT_ROLE", "LOCALTIMESTAMP", "SYSDATE", "SYSTIMESTAMP", "UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP"]
 )
@@ -33,13 +33,13 @@ def _is_called(column: exp.Column) -> bool:
 
 
 class _Reader:
-    """Of one condition. Each part is asked once for each value, however often what is around it asks."""
+    """Reader of one condition. Each part is evaluated once for each value, however often its surroundings ask."""
 
     def __init__(self) -> None:
         self._said: dict[tuple[bool, int], bool] = {}
 
     def can_be(self, value: bool, node: exp.Expr) -> bool:
-        """Whether it may be that for every row, whatever stands in it."""
+        """Return whether it can have this value for every row, whatever is in the row."""
         found = self._said.get((value, id(node)))
         if found is None:
             found = self._said[value, id(node)] = self._can_be(value, node)

@@ -1,4 +1,4 @@
-"""What the parsers of all dialects share: from tokens to one `Statement`."""
+"""Common parts of the parsers of all dialects: from tokens to one `Statement`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from postern.inspection.sql.sqlglot_tree import Grammar, TreeFacts, facts_of
 
 @dataclass
 class Draft:
-    """A statement in the making."""
+    """Statement that is being built."""
 
     tag: str
     effects: set[Effect] = field(default_factory=set)
@@ -33,7 +33,7 @@ class Draft:
 
     def done(self) -> Statement:
         if not self.effects:
-            self.unknown("what it does is not known")
+            self.unknown("its effect is unknown")
         return Statement(
             self.tag,
             frozenset(self.effects),
@@ -47,8 +47,10 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """What is known of the dialect and of the target while one text is judged. `within` are the views whose definitions
-    led to this text, the outermost first."""
+    """Knowledge about the dialect and the target for one text.
+
+    `within` are the views whose definitions led to this text, the outermost first.
+    """
 
     grammar: Grammar
     functions: Functions
@@ -56,7 +58,7 @@ class Judging:
     within: tuple[Key, ...] = ()
 
     def calls(self, draft: Draft, tokens: Sequence[SqlToken]) -> None:
-        """Adds what the functions do that are called."""
+        """Add the effects of the called functions."""
         found = calls_in(tokens, self.functions, self.schema)
         draft.effects |= found.effects
         draft.objects |= found.objects
@@ -64,7 +66,7 @@ class Judging:
             draft.reason = draft.reason or found.reason
 
     def query(self, draft: Draft, tokens: Sequence[SqlToken], verb: str) -> TreeFacts | None:
-        """Adds what the tree says, and the functions; unknown where the tree is not to be believed."""
+        """Add the facts of the tree and of the functions. The effect is unknown if the tree is not reliable."""
         self.calls(draft, tokens)
         try:
             facts = facts_of(tokens, verb, self.grammar)
@@ -78,7 +80,7 @@ class Judging:
         return facts
 
     def named(self, draft: Draft, tokens: Sequence[SqlToken], place: int, kind: ObjectKind = ObjectKind.TABLE) -> None:
-        """Adds the names that stand at `place`, with commas between."""
+        """Add the comma-separated names at `place`."""
         while True:
             start = place
             parts, place = dotted_name(tokens, place)
@@ -93,8 +95,10 @@ class Judging:
             place += 1
 
     def mentioned(self, draft: Draft, tokens: Sequence[SqlToken]) -> None:
-        """Adds every name with a dot, and those behind words that tables or schemas follow, wherever they stand: for
-        statements that no tree is made of. Some of them are columns; a rule may hit more than there is."""
+        """Add every dotted name, and each name after a word that precedes tables or schemas, anywhere in the statement.
+
+        For statements without a tree. Some of the names are columns, so that a rule can match too much.
+        """
         place = 0
         while place < len(tokens):
             parts, end = dotted_name(tokens, place)
@@ -115,7 +119,7 @@ class Judging:
             place = end
 
     def told(self, draft: Draft, tokens: Sequence[SqlToken]) -> None:
-        """Adds the names that strings hold, as the server's own procedures take them: 'hr.salary'."""
+        """Add the names in strings, as procedures of the server take them: 'hr.salary'."""
         for token in tokens:
             if token.kind is not SqlTokenKind.STRING:
                 continue
@@ -135,14 +139,14 @@ _SCHEMAS_FOLLOW = frozenset({"SCHEMA", "DATABASE", "USER", "CURRENT_SCHEMA", "::
 
 
 def _is_all_of(tokens: Sequence[SqlToken], end: int) -> bool:
-    """Whether `.*` stands there."""
+    """Return whether `.*` precedes this place."""
     return key_at(tokens, end) == "*" and key_at(tokens, end - 1) == "."
 
 
 def by_first_words(
     tokens: Sequence[SqlToken], table: Mapping[tuple[str, ...], frozenset[Effect]]
 ) -> tuple[tuple[str, ...], frozenset[Effect]] | None:
-    """The longest entry that the tokens begin by."""
+    """Return the longest entry whose words the tokens start with."""
     for count in (4, 3, 2, 1):
         words = keys(tokens, count)
         if len(words) == count and words in table:
@@ -151,7 +155,9 @@ def by_first_words(
 
 
 def verb_of(tokens: Sequence[SqlToken]) -> str:
-    """The keyword that says what a query is: its first, that in its first brackets, or that behind its CTEs."""
+    """Return the keyword that determines the kind of a query: its first word, also in parentheses, or the one after its
+    CTEs.
+    """
     place = 0
     while key_at(tokens, place) == "(":
         place += 1
@@ -182,7 +188,7 @@ _KINDS = {
 
 
 def defined(judging: Judging, draft: Draft, tokens: Sequence[SqlToken]) -> str:
-    """Adds what CREATE, ALTER, DROP, TRUNCATE or RENAME names; answers the kind of it, such as TABLE."""
+    """Add the object that CREATE, ALTER, DROP, TRUNCATE or RENAME names; return its kind, such as TABLE."""
     for place in range(1, min(len(tokens), 14)):
         key = tokens[place].key
         if key not in _KINDS:

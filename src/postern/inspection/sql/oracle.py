@@ -1,7 +1,7 @@
-"""Oracle Database: what each statement of a text would do.
+"""Oracle Database: the effect of each statement of a text.
 
-A function without arguments needs no brackets there, so that it looks like a column. Where the names that a query reads
-from cannot have such a column, it is unknown; where they may have it, it is taken for one.
+Oracle calls functions without arguments without parentheses, so that they look like columns. If the tables of a query
+cannot have such a column, the effect is unknown; if they can, the name counts as a column.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PATTERN: Final = re.compile(
 
 
 class OracleParser(Shared):
-    """The port `Parser`."""
+    """Implementation of the port `Parser`."""
 
     dialect = "oracle"
     shapes = None
@@ -65,7 +65,7 @@ def _parse(text: str, schema: TargetSchema | None) -> tuple[Statement, ...]:
 
 
 def _scripts(tokens: Sequence[SqlToken]) -> list[list[SqlToken]]:
-    """Split where `/` stands alone on its line, as tools of clients do."""
+    """Split at lines with only `/`, as client tools do."""
     found: list[list[SqlToken]] = [[]]
     for token in tokens:
         if token.key == "/" and token.alone:
@@ -90,7 +90,7 @@ def _judge_script(tokens: Sequence[SqlToken], judging: Judging) -> list[Statemen
             judging.mentioned(draft, rest)
             return [*found, draft.done()]  # its body is the rest
         if key_at(piece, 0) == "WITH" and key_at(piece, 1) in ("FUNCTION", "PROCEDURE"):
-            return [*found, unknown("it holds code", "WITH")]
+            return [*found, unknown("it contains code", "WITH")]
         found.append(_judge(piece, judging))
     return found
 
@@ -105,7 +105,7 @@ def _creates_code(tokens: Sequence[SqlToken]) -> bool:
 
 
 def _block(tokens: list[SqlToken], judging: Judging) -> Statement:
-    """Code runs anything; what it calls of the server's own packages is told."""
+    """Judge a block of code. Its effect is unknown; calls of the server's own packages are added."""
     draft = Draft(key_at(tokens, 0))
     judging.calls(draft, tokens)
     judging.mentioned(draft, tokens)
@@ -126,12 +126,12 @@ def _judge(tokens: list[SqlToken], judging: Judging) -> Statement:
         return _explain(tokens, judging)
     found = by_first_words(tokens, words.STATEMENTS)
     if found is None:
-        return unknown("it begins like no statement that is known", key_at(tokens, 0))
+        return unknown("its first words are not those of a known statement", key_at(tokens, 0))
     first, effects = found
     draft = Draft(" ".join(first), set(effects))
     if Effect.UNKNOWN in effects:
         judging.calls(draft, tokens)
-        draft.reason = f"{first[0]} runs what its own text does not tell"
+        draft.reason = f"{first[0]} runs code that is not in its text"
     elif first[0] in ("CREATE", "ALTER", "DROP", "TRUNCATE", "PURGE", "FLASHBACK", "COMMENT", "LOCK"):
         _definition(draft, tokens, judging)
     elif first[0] in ("GRANT", "REVOKE"):
@@ -161,8 +161,9 @@ _BIND = SqlToken(SqlTokenKind.VARIABLE, ":b")
 
 
 def _without_extras(tokens: Sequence[SqlToken], verb: str) -> list[SqlToken]:
-    """Without links to other databases (`t@remote`), and in MERGE without the WHERE and DELETE WHERE of its branches,
-    which sqlglot does not know."""
+    """Remove what sqlglot does not know: links to other databases (`t@remote`), and WHERE in the branches of a
+    MERGE.
+    """
     found: list[SqlToken] = []
     place = depth = 0
     while place < len(tokens):
@@ -170,19 +171,19 @@ def _without_extras(tokens: Sequence[SqlToken], verb: str) -> list[SqlToken]:
         depth += (token.key == "(") - (token.key == ")")
         if token.key == "(" and key_at(tokens, place + 1) == "+" and key_at(tokens, place + 2) == ")":
             depth -= 1
-            place += 3  # the old sign of an outer join
+            place += 3  # the old syntax of an outer join
             continue
         if token.kind is SqlTokenKind.VARIABLE:
             token = _BIND
         if token.key == "@":
             parts, place = dotted_name(tokens, place + 1)
             if not parts or key_at(tokens, place) in ("(", "@"):
-                raise UnreadableSql("what is called over a link to another database is not known")
+                raise UnreadableSql("the effect of a call over a database link is unknown")
             continue
         if verb == "MERGE" and depth == 0 and token.key in ("WHERE", "DELETE") and key_at(tokens, place - 1) != "THEN":
             while place < len(tokens) and (depth > 0 or key_at(tokens, place) not in ("WHEN", "LOG", "RETURNING")):
                 if key_at(tokens, place) == "SELECT":
-                    raise UnreadableSql("a query in the condition of a MERGE's branch is not understood")
+                    raise UnreadableSql("a query in the condition of a MERGE branch is not understood")
                 depth += (key_at(tokens, place) == "(") - (key_at(tokens, place) == ")")
                 place += 1
             continue
@@ -201,13 +202,13 @@ def _check_bare_names(draft: Draft, facts: TreeFacts, judging: Judging) -> None:
             effects = words.FUNCTIONS.packages.get(qualifier.upper())
             if effects:
                 draft.effects |= effects
-            draft.unknown(f"{qualifier}.{name} is no column of what it reads, and may be a function")
+            draft.unknown(f"{qualifier}.{name} is not a column of what it reads, and can be a function")
         elif not qualifier and tables <= {"DUAL"} and draft.tag == "SELECT" and not facts.derived:
-            draft.unknown(f"{name} is no column of what it reads, and may be a function")
+            draft.unknown(f"{name} is not a column of what it reads, and can be a function")
 
 
 def _explain(tokens: list[SqlToken], judging: Judging) -> Statement:
-    """EXPLAIN PLAN puts the plan into a table; the statement itself is not run."""
+    """Judge EXPLAIN PLAN, which stores a plan in a table and does not run the statement."""
     place = next((at for at, token in enumerate(tokens) if token.key == "FOR"), len(tokens))
     draft = Draft("EXPLAIN PLAN", {Effect.READ, Effect.WRITE})
     inner = tokens[place + 1 :]
@@ -236,7 +237,7 @@ def _definition(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
         return
     inner = tokens[place + 1 :]
     if verb_of(inner) != "SELECT":
-        draft.unknown("the query it is made from is not known")
+        draft.unknown("the query that it is created from is not understood")
         return
     said = _query(inner, "SELECT", judging)
     draft.objects |= said.objects

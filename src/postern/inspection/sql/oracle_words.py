@@ -1,4 +1,4 @@
-"""What Oracle's words mean: statements that their first words decide, functions, packages."""
+"""Vocabulary of Oracle: effects of statements by their first words, of functions and of packages."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ STATEMENTS: Final[dict[tuple[str, ...], frozenset[Effect]]] = {
 }
 CREATES_CODE: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "PACKAGE", "TYPE", "JAVA"})
 
-# Reserved ones, or such as no function can be called: whatever is not may be the name of somebody's function.
+# Reserved words, and words that cannot be called as functions. Any other word can be the name of a user's function.
 _KEYWORDS: Final = words_of(
     """
     SELECT FROM WHERE AND OR NOT IN EXISTS ALL BETWEEN LIKE IS ON VALUES SET INTO AS BY HAVING WHEN THEN ELSE CASE
@@ -91,8 +91,8 @@ _HARMLESS: Final = words_of(
     """
 )
 
-# Packages of the server, by what most of what is in them does. Those that work on what they are given are not named:
-# whatever is not here is unknown.
+# Packages of the server, by the effect of most of their members. Packages that only compute are not listed; all others
+# are unknown.
 _ADMIN_PACKAGES: Final = words_of(
     """
     UTL_HTTP UTL_FILE UTL_TCP UTL_SMTP UTL_MAIL UTL_INADDR UTL_DBWS DBMS_SCHEDULER DBMS_JOB DBMS_PIPE DBMS_LDAP
@@ -114,7 +114,7 @@ _PURE_PACKAGES: Final = words_of(
     """
 )
 
-# `from t left join (select …)`: no function is called behind a name or behind one of these.
+# `from t left join (select …)`: after a name or one of these, a parenthesis is not a call.
 _JOINS: Final = frozenset({")", BEHIND_NAME, "LEFT", "RIGHT", "FULL", "INNER", "OUTER", "CROSS", "NATURAL"})
 
 FUNCTIONS: Final = Functions(
@@ -132,7 +132,7 @@ FUNCTIONS: Final = Functions(
     {name: frozenset({ADMIN}) for name in _ADMIN_PACKAGES} | {name: frozenset() for name in _PURE_PACKAGES},
 )  # fmt: skip
 
-# Columns of their own in every query, and functions that need no brackets.
+# Pseudocolumns of every query, and functions without parentheses.
 BARE_NAMES: Final = words_of(
     """
     SYSDATE SYSTIMESTAMP CURRENT_DATE CURRENT_TIMESTAMP LOCALTIMESTAMP SESSIONTIMEZONE DBTIMEZONE USER UID ROWNUM

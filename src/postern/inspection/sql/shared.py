@@ -1,4 +1,4 @@
-"""Parsers of which one serves a whole process, since it keeps what it has read."""
+"""Parsers with a cache, one instance of which serves a whole process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Shared:
-    """Pickled without what it keeps: where it is unpickled, it is that process's own."""
+    """Parser that is pickled without its cache. Unpickling returns the instance of the current process."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return own, (type(self),)
@@ -15,5 +15,5 @@ class Shared:
 
 @lru_cache
 def own(parser: type[Shared]) -> Shared:
-    """Return the one of this process."""
+    """Return this process's instance."""
     return parser()

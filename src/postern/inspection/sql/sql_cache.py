@@ -1,4 +1,4 @@
-"""What was said of the texts judged last, bounded in number and in characters."""
+"""Cache of judged texts, bounded in number and in characters."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from typing import Generic, TypeVar
 from postern.domain.targets.target_schema import TargetSchema
 
 CACHED_TEXTS = 2_048
-CACHED_TEXT_LENGTH = 16 * 1024  # longer ones hardly come twice
+CACHED_TEXT_LENGTH = 16 * 1024  # longer texts rarely come twice
 CACHED_LENGTH = 4 * 1024 * 1024
 
 Found = TypeVar("Found")
 
 
 class TextCache(Generic[Found]):
-    """By the text and the snapshot that it was judged by. Calls from several threads may lose an entry,
-    never find a wrong one."""
+    """Cache by the text and the schema snapshot.
+
+    Calls from several threads can lose an entry, but never return a wrong one.
+    """
 
     def __init__(self) -> None:
         self._found: OrderedDict[tuple[str, TargetSchema | None], Found] = OrderedDict()
@@ -28,7 +30,7 @@ class TextCache(Generic[Found]):
         return len(self._found)
 
     def of(self, text: str, schema: TargetSchema | None, judge: Callable[[str, TargetSchema | None], Found]) -> Found:
-        """What was said, or is said now."""
+        """Return the cached result, or judge the text."""
         found = self.get(text, schema)
         if found is None:
             found = judge(text, schema)

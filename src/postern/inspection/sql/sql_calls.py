@@ -1,4 +1,4 @@
-"""The functions that a statement calls, found in its tokens: a name before a bracket that is nothing else."""
+"""Function calls of a statement, found in its tokens: a name before a parenthesis that is nothing else."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, brackets, 
 
 @dataclass(frozen=True, slots=True)
 class Functions:
-    """Of one dialect, in capitals. `harmless` only work on what they are given, or tell what anybody may know;
-    `effects` do something else; `keywords` stand before a bracket and are no functions. `soft` are keywords
-    only behind one of these ("" for a string). `packages`: what calling anything in them does."""
+    """Functions of one dialect, in upper case.
+
+    - `harmless`: they only compute from their arguments, or return public facts.
+    - `effects`: functions with effects.
+    - `keywords`: words before a parenthesis that are not functions.
+    - `soft`: keywords only after one of these words ("" for a string).
+    - `packages`: the effect of calling anything in a package.
+    """
 
     harmless: frozenset[str]
     effects: Mapping[str, frozenset[Effect]]
@@ -23,7 +28,7 @@ class Functions:
     packages: Mapping[str, frozenset[Effect]] = field(default_factory=dict)
 
 
-BEHIND_NAME = "name"  # of `soft`: behind any name
+BEHIND_NAME = "name"  # in `soft`: after any name
 _COMPARISONS = frozenset({"=", "<", ">", "<=", ">=", "<>", "!=", "<=>", "^="})
 COMPARED = {"ANY": _COMPARISONS, "SOME": _COMPARISONS}
 
@@ -43,7 +48,7 @@ def calls_in(tokens: Sequence[SqlToken], functions: Functions, schema: TargetSch
         effects = _effects_of(parts, quoted, functions, schema)
         found.effects |= effects
         if Effect.UNKNOWN in effects:
-            found.reason = found.reason or f"it calls {'.'.join(parts)}, and what that does is not known"
+            found.reason = found.reason or f"it calls {'.'.join(parts)}, whose effect is unknown"
     return found
 
 
@@ -93,7 +98,7 @@ def _called(tokens: Sequence[SqlToken], functions: Functions) -> Iterator[tuple[
 
 
 def called_at(tokens: Sequence[SqlToken], functions: Functions) -> Iterator[tuple[int, int]]:
-    """Where the name of each function that is called begins, and where its bracket stands."""
+    """Yield the start of the name and the place of the parenthesis of each call."""
     closed = brackets(tokens)
     for place in range(1, len(tokens)):
         if tokens[place].key != "(" or not tokens[place - 1].is_name:
@@ -120,7 +125,7 @@ def _is_keyword(token: SqlToken, before: SqlToken, functions: Functions) -> bool
 
 
 def _names_no_function(tokens: Sequence[SqlToken], start: int, close: int) -> bool:
-    """`close` is where the bracket behind the name is closed."""
+    """Return whether this is not a call. `close` is the place of the closing parenthesis."""
     before = key_at(tokens, start - 1)
     if before in _NAMES_FOLLOW:
         return True

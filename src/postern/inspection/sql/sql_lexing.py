@@ -1,7 +1,7 @@
-"""Text to tokens, by one regular expression for each dialect (and each mode of it).
+"""Lexer: text to tokens, by one regular expression per dialect and mode.
 
-The groups of the expression name what was found: `blank`, `string` (with its quotes and prefix), `name` (quoted),
-`word`, `number`, `variable`, `symbol`. Whatever it does not match makes the text unreadable.
+The groups of the expression name the tokens: `blank`, `comment`, `string` (with its quotes and prefix), `name`
+(quoted), `word`, `number`, `variable`, `symbol`. Text that does not match is unreadable.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ import unicodedata
 
 from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, string, symbol, word
 
-MAX_TEXT = 512 * 1024  # characters: about half a second to parse
+MAX_TEXT = 512 * 1024  # characters: about half a second of parsing
 MAX_TOKENS = 100_000
 
 _BAD = re.compile(r"[\x00\ud800-\udfff\ufffd]")
 
 
 def check_text(text: str) -> None:
-    """Raises Unreadable for what no reading of the text can be trusted in."""
+    """Raise UnreadableSql for text that no reading can be trusted in."""
     if len(text) > MAX_TEXT:
-        raise UnreadableSql(f"it is longer than {MAX_TEXT} characters")
+        raise UnreadableSql(f"it exceeds {MAX_TEXT} characters")
     bad = _BAD.search(text)
     if bad is not None:
-        what = "a zero byte" if bad.group() == "\0" else "bytes that are not of the encoding it is read in"
-        raise UnreadableSql(f"it holds {what}")
+        what = "a zero byte" if bad.group() == "\0" else "bytes that are not valid in its encoding"
+        raise UnreadableSql(f"it contains {what}")
 
 
 def tokens_of(text: str, pattern: re.Pattern[str]) -> list[SqlToken]:
-    """Raises Unreadable, with the tokens so far, at the first character that the pattern does not know."""
+    """Return the tokens. Raises UnreadableSql, with the tokens so far, at the first character that does not match."""
     found: list[SqlToken] = []
     place = 0
     try:
@@ -39,7 +39,7 @@ def tokens_of(text: str, pattern: re.Pattern[str]) -> list[SqlToken]:
             if match.lastgroup not in ("blank", "comment"):
                 found.append(token_of(match, text))
                 if len(found) > MAX_TOKENS:
-                    raise UnreadableSql(f"it has more than {MAX_TOKENS} words and signs")
+                    raise UnreadableSql(f"it has more than {MAX_TOKENS} tokens")
             elif match.lastgroup == "comment":
                 check_comment(match.group())
             place = match.end()
@@ -65,9 +65,9 @@ def token_of(match: re.Match[str], text: str) -> SqlToken:
 
 
 def check_comment(comment: str) -> None:
-    """Servers differ in what ends a comment of one line; such a sign in it makes the text unreadable."""
+    """Raise UnreadableSql for a sign that some servers treat as the end of a one-line comment, and others do not."""
     if comment.startswith("--") and _OTHER_ENDS.search(comment):
-        raise UnreadableSql("a comment holds a sign that may end it")
+        raise UnreadableSql("a comment contains a character that some servers treat as its end")
 
 
 _OTHER_ENDS = re.compile(r"[\v\f\x85\u2028\u2029]|\r(?!\n|\Z)")
@@ -76,13 +76,13 @@ _LINE_END = re.compile(r"[ \t]*(?:\d+[ \t]*)?(?:--.*)?(?:[\r\n]|\Z)")
 
 
 def _alone(text: str, start: int, end: int) -> bool:
-    if end - start > 2:  # only GO and / ask for it
+    if end - start > 2:  # only GO and / need it
         return False
     return _LINE_START.search(text, max(0, start - 100), start) is not None and _LINE_END.match(text, end) is not None
 
 
 def _body(found: str) -> str:
-    """A string's content: between the first and the last quote of its own kind."""
+    """Return a string's content: between its first quote and its last character."""
     opening = min(place for place in (found.find("'"), found.find('"')) if place >= 0)
     return found[opening + 1 : -1]
 
@@ -92,5 +92,5 @@ def why_unreadable(text: str, place: int) -> str:
     if sign in "'\"`[" or text.startswith("/*", place):
         return "a quote or a comment is not closed"
     if sign.isspace() or unicodedata.category(sign)[0] in "CZ":
-        return f"U+{ord(sign):04X} may be a blank or not"
-    return f"{sign!r} is no sign of this dialect"
+        return f"U+{ord(sign):04X} can be read as a blank or not"
+    return f"{sign!r} is not valid in this dialect"

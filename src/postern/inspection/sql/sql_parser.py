@@ -1,4 +1,4 @@
-"""The port of parsers."""
+"""Port of parsers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from postern.domain.targets.target_schema import TargetSchema
 from postern.inspection.sql.sql_shapes import Shapes
 
 NO_CATALOGUE: Final = (
-    "the target's catalogue could not be read, so it is not known which tables its views read; "
+    "the target's catalogue could not be read, so the tables that its views read are unknown; "
     "the gateway's log says why"
 )
 
@@ -21,38 +21,40 @@ class Parser(Protocol):
 
     @property
     def shapes(self) -> Shapes | None:
-        """Return what statements of this dialect have in common, None where nothing is known of that."""
+        """Return the shapes of this dialect's statements, or None if it has none."""
 
     def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
-        """Each statement of the text, in order; empty for a text that holds none (blanks, comments). `schema` is what
-        is known of the target's own views and functions. Never raises: what cannot be parsed is one statement of
-        unknown effect. Pure; may take milliseconds for each 10 KB."""
+        """Return each statement of the text in order; none for blanks and comments.
+
+        `schema` describes the target's own views and functions. Never raises: text that cannot be parsed is one
+        statement of unknown effect. Pure; can take milliseconds per 10 KB.
+        """
 
     def __hash__(self) -> int:
-        """What was judged by one parser is kept by it."""
+        """Return a hash, by which findings of this parser are cached."""
 
 
 class SessionParser(Protocol):
-    """A parser for the statements of one session, some of which depend on those before them."""
+    """Parser for the statements of one session, some of which depend on earlier ones."""
 
     @property
     def weight(self) -> int:
-        """How many characters of what has passed may have to be read for a text that executes something."""
+        """Return how many characters of earlier statements can have to be read for a text that executes one by name."""
 
     def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
-        """As `Parser.parse`, by what has passed."""
+        """Return statements as `Parser.parse` does, taking earlier statements into account."""
 
     def keeps(self, text: str) -> bool:
-        """Whether texts that hold neither PREPARE nor EXECUTE matter to those after them, as this one does."""
+        """Return whether this text matters to later ones, without containing PREPARE or EXECUTE."""
 
     def meant(self, text: str, schema: TargetSchema | None = None) -> list[str]:
-        """What this text executes by its names, each once; of a text that `parse` had before."""
+        """Return the statements that this text executes by name, once each. `parse` must have seen the text."""
 
     def missed(self) -> None:
-        """There was something that this was not told of: from now on, what EXECUTE runs is not known."""
+        """Record that statements were missed: from now on, the effect of EXECUTE is unknown."""
 
     def passed(self, text: str, *, by_protocol: bool = False) -> None:
-        """This goes to the target; `by_protocol`: to be prepared there under a name that is not told."""
+        """Record a statement that goes to the target. `by_protocol`: to be prepared under a name that is not known."""
 
 
 def unknown(reason: str, tag: str = "") -> Statement:

@@ -1,7 +1,7 @@
 """Tokens of a statement, read as the server reads them, before any library does.
 
-What a lenient tokenizer passes over (comments that run, quotes of another mode, blanks that are none) is settled here;
-the tree's parser is then given a plain spelling of the same tokens (`render`), in which there is nothing to mistake.
+A lenient tokenizer overlooks traps: comments that run, quotes of another mode, characters that are not blanks. They are
+resolved here. The tree parser then receives a plain spelling of the same tokens (`render`), without ambiguity.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-MAX_DEPTH = 60  # of brackets and of whatever else a parser descends for: some thousand crash it
-MAX_RUN = 60  # of prefix operators in a row: each is one level too
-MAX_OPEN_JOINS = 12  # without a condition yet: sqlglot tries each in two ways, so time doubles with every one
-MAX_OPEN_TYPES = 8  # words for a type with a bracket, as `char(`: it tries each as a type, and then as a function
+MAX_DEPTH = 60  # parentheses and other nesting: some thousand levels crash a parser
+MAX_RUN = 60  # consecutive prefix operators: each is a level too
+MAX_OPEN_JOINS = 12  # joins still without a condition: sqlglot tries each in two ways, so each doubles the time
+MAX_OPEN_TYPES = 8  # type words before a parenthesis, as `char(`: sqlglot tries each as a type and as a function
 
 
 class SqlTokenKind(Enum):
@@ -28,7 +28,7 @@ class SqlTokenKind(Enum):
 
 
 class UnreadableSql(Exception):
-    """The text cannot be taken apart without a doubt; says why. `before` are the tokens that could be read."""
+    """The text cannot be split into tokens without doubt. `before` are the tokens that could be read."""
 
     def __init__(self, reason: str, before: Sequence[SqlToken] = ()) -> None:
         super().__init__(reason)
@@ -37,14 +37,18 @@ class UnreadableSql(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SqlToken:
-    """`text` is a word as written, a name without its quotes, a string's content with all that is not plain made `_`.
-    `key` is the word or the symbol in capitals, and empty for whatever can be no keyword. `content` is a string's as
-    written, with single quotes for doubled ones; what its backslashes mean is the session's. None of one in digits."""
+    """Token of a statement.
+
+    - `text`: a word as written, a name without quotes, or a string's content with `_` for all but plain characters.
+    - `key`: the word or symbol in upper case; empty for tokens that cannot be keywords.
+    - `content`: a string's content with single quotes for doubled ones. Its backslashes depend on the session. None for
+      bit and hexadecimal strings.
+    """
 
     kind: SqlTokenKind
     text: str
     key: str = ""
-    alone: bool = False  # nothing else on its line, as GO and / are
+    alone: bool = False  # alone on its line, as GO and / are
     content: str | None = field(default=None, compare=False)
 
     @property
@@ -53,16 +57,18 @@ class SqlToken:
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The words of a list that is written as a text."""
+    """Return the words of a list."""
     return frozenset(text.split())
 
 
 def word(text: str, alone: bool = False) -> SqlToken:
-    """Raises Unreadable for a word that only looks like one of a server's: with letters that fold to plain ones."""
+    """Return the token of a word. Raises UnreadableSql for letters that fold to plain ones, which can look like a
+    keyword.
+    """
     if not text.isascii():
         folded = unicodedata.normalize("NFKC", text).casefold().upper()
         if folded.isascii():
-            raise UnreadableSql(f"the word {text!r} is spelled with unusual letters")
+            raise UnreadableSql(f"the word {text!r} contains unusual letters that look like plain ones")
         return SqlToken(SqlTokenKind.WORD, text, "", alone)
     return SqlToken(SqlTokenKind.WORD, text, text.upper(), alone)
 
@@ -75,18 +81,18 @@ _NOT_PLAIN = re.compile(r"[^0-9A-Za-z .,:%_-]")
 
 
 def plain(text: str) -> str:
-    """With `_` for whatever may mean something in a string: so parsers are given it."""
+    """Return the text with `_` for each character that can have a meaning in a string. Parsers receive this form."""
     return _NOT_PLAIN.sub("_", text)
 
 
 def string(content: str, quote: str = "'", is_text: bool = True) -> SqlToken:
-    """`content` is what stands between the quotes."""
+    """Return the token of a string. `content` is the text between the quotes."""
     kept = content.replace(quote * 2, quote) if is_text else None
     return SqlToken(SqlTokenKind.STRING, plain(content), content=kept)
 
 
 def render(tokens: Iterable[SqlToken], open_quote: str, close_quote: str) -> str:
-    """One spelling of the tokens, with single blanks between them."""
+    """Return one spelling of the tokens, separated by single blanks."""
     parts = []
     for token in tokens:
         if token.kind is SqlTokenKind.STRING:
@@ -99,7 +105,7 @@ def render(tokens: Iterable[SqlToken], open_quote: str, close_quote: str) -> str
 
 
 def statements_of(tokens: Sequence[SqlToken]) -> list[list[SqlToken]]:
-    """Split at each semicolon; without the empty ones."""
+    """Split at semicolons, without empty statements."""
     found: list[list[SqlToken]] = [[]]
     for token in tokens:
         if token.key == ";":
@@ -110,9 +116,9 @@ def statements_of(tokens: Sequence[SqlToken]) -> list[list[SqlToken]]:
 
 
 def check_nesting(tokens: Sequence[SqlToken], types: frozenset[str]) -> None:
-    """Raises Unreadable for more levels than a parser that descends should be given. `types` are words for types."""
+    """Raise UnreadableSql for deeper nesting than a recursive parser can take. `types` are type words."""
     cases = run = joins = typed = 0
-    opened: list[bool] = []  # whether a type stands in front of the bracket
+    opened: list[bool] = []  # whether a type precedes the parenthesis
     before = ""
     for token in tokens:
         key = token.key
@@ -129,7 +135,7 @@ def check_nesting(tokens: Sequence[SqlToken], types: frozenset[str]) -> None:
             joins += 1
         elif key in ("ON", "USING"):
             joins = max(0, joins - 1)
-        # Keywords and signs that a parser goes down for, without a bracket: none has a name or a value between.
+        # Keywords and signs that make a parser recurse without a parenthesis, if no name or value is between them.
         run = run + 1 if (token.kind is SqlTokenKind.SYMBOL and key not in ("(", ")", ",")) or key in _PREFIXES else 0
         before = key
         if len(opened) + cases > MAX_DEPTH or run > MAX_RUN or joins > MAX_OPEN_JOINS or typed > MAX_OPEN_TYPES:
@@ -140,7 +146,7 @@ _PREFIXES = {"NOT", "PRIOR", "BINARY", "EXPLAIN", "DISTINCT", "ALL", "CONNECT_BY
 
 
 def closing(tokens: Sequence[SqlToken], opening: int) -> int:
-    """The place of the bracket that closes the one at `opening`; the end where there is none."""
+    """Return the place of the matching closing parenthesis; the end if there is none."""
     depth = 0
     for place in range(opening, len(tokens)):
         key = tokens[place].key
@@ -154,7 +160,7 @@ def closing(tokens: Sequence[SqlToken], opening: int) -> int:
 
 
 def brackets(tokens: Sequence[SqlToken]) -> dict[int, int]:
-    """The place of each opening bracket, and of the one that closes it; those that are closed."""
+    """Return the place of each opening parenthesis, with that of its closing one, if it has one."""
     found: dict[int, int] = {}
     opened: list[int] = []
     for place, token in enumerate(tokens):
@@ -174,7 +180,7 @@ def keys(tokens: Sequence[SqlToken], count: int) -> tuple[str, ...]:
 
 
 def dotted_name(tokens: Sequence[SqlToken], place: int) -> tuple[tuple[str, ...], int]:
-    """The parts of the name that begins at `place`, and the place behind it."""
+    """Return the parts of the name at `place`, and the place after it."""
     parts: list[str] = []
     while place < len(tokens) and tokens[place].is_name:
         parts.append(tokens[place].text)

@@ -1,8 +1,8 @@
-"""What sqlglot's tree of one query says: effects, tables, conditions, tables read whole (`Statement.scans`).
+"""Facts from sqlglot's tree of one query: effects, tables, conditions, tables read whole (`Statement.scans`).
 
-sqlglot is lenient: it takes a keyword for an alias, and what it does not know for an opaque command. So a tree is only
-believed when it is of the kind that the statement's first word promises, holds no opaque node, and accounts for every
-keyword of the text that could begin a statement. Otherwise Unreadable says why.
+sqlglot is lenient: it takes a keyword for an alias, and unknown syntax for an opaque command. A tree is therefore only
+trusted under three conditions: its kind matches the statement's first word, it has no opaque node, and it accounts for
+every keyword of the text that could start a statement. Otherwise UnreadableSql says why.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from postern.domain.rules.statement import Effect, ObjectKind, ObjectName
 from postern.inspection.sql.conditions import always_true, looks_at_no_row
 from postern.inspection.sql.sql_tokens import SqlToken, UnreadableSql, check_nesting, render
 
-# sqlglot knows by name what makes one value of all rows; of these each holds all of them.
+# Aggregates that sqlglot knows; each of these returns all values.
 _COLLECTING: Final = (exp.ArrayAgg, exp.GroupConcat, exp.JSONArrayAgg, exp.JSONObjectAgg)
 _NOTHING: Final[frozenset[str]] = frozenset()
 
 Named = Mapping[int, ObjectName]
-"""What each table of the tree is called, by the identity of its node."""
+"""The name of each table in the tree, by the identity of its node."""
 
 
 def scans_of(tree: exp.Expr, named: Named, system: frozenset[str]) -> frozenset[ObjectName]:
-    """Return the tables but for those of the server: `system` names its schemas, and tables without rows."""
+    """Return the scanned tables, without the server's own: `system` names its schemas, and tables without rows."""
     return frozenset(
         name for name in _of(tree, named, {}) if system.isdisjoint((name.schema.lower(), name.name.lower()))
     )
@@ -66,7 +66,7 @@ def _with(
         return ctes
     found = dict(ctes)
     for cte in clause.expressions:
-        found[cte.alias.lower()] = frozenset()  # where it speaks of itself
+        found[cte.alias.lower()] = frozenset()  # for a recursive use
         found[cte.alias.lower()] = _of(cte.this, named, found)
     return found
 
@@ -116,7 +116,7 @@ def _is_one_row(select: exp.Select) -> bool:
 
 
 def _inside(value: exp.Expr) -> Iterator[exp.Expr]:
-    """An expression without the queries in it; those themselves are told."""
+    """Yield an expression's nodes, without those inside of its queries; the queries themselves are included."""
     waiting = [value]
     while waiting:
         node = waiting.pop()
@@ -140,9 +140,14 @@ logging.getLogger("sqlglot").disabled = True  # its warnings quote the statement
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """Of one dialect: `name` is sqlglot's; `quotes` open and close a name. `reserved` are the words that begin a
-    statement and cannot be a name without quotes. `upper` is how unquoted names are folded (None: all names, quoted or
-    not, are the same in any case, and told in small letters). `system` are the server's own schemas and tables."""
+    """Grammar of one dialect.
+
+    - `name`: sqlglot's name.
+    - `quotes`: open and close a name.
+    - `reserved`: words that start a statement and cannot be unquoted names.
+    - `upper`: how unquoted names are folded. None: all names are case-insensitive, and are returned in lower case.
+    - `system`: the server's own schemas and tables.
+    """
 
     name: str
     quotes: tuple[str, str]
@@ -158,9 +163,9 @@ class TreeFacts:
     without_where: bool = False
     columns: frozenset[tuple[str, str]] = field(default=frozenset())  # (qualifier, name), as written
     scans: frozenset[ObjectName] = frozenset()
-    derived: frozenset[str] = field(default=frozenset())  # names of CTEs and of queries in the place of a table
-    sources: frozenset[str] = field(default=frozenset())  # names and aliases that may qualify a column, in capitals
-    read: frozenset[ObjectName] = frozenset()  # `objects` that stand as tables of their own, not for one by its alias
+    derived: frozenset[str] = field(default=frozenset())  # names of CTEs and subqueries in FROM
+    sources: frozenset[str] = field(default=frozenset())  # names and aliases that can qualify a column, in upper case
+    read: frozenset[ObjectName] = frozenset()  # `objects` that are tables of their own, and not references to an alias
 
 
 _ROOTS: dict[str, tuple[type[exp.Expr], ...]] = {
@@ -176,12 +181,15 @@ _OPAQUE = (exp.Command, exp.Block, exp.Set, exp.Use, exp.Execute)
 
 
 def tree_of(tokens: Sequence[SqlToken], verb: str, grammar: Grammar) -> tuple[exp.Expr, list[exp.Expr]]:
-    """The tree and all of its nodes. `verb` is the keyword that decides what the statement is: its first, or the one
-    behind WITH. Raises Unreadable for a tree that is not to be believed."""
+    """Return the tree and all of its nodes.
+
+    `verb` is the keyword that determines the kind of statement: its first, or the one after WITH. Raises UnreadableSql
+    for a tree that is not reliable.
+    """
     check_nesting(tokens, _types(grammar.name))
     tree = _parsed(render(tokens, *grammar.quotes), grammar)
     if not isinstance(tree, _ROOTS[verb]):
-        raise UnreadableSql(f"it begins like {verb} and is read as {type(tree).__name__}")
+        raise UnreadableSql(f"it starts with {verb}, but is read as {type(tree).__name__}")
     nodes = list(tree.walk())
     opaque = next((node for node in nodes if isinstance(node, _OPAQUE)), None)
     if opaque is not None:
@@ -192,13 +200,13 @@ def tree_of(tokens: Sequence[SqlToken], verb: str, grammar: Grammar) -> tuple[ex
 
 @lru_cache
 def _types(dialect: str) -> frozenset[str]:
-    """Return the words that sqlglot may take for a type."""
+    """Return the words that sqlglot can take for a type."""
     keywords = Dialect.get_or_raise(dialect).tokenizer_class.KEYWORDS
     return frozenset(word.upper() for word, kind in keywords.items() if kind in Parser.TYPE_TOKENS)
 
 
 def facts_of(tokens: Sequence[SqlToken], verb: str, grammar: Grammar) -> TreeFacts:
-    """Of the tree, see there."""
+    """Return the facts of the tree, see `tree_of`."""
     tree, nodes = tree_of(tokens, verb, grammar)
     tables = [(node, name) for node, name in _tables(nodes, grammar)]
     named = {id(node): name for node, name in tables}
@@ -224,12 +232,12 @@ def _parsed(text: str, grammar: Grammar) -> exp.Expr:
     except Exception as error:
         raise UnreadableSql(f"it could not be parsed ({type(error).__name__})") from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Expr):
-        raise UnreadableSql("it is read as no statement, or as more than one")
+        raise UnreadableSql("it is read as no statement, or as several")
     return trees[0]
 
 
 def _first_line(error: SqlglotError) -> str:
-    """Without the excerpt: the statement's own text has no place in messages."""
+    """Return the description without its excerpt: the statement's text must not be in messages."""
     details = getattr(error, "errors", None) or [{}]
     return str(details[0].get("description") or "a syntax error")
 
@@ -246,11 +254,11 @@ def _check_accounted(tokens: Sequence[SqlToken], nodes: Sequence[exp.Expr], gram
         accounted.update(_words_of(node))
     for word, count in words.items():
         if count > accounted[word] + functions[word]:
-            raise UnreadableSql(f"{word} stands where it may begin another statement")
+            raise UnreadableSql(f"{word} is where it can start another statement")
 
 
 def _words_of(node: exp.Expr) -> list[str]:
-    """The keywords that could begin a statement and that this node stands for."""
+    """Return the keywords that this node represents, and that could start a statement."""
     if isinstance(node, exp.Select):
         return ["SELECT"]
     if isinstance(node, exp.Insert):
@@ -292,7 +300,7 @@ def _effects(nodes: Sequence[exp.Expr]) -> frozenset[Effect]:
         effect for node in nodes for kinds, effects in _NODE_EFFECTS if isinstance(node, kinds) for effect in effects
     }
     for node in nodes:
-        if isinstance(node, exp.Lock):  # FOR UPDATE is refused in a read-only transaction, FOR SHARE is not
+        if isinstance(node, exp.Lock):  # a read-only transaction rejects FOR UPDATE, but not FOR SHARE
             found.add(Effect.WRITE if node.args.get("update") else Effect.SESSION)
     return frozenset(found or {Effect.READ})  # VALUES (1)
 
@@ -304,7 +312,7 @@ def folded(name: str, quoted: bool, grammar: Grammar) -> str:
 
 
 def _tables(nodes: Sequence[exp.Expr], grammar: Grammar) -> Iterator[tuple[exp.Table, ObjectName]]:
-    """With their nodes."""
+    """Yield the tables with their nodes."""
     ctes = _Ctes()
     for node in nodes:
         if not isinstance(node, exp.Table) or ctes.has(node):
@@ -317,29 +325,30 @@ def _tables(nodes: Sequence[exp.Expr], grammar: Grammar) -> Iterator[tuple[exp.T
 
 
 def _stands_for_another(table: exp.Table) -> bool:
-    """Whether it is a table, or an alias, that the same statement lists as well: `DELETE o FROM orders AS o`, and the
-    names behind FOR UPDATE OF."""
+    """Return whether it refers to a table or alias that the same statement lists: `DELETE o FROM orders AS o`, FOR
+    UPDATE OF.
+    """
     if isinstance(table.parent, exp.Delete):
         return table.arg_key == "tables" or (table.arg_key == "this" and bool(table.parent.args.get("using")))
     return isinstance(table.parent, exp.Lock)
 
 
 def _identifier(name: object, grammar: Grammar) -> str:
-    """Empty where there is none, as in `database..table`."""
+    """Return the folded name; empty if there is none, as in `database..table`."""
     if not isinstance(name, exp.Identifier):
         return ""
     return folded(name.name, bool(name.args.get("quoted")), grammar)
 
 
 class _Ctes:
-    """The names of CTEs in one tree."""
+    """Names of CTEs in one tree."""
 
     def __init__(self) -> None:
-        self._first: dict[int, dict[str, int]] = {}  # of each WITH: where a name stands first
-        self._places: dict[int, int] = {}  # of each CTE, in its WITH
+        self._first: dict[int, dict[str, int]] = {}  # for each WITH: the first place of a name
+        self._places: dict[int, int] = {}  # for each CTE, in its WITH
 
     def has(self, table: exp.Table) -> bool:
-        """Whether a CTE of this name is in sight: one of a WITH around it, except itself and those behind it."""
+        """Return whether a CTE of this name is visible: one of a surrounding WITH, except itself and later ones."""
         if table.args.get("db"):
             return False
         name, below, node = table.name.lower(), None, table.parent

@@ -1,4 +1,4 @@
-"""T-SQL (SQL Server, Azure SQL): what each statement of a text would do."""
+"""T-SQL (SQL Server, Azure SQL): the effect of each statement of a text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from postern.inspection.sql.tsql_batches import batches, statements
 
 
 class TSqlParser(Shared):
-    """The port `Parser`."""
+    """Implementation of the port `Parser`."""
 
     dialect = "tsql"
     shapes = None
@@ -84,8 +84,8 @@ def _judge(tokens: list[SqlToken], judging: Judging) -> Statement:
         return _exec(tokens[1:], judging)
     if found is None:
         if tokens[0].is_name and key_at(tokens, 0) not in ("WITH", "RECEIVE"):
-            return _exec(tokens, judging)  # at the start of a batch a procedure needs no EXEC
-        return unknown("it begins like no statement that is known", key_at(tokens, 0))
+            return _exec(tokens, judging)  # at the start of a batch, a procedure needs no EXEC
+        return unknown("its first words are not those of a known statement", key_at(tokens, 0))
     first, effects = found
     draft = Draft(" ".join(first), set(effects))
     if first[0] in ("CREATE", "ALTER", "DROP", "TRUNCATE"):
@@ -123,8 +123,7 @@ def _query(tokens: list[SqlToken], verb: str, judging: Judging) -> Statement:
 
 
 def _without_top(tokens: Sequence[SqlToken]) -> list[SqlToken]:
-    """Without TOP (n) behind UPDATE, DELETE, INSERT, MERGE, and the MERGE of a MERGE JOIN, which sqlglot
-    does not know."""
+    """Remove what sqlglot does not know: TOP (n) after UPDATE, DELETE, INSERT and MERGE, and MERGE in MERGE JOIN."""
     found: list[SqlToken] = []
     place = 0
     while place < len(tokens):
@@ -135,7 +134,7 @@ def _without_top(tokens: Sequence[SqlToken]) -> list[SqlToken]:
         ):
             inside, place = place + 1, closing(tokens, place + 1) + 1
             if any(token.key in ("(", "SELECT") for token in tokens[inside + 1 : place]):
-                raise UnreadableSql("how many rows its TOP means is not known")
+                raise UnreadableSql("the number of rows in its TOP is unknown")
             place += key_at(tokens, place) == "PERCENT"
             continue
         if tokens[place].key in _ASSIGNMENTS:
@@ -150,14 +149,14 @@ _ASSIGNMENTS = frozenset({"+=", "-=", "*=", "/=", "%=", "&=", "|=", "^="})
 
 
 def _without_output(draft: Draft, tokens: list[SqlToken], judging: Judging) -> list[SqlToken]:
-    """A DELETE without its OUTPUT, which sqlglot does not know there; told in the draft."""
+    """Remove the OUTPUT of a DELETE, which sqlglot does not know; its facts are added to the draft."""
     start = next((at for at, token in enumerate(tokens) if token.key == "OUTPUT"), 0)
     if start == 0:
         return tokens
     end = start
     while end < len(tokens) and key_at(tokens, end) not in ("WHERE", "FROM", "OPTION"):
         if tokens[end].key == "SELECT":
-            raise UnreadableSql("a query in an OUTPUT is not understood")
+            raise UnreadableSql("a query in an OUTPUT clause is not understood")
         if tokens[end].key == "INTO":
             judging.named(draft, tokens, end + 1)
         end += 1
@@ -167,12 +166,12 @@ def _without_output(draft: Draft, tokens: list[SqlToken], judging: Judging) -> l
 
 
 def _exec(tokens: list[SqlToken], judging: Judging) -> Statement:
-    """`tokens` are what stands behind EXEC."""
+    """Judge the tokens after EXEC."""
     draft = Draft("EXECUTE")
     place = 2 if tokens and tokens[0].kind is SqlTokenKind.VARIABLE and key_at(tokens, 1) == "=" else 0
     parts, end = dotted_name(tokens, place)
     if not parts:
-        draft.unknown("it runs what its own text does not tell")
+        draft.unknown("it runs code that is not in its text")
         return draft.done()
     name = parts[-1].lower()
     draft.objects.add(ObjectName(ObjectKind.FUNCTION, name, parts[-2].lower() if len(parts) > 1 else ""))
@@ -182,7 +181,7 @@ def _exec(tokens: list[SqlToken], judging: Judging) -> Statement:
     if own and len(parts) <= 3 and name in words.PROCEDURES:
         draft.effects |= words.PROCEDURES[name]
     else:
-        draft.unknown(f"it runs the procedure {'.'.join(parts)}, and what that does is not known")
+        draft.unknown(f"it runs the procedure {'.'.join(parts)}, whose effect is unknown")
     return draft.done()
 
 
@@ -202,7 +201,7 @@ def _definition(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
         draft.effects |= said.effects - {Effect.READ}
         draft.reason = said.reason
     elif place:
-        draft.unknown("the query it is made from is not known")
+        draft.unknown("the query that it is created from is not understood")
 
 
 def _plain(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
@@ -212,13 +211,13 @@ def _plain(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
     if first in ("IF", "WHILE"):
         _condition(draft, tokens[1:], judging)
     elif first == "ELSE" and len(tokens) > 1:
-        draft.unknown("what follows ELSE is not understood")
+        draft.unknown("the statement after ELSE is not understood")
     elif first in ("BEGIN", "END") and len(tokens) > 1:
         _body(draft, tokens, judging)
     elif first == "DECLARE" and key_at(tokens, place - 1) == "FOR":
         judging.query(draft, tokens[place:], "SELECT")
     elif first == "WAITFOR" and key_at(tokens, 1) not in ("DELAY", "TIME"):
-        draft.unknown("what it waits for is not known")
+        draft.unknown("it waits for something unknown")
     elif first == "BULK" or first == "INSERT":
         judging.named(draft, tokens, 2)
         draft.tag = "BULK INSERT"
@@ -236,7 +235,7 @@ def _plain(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
 
 
 def _condition(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
-    """An IF's or a WHILE's: judged like the condition of a query."""
+    """Judge the condition of IF or WHILE like that of a query."""
     if not tokens:
         draft.unknown("it has no condition")
         return
@@ -249,8 +248,8 @@ _OF_BLOCKS = frozenset({"TRY", "CATCH", "TRAN", "TRANSACTION"})
 
 
 def _body(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
-    """What stands behind BEGIN or END and begins like no statement: a procedure's name, perhaps."""
+    """Judge tokens after BEGIN or END that do not start a statement, such as the name of a procedure."""
     rest = tokens[2:] if key_at(tokens, 1) in _OF_BLOCKS else tokens[1:]
     if not rest or key_at(tokens, 1) in ("TRAN", "TRANSACTION", "DISTRIBUTED") or rest[0].key == "THROW":
         return
-    draft.unknown("what stands behind it is not understood")
+    draft.unknown("the text after it is not understood")

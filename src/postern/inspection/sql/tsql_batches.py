@@ -1,4 +1,4 @@
-"""T-SQL's text to statements. They need no semicolons between them, so keywords tell where each begins."""
+"""Splitting of T-SQL into statements. They need no semicolons between them, so keywords show where each starts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _GO_LINE = re.compile(r"(?im)^[ \t]*go\b")
 
 
 def batches(text: str) -> list[list[SqlToken]]:
-    """Split at GO, which is the client's and never reaches a server: raises Unreadable where it is in doubt."""
+    """Split at GO, which client tools process and servers never see. Raises UnreadableSql if a GO is ambiguous."""
     check_text(text)
     tokens = tokens_of(_without_nested(text), _PATTERN)
     found: list[list[SqlToken]] = [[]]
@@ -42,12 +42,12 @@ def batches(text: str) -> list[list[SqlToken]]:
         ):
             found[-1].append(token)
     if len(_GO_LINE.findall(text)) > seen:
-        raise UnreadableSql("a line that begins by GO may end a batch or not")
+        raise UnreadableSql("a line that starts with GO can be the end of a batch or not")
     return [each for each in found if each]
 
 
 def _without_nested(text: str) -> str:
-    """Comments in `/* */` may hold others; each whole one becomes a blank."""
+    """Replace comments by blanks. Comments in `/* */` can be nested."""
     if "/*" not in text:
         return text
     parts, place = [], 0
@@ -81,7 +81,7 @@ _KIND_WORDS = words_of(
 
 
 def statements(batch: Sequence[SqlToken]) -> list[list[SqlToken]]:
-    """Cut too often rather than too seldom: a piece that is none is unknown, one that is hidden would not be seen."""
+    """Split rather too often: a part that is not a statement is unknown, but a hidden statement would be missed."""
     found: list[list[SqlToken]] = [[]]
     depth = cases = 0
     for place, token in enumerate(batch):
@@ -105,7 +105,7 @@ def statements(batch: Sequence[SqlToken]) -> list[list[SqlToken]]:
 
 
 def _goes_on(current: Sequence[SqlToken], batch: Sequence[SqlToken], place: int, cases: int) -> bool:
-    """Whether the keyword at `place` belongs to the statement that `current` begins."""
+    """Return whether the keyword at `place` belongs to the statement in `current`."""
     key, before, after = batch[place].key, key_at(batch, place - 1), key_at(batch, place + 1)
     verb, listed = current[0].key, {token.key for token in current}
     if before in _BELONGS.get((key, verb), ()) or before in _BELONGS.get((key, ""), ()):
@@ -137,7 +137,7 @@ def _goes_on(current: Sequence[SqlToken], batch: Sequence[SqlToken], place: int,
     return False
 
 
-# By the keyword and the first word of the statement ("" for any): what stands before it.
+# By keyword and first word of the statement ("" for any): what precedes the keyword.
 _BELONGS: Final[dict[tuple[str, str], frozenset[str]]] = {
     ("SELECT", ""): frozenset({"UNION", "EXCEPT", "INTERSECT"}),
     ("UPDATE", "DECLARE"): frozenset({"FOR"}),

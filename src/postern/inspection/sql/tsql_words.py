@@ -1,4 +1,4 @@
-"""What T-SQL's words mean: statements that their first words decide, functions, procedures of the server."""
+"""Vocabulary of T-SQL: effects of statements by their first words, of functions and of procedures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from postern.inspection.sql.sqlglot_tree import Grammar
 READ, WRITE, DDL, GRANT = Effect.READ, Effect.WRITE, Effect.DDL, Effect.GRANT
 SESSION, ADMIN, UNKNOWN = Effect.SESSION, Effect.ADMIN, Effect.UNKNOWN
 
-# Reserved: each begins a statement wherever it stands, but for the places that `tsql_batches` knows.
+# Reserved words: each starts a statement wherever it is, except in the places that `tsql_batches` knows.
 STARTERS: Final = words_of(
     """
     ALTER BACKUP BEGIN BREAK BULK CHECKPOINT CLOSE COMMIT CONTINUE CREATE DBCC DEALLOCATE DECLARE DELETE DENY DROP

@@ -28,7 +28,7 @@ def test_attack_signs_in_a_row_hold_no_parser(text: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(postgres_tree, "_parse", None)
     (statement,) = PostgresParser().parse(text)
     assert statement.effects == {Effect.UNKNOWN}
-    assert "too many signs" in statement.reason
+    assert "too many operator signs" in statement.reason
     assert lineage.Lineage().read(text, TargetSchema()) is None
     assert copy_format(text) is None
 

@@ -1,1 +1,1 @@
-"""The kinds of information beyond the six that replace whole columns by short ways, by where they come from."""
+"""Kinds of information, by origin. Six of them have a fast path for whole columns."""

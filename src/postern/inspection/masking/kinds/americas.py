@@ -1,4 +1,4 @@
-"""Numbers that states of the Americas give people, and medicine's numbers of the United States."""
+"""Personal identifiers of American countries, and medical numbers of the United States."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_cnpj(digits: bytes) -> bool:
 
 
 def is_curp(curp: bytes) -> bool:
-    """A date of birth, and a check digit over letters of the Spanish alphabet."""
+    """Check the date of birth, and the check digit over letters of the Spanish alphabet."""
     if not is_day(int(curp[4:6]), int(curp[6:8]), int(curp[8:10])):
         return False
     total = sum(_CURP.index(code) * (18 - place) for place, code in enumerate(curp[:17]))

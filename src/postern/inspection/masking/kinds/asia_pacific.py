@@ -1,4 +1,4 @@
-"""Numbers that states of Asia, Africa and the Pacific give people and companies."""
+"""Identifiers of people and companies in Asia, Africa and the Pacific."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_nric(nric: bytes) -> bool:
 
 
 def is_uen(uen: bytes) -> bool:
-    """Of a business, of a company (its year first), or of anything else (its kind in letters)."""
+    """Check the number of a business, of a company (year first), or of another entity (type in letters)."""
     if len(uen) == 9:
         return b"XMKECAWLJDB"[weighted(uen[:8], (10, 4, 9, 3, 8, 2, 7, 1)) % 11] == uen[8]
     if uen[:1].isdigit():
@@ -59,7 +59,7 @@ def is_registration(plate: bytes) -> bool:
 
 
 def is_resident_id(number: bytes) -> bool:
-    """ISO 7064, mod 11-2, over a place and a date of birth."""
+    """Check the place, the date of birth, and the check digit by ISO 7064, mod 11-2."""
     if not is_day(int(number[8:10]), int(number[10:12]), int(number[12:14])):
         return False
     total = weighted(number[:17], (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2))
@@ -149,7 +149,7 @@ KR_RRN = Detector(
     InfoType.KR_RRN,
     (
         number_form(rb"\d\d[01]\d[0-3]\d-[1-8]\d{6}", 0.8, is_rrn),
-        number_form(rb"\d\d[01]\d[0-3]\d-[1-8]\d{6}", 0.45, begins_with_day),  # since 2020 without a check digit
+        number_form(rb"\d\d[01]\d[0-3]\d-[1-8]\d{6}", 0.45, begins_with_day),  # since 2020 without check digit
         number_form(rb"\d\d[01]\d[0-3]\d[1-8]\d{6}", 0.4, is_rrn),
     ),
     words="rrn, resident registration, jumin",

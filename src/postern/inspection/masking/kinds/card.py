@@ -1,4 +1,4 @@
-"""Payment cards: an issuer's prefix with a length it uses, and a right check digit (ISO/IEC 7812, Luhn)."""
+"""Payment cards: an issuer's prefix with one of its lengths, and a valid check digit (ISO/IEC 7812, Luhn)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from postern.inspection.masking.detector import (
 
 MASK = b"************"
 
-# Prefixes and the lengths that go with them.
+# Prefixes and their lengths.
 _ISSUERS = (
     (r"4", (13, 16, 19)),  # Visa
     (r"5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720", (16,)),  # Mastercard
@@ -36,7 +36,7 @@ _ISSUED = re.compile(
         rf"(?={prefix})(?:{'|'.join(f'[0-9]{{{length}}}' for length in lengths)})" for prefix, lengths in _ISSUERS
     ).encode()
 )
-_CLASS = re.compile(r"\[[^]]*]")  # stands for one digit of a prefix
+_CLASS = re.compile(r"\[[^]]*]")  # represents one digit of a prefix
 _WHOLE = "|".join(
     f"{prefix}[0-9]{{{length - len(_CLASS.sub('x', prefix))}}}"
     for prefixes, lengths in _ISSUERS
@@ -61,21 +61,22 @@ _CANDIDATE = re.compile(
 
 
 def is_card(digits: bytes) -> bool:
-    """`digits` holds nothing else."""
+    """Return whether these digits are a card number."""
     return _ISSUED.fullmatch(digits) is not None and has_check_digit(digits)
 
 
 def has_check_digit(digits: bytes) -> bool:
-    """The Luhn test."""
+    """Return whether the Luhn check digit is valid."""
     total = sum(digits[::-2]) + sum(digits[-2::-2].translate(_DOUBLED)) - len(digits) * _ZERO
     return total % 10 == 0
 
 
 def have_check_digits(numbers: Sequence[bytes]) -> bool:
-    """The Luhn test for many numbers of digits only, none longer than 19.
+    """Return whether all numbers pass the Luhn test. They contain digits only, 19 at most.
 
-    What stands at one place in all numbers makes one long integer, a byte for each number; adding these up adds up
-    every number at once. Zeros in front change no sum. No byte overflows: 19 places of at most 9 are less than 256.
+    The digits at one position of all numbers form one long integer, with one byte per number. Adding these integers
+    adds the digits of every number at once. Leading zeros do not change a sum. No byte overflows: 19 digits of at most
+    9 are less than 256.
     """
     digits = b"".join([number.rjust(_LONGEST, b"0") for number in numbers])
     total = 0
@@ -90,7 +91,7 @@ def _judge(candidate: bytes) -> tuple[int, bytes] | None:
     digits = candidate.translate(None, _SEPARATORS)
     if is_card(digits):
         return len(candidate), MASK + digits[-4:]
-    if len(candidate) - len(digits) == 4:  # five groups: the last may be something else, such as a security code
+    if len(candidate) - len(digits) == 4:  # five groups: the last can be something else, such as a security code
         shorter = candidate[: max(candidate.rfind(b" "), candidate.rfind(b"-"))]
         return _judge(shorter)
     return None

@@ -1,4 +1,4 @@
-"""Check digits of numbers that states and banks give out. Each takes digits (or letters) only, as bytes."""
+"""Check digits of official identifiers and bank numbers. All functions take digits (or letters) only, as bytes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _VERHOEFF_PLACE = (
 
 
 def weighted(digits: bytes, weights: Sequence[int]) -> int:
-    """The sum of each digit times the weight at its place."""
+    """Return the sum of each digit times the weight at its position."""
     return sum((digit - _ZERO) * weight for digit, weight in zip(digits, weights, strict=False))
 
 
 def verhoeff(digits: bytes) -> bool:
-    """The dihedral check digit at the end."""
+    """Return whether the last digit is a valid dihedral check digit."""
     check = 0
     for place, digit in enumerate(reversed(digits)):
         moved = int(_VERHOEFF_PLACE[place % 8][digit - _ZERO])
@@ -29,7 +29,7 @@ def verhoeff(digits: bytes) -> bool:
 
 
 def mod_11_10(digits: bytes) -> bool:
-    """ISO 7064, mod 11,10: the hybrid system with one check digit at the end."""
+    """Return whether the last digit is a valid check digit by ISO 7064, mod 11,10."""
     product = 10
     for digit in digits[:-1]:
         total = (digit - _ZERO + product) % 10 or 10
@@ -38,7 +38,9 @@ def mod_11_10(digits: bytes) -> bool:
 
 
 def two_digits_mod_11(digits: bytes, count: int) -> bool:
-    """Two check digits at the end of `count`, as Brazil makes them: weights rise from the right, from 2 to 9 or on."""
+    """Return whether the last two of `count` digits are valid, as Brazil computes them: weights rise from the right,
+    from 2 up to 9 or more.
+    """
     highest = 9 if count == 14 else count
     for length in (count - 2, count - 1):
         weights = [2 + (length - 1 - place) % (highest - 1) for place in range(length)]
@@ -49,7 +51,7 @@ def two_digits_mod_11(digits: bytes, count: int) -> bool:
 
 
 def is_day(year: int, month: int, day: int) -> bool:
-    """Whether the month has that day in some year like this one; February has 29 in years that 4 divides."""
+    """Return whether the date exists in some century; February has 29 days in years divisible by 4."""
     if not 1 <= month <= 12 or day < 1:
         return False
     if month == 2:

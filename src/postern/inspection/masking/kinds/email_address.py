@@ -1,4 +1,4 @@
-"""E-mail addresses: anything that an address can be made of, an `@`, and a domain of at least two labels."""
+"""E-mail addresses: a local part, an `@`, and a domain of at least two labels."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from postern.inspection.masking.detector import Detector, MaskedText, Span, Valu
 
 MASK = b"****@****"
 
-# Letters of any alphabet (as UTF-8) included. Quotes, braces, `/`, `?`, `|` and `*` are left out although an
-# address may hold them: they more often stand around one.
+# Includes letters of any alphabet (as UTF-8). Quotes, braces, `/`, `?`, `|` and `*` are valid in addresses, but more
+# often surround one, so they are excluded.
 _LOCAL = rb"0-9A-Za-z!#$%&+=^_~.\x80-\xff-"
 _DOMAIN = rb"@(?:[0-9A-Za-z\x80-\xff-]%(atomic)s\.)+[A-Za-z\x80-\xff][0-9A-Za-z\x80-\xff-]*[0-9A-Za-z\x80-\xff]"
 _LOCAL_BYTES = bytes(code for code in range(256) if re.match(rb"[" + _LOCAL + rb"]", bytes((code,))))
@@ -20,7 +20,7 @@ _ADDRESS = rb"[" + _LOCAL + rb"]+" + _DOMAIN % {b"atomic": b"+"}
 
 
 def _mask(text: bytes) -> MaskedText:
-    """Cuts at each `@domain`; what an address may hold at the end of the piece before it is its local part."""
+    """Split at each `@domain`; the local part is the end of the piece before it."""
     pieces = _AT_DOMAIN.split(text)
     if len(pieces) == 1:
         return MaskedText(text)
@@ -34,7 +34,7 @@ def _mask(text: bytes) -> MaskedText:
 
 
 def _mask_each(pieces: list[bytes], fronts: list[bytes]) -> MaskedText:
-    """The same where some `@domain` has nothing before it, and so stays."""
+    """Mask pieces if some `@domain` has no local part, and so stays."""
     parts: list[bytes] = []
     hits = size = 0
     for piece, domain, front in zip(pieces[:-1:2], pieces[1::2], fronts, strict=True):
@@ -64,7 +64,7 @@ def _without_local_part(piece: bytes) -> bytes:
     front = piece.rstrip(_LOCAL_BYTES)
     if not front.endswith(b"'") or len(front) == len(piece):
         return front
-    # An apostrophe inside belongs to the name (o'brien@…); one in front is a quote.
+    # An apostrophe inside is part of the name (o'brien@…); a leading one is a quote.
     end = len(front)
     for before in reversed(front[:-1].split(b"'")):
         name = len(before) - len(before.rstrip(_LOCAL_BYTES))

@@ -1,4 +1,4 @@
-"""Numbers that states of Europe give people."""
+"""Personal identifiers of European countries."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _ITALY_ODD = dict(
     )
 )  # fmt: skip
 _ITALY_EVEN = {code: int(chr(code)) if code < 65 else code - 65 for code in _ITALY_ODD}
-_ITALY_DIGITS = bytes.maketrans(b"LMNPQRSTUV", b"0123456789")  # stand for digits where two people's codes are the same
+_ITALY_DIGITS = bytes.maketrans(b"LMNPQRSTUV", b"0123456789")  # stand for digits if two people would have the same code
 _ITALY_MONTHS = b"ABCDEHLMPRST"
 
 
 def _days(digits: bytes) -> bool:
-    """YYMMDD, of some century."""
+    """Return whether YYMMDD is a date of some century."""
     return is_day(int(digits[:2]), int(digits[2:4]), int(digits[4:6]))
 
 
@@ -51,7 +51,7 @@ def is_nie(nie: bytes) -> bool:
 
 
 def is_fiscal_code(code: bytes) -> bool:
-    """Letters of a name, a date of birth (women's days are 40 later), a place, and a check letter."""
+    """Check the letters of a name, the date of birth (40 days later for women), the place, and the check letter."""
     total = sum((_ITALY_EVEN if place % 2 else _ITALY_ODD)[one] for place, one in enumerate(code[:15]))
     if total % 26 != code[15] - 65:
         return False
@@ -65,27 +65,27 @@ def is_vat_code(digits: bytes) -> bool:
 
 
 def is_pesel(digits: bytes) -> bool:
-    """A century is added to the month, in steps of 20."""
+    """Check the date, whose month includes the century in steps of 20, and the check digit."""
     if weighted(digits, (1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1)) % 10:
         return False
     return is_day(int(digits[:2]), int(digits[2:4]) % 20, int(digits[4:6]))
 
 
 def is_finnish_code(code: bytes) -> bool:
-    """`131052-308T` without its hyphen, or with another sign of the century."""
+    """Check `131052-308T` without its hyphen, or with another century sign."""
     digits, check = code[:6] + code[-4:-1], code[-1]
     return is_day(int(code[4:6]), int(code[2:4]), int(code[:2])) and _FINLAND[int(digits) % 31] == check
 
 
 def is_personnummer(digits: bytes) -> bool:
-    """The day of a number for people who only stay is 60 later."""
+    """Check a personal number. Those of temporary residents have days that are 60 later."""
     ten = digits[-10:]
     day = int(ten[4:6])
     return has_check_digit(ten) and is_day(int(ten[:2]), int(ten[2:4]), day - 60 if day > 60 else day)
 
 
 def is_fodselsnummer(digits: bytes) -> bool:
-    """Days of numbers for people who only stay are 40 later."""
+    """Check a birth number. Those of temporary residents have days that are 40 later."""
     day, month = int(digits[:2]), int(digits[2:4])
     if not is_day(int(digits[4:6]), month, day - 40 if day > 40 else day):
         return False
@@ -94,13 +94,15 @@ def is_fodselsnummer(digits: bytes) -> bool:
 
 
 def is_german_tax_id(digits: bytes) -> bool:
-    """Of the first ten digits one is there twice or three times, and the others once at most."""
+    """Check the digits: one of the first ten occurs two or three times, the others at most once."""
     times = sorted(Counter(digits[:10]).values(), reverse=True)
     return times[0] in (2, 3) and times[1] == 1 and mod_11_10(digits)
 
 
 def is_nir(nir: bytes) -> bool:
-    """Sex, year, month, department, commune, order; the rest of 97 as key. Corsica's letters stand for 19 and 18."""
+    """Check sex, year, month, department, commune, order, and the key by mod 97. Corsica's letters count as 19 and
+    18.
+    """
     month = int(nir[3:5])
     if not (1 <= month <= 12 or 20 <= month <= 42 or 50 <= month <= 99):
         return False
@@ -113,7 +115,9 @@ def is_bsn(digits: bytes) -> bool:
 
 
 def is_belgian_number(digits: bytes) -> bool:
-    """The rest of 97, over a 2 in front for those born since 2000. Months of those who only stay are 20 or 40 later."""
+    """Check the key by mod 97, with a leading 2 for births since 2000. Months of temporary residents are 20 or 40
+    later.
+    """
     month, key = int(digits[2:4]) % 20, int(digits[9:])
     if not is_day(int(digits[:2]), month, int(digits[4:6])):
         return False

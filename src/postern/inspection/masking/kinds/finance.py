@@ -1,4 +1,4 @@
-"""Numbers of securities, banks and coins, and magnetic tracks of cards."""
+"""Numbers of securities, banks and cryptocurrencies, and magnetic tracks of cards."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BECH32_ENDS = (1, 0x2BC830A3)
 
 
 def _is_base58_address(candidate: bytes) -> bool:
-    """A version, a hash of twenty bytes, and the first bytes of a hash of both."""
+    """Check a version, a hash of twenty bytes, and the first bytes of a hash of both."""
     value = 0
     for code in candidate:
         value = value * 58 + _BASE58_VALUES[code]
@@ -42,7 +42,7 @@ def _is_base58_address(candidate: bytes) -> bool:
 
 
 def _is_bech32_address(candidate: bytes) -> bool:
-    """BIP 173 and 350."""
+    """Check an address by BIP 173 and 350."""
     check = 1
     values = [3, 3, 0, 2, 3, *(_BECH32.get(code, -1) for code in candidate.lower()[3:])]
     if -1 in values:
@@ -65,7 +65,7 @@ def _judge_bech32(candidate: bytes) -> tuple[int, bytes] | None:
 
 
 def is_routing_number(digits: bytes) -> bool:
-    """Of the American Bankers Association: a district, and weights 3, 7, 1."""
+    """Check a number of the American Bankers Association: district, and weights 3, 7, 1."""
     district = int(digits[:2])
     if not (1 <= district <= 12 or 21 <= district <= 32 or 61 <= district <= 72 or district == 80):
         return False
@@ -87,7 +87,7 @@ def is_isin(isin: bytes) -> bool:
 
 
 def is_bank_code(code: bytes) -> bool:
-    """ISO 9362: a bank, its country, its place and perhaps its branch."""
+    """Check a code by ISO 9362: bank, country, location and optional branch."""
     return code[4:6] in COUNTRIES
 
 

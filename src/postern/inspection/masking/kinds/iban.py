@@ -1,4 +1,4 @@
-"""International bank account numbers: a country, the length it uses, and right check digits (ISO 13616, mod 97)."""
+"""International bank account numbers: country, its length, and check digits (ISO 13616, mod 97)."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ LENGTHS = {country[:2].encode(): int(country[2:]) for country in _COUNTRIES.spli
 _CANDIDATE = re.compile(
     starts_with(rb"[A-Za-z]") + rb"[A-Za-z]\d\d(?:[0-9A-Za-z]{11,30}(?! ?[0-9A-Za-z])|(?: ?[0-9A-Za-z]){11,30})"
 )
-# Every country's own length, in RE2's words.
+# Length per country, as an RE2 expression.
 _ACCOUNT = (
     EDGE
     + rb"(?i:"
     + b"|".join(country + rb"\d\d(?: ?[0-9A-Z]){%d}" % (length - 4) for country, length in LENGTHS.items())
     + rb")"
-    + rb"(?:\b|_)"  # the close search takes an account number in front of `_`, too
+    + rb"(?:\b|_)"  # the close search also accepts a following `_`
 )
 _WHOLE = b"|".join(country + rb"\d\d[0-9A-Z]{%d}" % (length - 4) for country, length in LENGTHS.items())
 _VALUES = {ord(character): b"%d" % int(character, 36) for character in string.digits + string.ascii_uppercase}
@@ -57,7 +57,7 @@ def _judge(candidate: bytes) -> tuple[int, bytes] | None:
 
 
 def _length_of(candidate: bytes, wanted: int) -> int | None:
-    """How many bytes of the candidate hold `wanted` characters, if it does and no word goes on there."""
+    """Return how many bytes of the candidate contain `wanted` characters, if a word ends there."""
     length = wanted
     while (spaces := candidate.count(b" ", 0, length)) != length - wanted:
         length = wanted + spaces
@@ -67,12 +67,12 @@ def _length_of(candidate: bytes, wanted: int) -> int | None:
 
 
 def has_check_digits(account: bytes) -> bool:
-    """`account` holds letters in upper case and digits only, its country and check digits first."""
+    """Return whether the check digits are valid. `account` has upper-case letters and digits only, country first."""
     return int(_spell(account[4:]) + _COUNTRY_VALUES[account[:2]] + account[2:4]) % 97 == 1
 
 
 def _spell(text: bytes) -> bytes:
-    """Digits as they are, letters as 10 to 35."""
+    """Return the text with letters as 10 to 35."""
     return text if text.isdigit() else b"".join([_VALUES[character] for character in text])
 
 

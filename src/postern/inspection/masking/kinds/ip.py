@@ -1,4 +1,4 @@
-"""Internet addresses, versions 4 and 6; a prefix length or port behind them stays."""
+"""Internet addresses, versions 4 and 6. A following prefix length or port stays."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MASK = b"***.***.***.***"
 _OCTET = rb"(?:25[0-5]|2[0-4]\d|[01]?\d?\d)"
 _V4 = re.compile(
     starts_with(rb"\d")
-    + rb"(?<!\d\.\d)"  # five numbers with dots are a version or an object identifier
+    + rb"(?<!\d\.\d)"  # five dotted numbers are a version or an object identifier
     + rb"(?:\d?|(?<=[01])\d\d|(?<=2)(?:[0-4]\d|5[0-5]))"
     + (rb"\." + _OCTET) * 3
     + rb"(?!\.?\d)"
@@ -42,7 +42,7 @@ HARDWARE = re.compile(rb"[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5,7}")  # EUI-48 and 
 
 def _judge_v6(candidate: bytes) -> tuple[int, bytes] | None:
     text = candidate.decode("ascii")
-    # `::` alone, and short names around it, are more often an operator or a scope (a::b).
+    # `::` alone, and short names around it, are mostly an operator or a scope (a::b).
     if len(text) < _SHORT_WORDS and not any(character.isdigit() for character in text):
         return None
     if HARDWARE.fullmatch(candidate):
@@ -56,7 +56,7 @@ def _judge_v6(candidate: bytes) -> tuple[int, bytes] | None:
 
 _V4_LIKE = EDGE + rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}" + EDGE_BEHIND
 
-# Version 6 first: it may end in an address of version 4.
+# Version 6 first: it can end with an address of version 4.
 IP_ADDRESS = Detector(
     InfoType.IP_ADDRESS,
     (

@@ -1,4 +1,4 @@
-"""What the kinds of this folder are made of."""
+"""Building blocks of the kinds in this folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from postern.inspection.masking.detector import (
 MASK = b"****"
 
 _SAMPLE = 2048
-_DENSE = 128  # bytes for each candidate
+_DENSE = 128  # bytes per candidate
 _LOOKS_BACK = rb"(?<![0-9A-Za-z_"
 _PUNCTUATION = b" .-/+"
 _NUMBER_ENDS = NOT_BEFORE_WORD + rb"(?![./-][0-9A-Za-z])"
@@ -33,14 +33,15 @@ _OF_DIGITS = re.compile(rb"[0-9]|\[[0-9-]+\]")
 
 
 def number_form(shape: bytes, score: float, check: Callable[[bytes], bool] | None = None) -> ValueForm:
-    """A number, or letters and digits, that stands alone: no part of a longer chain such as a version or a UUID.
+    """Return the form of a number, or of letters and digits, that is not part of a longer chain such as a version or a
+    UUID.
 
-    `shape` is an expression without groups that capture or look around; its first piece is a digit or a class of
-    one character. `check` sees the value without blanks, points, hyphens and slashes, letters in upper case.
+    `shape` is an expression without capturing groups and look-around; it starts with a digit or a class of one
+    character. `check` receives the value without blanks, dots, hyphens and slashes, in upper case.
     """
     first = _FIRST.match(shape)
     if first is None:
-        raise ValueError(f"{shape!r} does not begin with one character")
+        raise ValueError(f"{shape!r} does not start with one character")
     head, rest = first.group(), shape[first.end() :]
     alone = rb"(?<![0-9A-Za-z][./-]" + head + rb")"
     pattern = re.compile(starts_with(head) + alone + rest + _NUMBER_ENDS)
@@ -54,10 +55,11 @@ def number_form(shape: bytes, score: float, check: Callable[[bytes], bool] | Non
 
 
 def leaping(candidate: bytes, pattern: re.Pattern[bytes], judge: Judge) -> Find:
-    """`spans_valid`, by two ways: RE2 leaps over what is no candidate, but takes longer for each that is one.
+    """Return a finder as `spans_valid`, with two strategies: RE2 skips text without candidates, but is slower per
+    candidate.
 
-    Where the pattern matches, the candidate does, perhaps behind an escaped control character or earlier; it must not
-    match more than a few hundred bytes.
+    Where the pattern matches, the candidate does too, perhaps after an escaped control character or earlier. It must
+    not match more than a few hundred bytes.
     """
     leap = compile_re2(candidate)
     dense = spans_valid(pattern, judge)
@@ -87,22 +89,28 @@ def _more_than(count: int, found: Iterable[object]) -> bool:
 
 
 def _edged(shape: bytes) -> bytes:
-    """For RE2: what `_` or an escaped control character touches counts, as it does in the close look."""
+    """Return the shape with edges for RE2: as in the close search, `_` and escaped control characters count as
+    edges.
+    """
     return EDGE + rb"(?:" + shape + rb")\b"
 
 
 def _any_digits(shape: bytes) -> bytes:
-    """The shape with any digit where it asks for some. A quick look for many shapes at once has a state for each way
-    in which they can have begun, and these are far fewer where only the places of digits count."""
+    """Return the shape with any digit in place of specific ones.
+
+    A combined search has a state for each possible start, and these are far fewer if only the positions of digits
+    count.
+    """
     return b"".join(rb"\d" if _OF_DIGITS.fullmatch(piece) else piece for piece in _PIECE.findall(shape))
 
 
 def token_form(candidate: bytes, pattern: bytes, score: float = 0.95, *, group: int | None = None) -> ValueForm:
-    """What its own beginning makes known. Where the pattern has a group, that is the value, if `group` does not say 0.
+    """Return the form of values with a characteristic start. The pattern's first group is the value, unless `group` is
+    0.
 
-    `pattern` matches only where `candidate` does, which must match a few hundred bytes at most, and `pattern` must
-    not pass twice over what it has passed: both are tried from everywhere. A pattern that looks back for an edge has a
-    letter or digit behind it.
+    `pattern` matches only where `candidate` does, which must match a few hundred bytes at most. `pattern` must not read
+    text twice: both are tried at every position. After a look-behind for an edge, a pattern continues with a letter or
+    digit.
     """
     compiled = re.compile(pattern)
     value = min(1, compiled.groups) if group is None else group

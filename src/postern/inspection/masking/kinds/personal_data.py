@@ -1,8 +1,8 @@
-"""What describes a person: names, birth, age, gender, home, passport, patient number, password.
+"""Personal data: names, birth, age, gender, address, passport, patient number, password.
 
-Most of these values look like nothing in particular: any word may be a name or a password, any short number an age.
-They are found where a column, a JSON key or a label in front (`first name: Anna`) says what they are, and addresses
-also by their shape. Names in running text need a language model (`PERSON`).
+Most of these values have no characteristic form: any word can be a name or a password, any short number an age. They
+are found if a column, a JSON key or a label (`first name: Anna`) says what they are; addresses are also found by their
+form. Names in running text need a language model (`PERSON`).
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from postern.inspection.masking.detector import BEHIND_EDGE, NOT_BEFORE_WORD, De
 from postern.inspection.masking.kinds import dates
 from postern.inspection.masking.kinds.making import MASK, number_form, token_form
 
-# Below every usable threshold by itself, above the default one where the column's name speaks for it.
+# Below every usable threshold alone; above the default threshold if the column's name supports it.
 _BY_COLUMN = 0.15
 _BY_CONTEXT = 0.2
 _BY_LABEL = 0.8
 _BY_SHAPE = 0.7
 
 _CELL = re.compile(rb"[^\x00]+")
-_LONGEST_CELL = 256  # bytes: longer texts are no names and no addresses
+_LONGEST_CELL = 256  # bytes: longer texts are not names or addresses
 _HAS_WORD = re.compile(rb"[0-9A-Za-z\x80-\xff]")
 
 
 def _find_cells(text: bytes) -> list[Span]:
-    """Return the texts that may be one value from end to end. A zero byte separates texts."""
+    """Return the texts that can be one value from end to end. Zero bytes separate texts."""
     return [
         found.span()
         for found in _CELL.finditer(text)
@@ -34,12 +34,12 @@ def _find_cells(text: bytes) -> list[Span]:
     ]
 
 
-# Found only in a column whose name speaks for it: in running text the label would be part of the same text.
+# Found only in a column whose name supports it: in running text, the label would be part of the same text.
 _WHOLE_CELL = found_form(rb"[0-9A-Za-z\x80-\xff]", _find_cells, _BY_COLUMN, MASK)
 
 
 def _labelled(label: bytes, value: bytes, score: float = _BY_LABEL) -> ValueForm:
-    """Return the form of a value behind `label` and a colon or an equals sign, quoted or not."""
+    """Return the form of a value after `label` and a colon or equals sign, quoted or not."""
     sign = rb"[\"']?[ ]?[:=][ ]?[\"']?"
     return token_form(
         rb"(?i:" + label + rb")" + sign + rb"[^\x00]",
@@ -67,7 +67,7 @@ PASSWORD = Detector(
     words="password, passwd, pwd, passphrase, passwort, kennwort, mot de passe, contrasena",
 )
 
-# A date is one of birth where something says so.
+# A date is a date of birth if the context says so.
 DATE_OF_BIRTH = Detector(
     InfoType.DATE_OF_BIRTH,
     tuple(ValueForm(form.candidate, form.mask, form.find, _BY_CONTEXT) for form in dates.DATE_TIME.forms),

@@ -1,6 +1,6 @@
-"""Telephone numbers as people write them: international with `+`, North American, and national with a leading zero.
+"""Telephone numbers in written form: international with `+`, North American, and national with a leading zero.
 
-A bare run of digits is left alone: it is more often an identifier.
+A run of digits alone is not matched: it is mostly an identifier.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from postern.inspection.masking.detector import (
 
 MASK = b"***-***-****"
 
-# Not inside a longer chain of numbers, such as a date, a version or an address.
+# Not inside of a longer chain of numbers, such as a date, a version or an address.
 _NOT_IN_CHAIN = rb"(?<!\d[./-]%s)"
 _CHAIN_ENDS = NOT_BEFORE_WORD + rb"(?![./-]\d)"
 
@@ -50,7 +50,9 @@ _PUNCTUATION = b" ()/-"
 
 
 def _judge_national(candidate: bytes) -> tuple[int, bytes] | None:
-    """Shorter ones are dates; of longer ones the last groups may be something else, unless hyphens tie them."""
+    """Judge a national number. Short ones are dates; in long ones, the last groups can be something else, unless
+    hyphenated.
+    """
     if _DATE_AND_HOUR.fullmatch(candidate):
         return None
     count = len(candidate.translate(None, _PUNCTUATION))
@@ -59,7 +61,7 @@ def _judge_national(candidate: bytes) -> tuple[int, bytes] | None:
     return (len(candidate), MASK) if _FEWEST_DIGITS <= count <= _MOST_DIGITS else None
 
 
-# Of international numbers those in groups that are neither a card's nor an address's.
+# International numbers in groups that differ from those of cards and addresses.
 _WHOLE = (
     rb"\+[1-9]\d{0,2} (?:\(\d{3}\) |\d{3}[ -])\d{3}[ -]\d{4}"
     rb"|(?:1-)?[2-9]\d\d[ .-]\d{3}[ .-]\d{4}"

@@ -1,4 +1,4 @@
-"""Keys, tokens and passwords, which their beginnings give away."""
+"""Keys, tokens and passwords with a characteristic start."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from postern.inspection.masking.detector import BEHIND_EDGE, NOT_BEFORE_WORD, De
 from postern.inspection.masking.kinds.making import MASK, number_form, token_form
 
 _BEGIN = re.compile(rb"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
-# What a key is written with: base64, headers of encrypted ones, line ends or their escapes.
+# Characters of a key: base64, headers of encrypted keys, line ends or their escapes.
 _KEY_BODY = re.compile(rb"[0-9A-Za-z+/=\s:,.()\\-]*+")
 _END = re.compile(rb"-----END [A-Z0-9 ]{0,48}-----")
 
 
 def _find_private_keys(text: bytes) -> list[Span]:
-    """From BEGIN to END; where the end was cut off, all that a key may hold."""
+    """Find keys from BEGIN to END; if the end was cut off, all that can belong to the key."""
     spans: list[Span] = []
     at = 0
     while begin := _BEGIN.search(text, at):

@@ -1,4 +1,4 @@
-"""United States social security numbers, written in three groups; numbers that are never given out are left alone."""
+"""United States social security numbers in three groups. Numbers that are never issued are not matched."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ US_SSN = Detector(
     InfoType.US_SSN,
     (
         pattern_form(EDGE + _WRITTEN, _NUMBER, MASK, 0.8, like=EDGE + _WRITTEN + EDGE_BEHIND),
-        # Nine digits are anything, unless a word says otherwise.
+        # Nine digits can be anything without a context word.
         pattern_form(EDGE + rb"\d{9}" + EDGE_BEHIND, _BARE, MASK, 0.2),
     ),
     Whole(_WHOLE, replaced_by(MASK)),

@@ -1,4 +1,4 @@
-"""Addresses and headers of the web, and numbers of devices and vehicles."""
+"""Web addresses and headers, and numbers of devices and vehicles."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIGNED = re.compile(
 
 
 def _find_addresses(text: bytes) -> list[Span]:
-    """A mark that ends a sentence does not belong to it."""
+    """Find addresses, without the punctuation of a sentence after them."""
     return [
         (found.start(), found.start() + len(found.group().rstrip(_ENDS_SENTENCE)))
         for found in _ADDRESS.finditer(text)
@@ -31,7 +31,7 @@ def _find_signed(text: bytes) -> list[Span]:
 
 
 def _is_vin(vin: bytes) -> bool:
-    """The check digit at place 9, as North America has it."""
+    """Check the digit at position 9, as used in North America."""
     total = sum(_VIN_VALUES[code] * weight for code, weight in zip(vin, _VIN_WEIGHTS, strict=True))
     return not vin.isdigit() and not vin.isalpha() and vin[8] == b"0123456789X"[total % 11]
 

@@ -1,1 +1,1 @@
-"""PostgreSQL's own parser as trees (libpg_query, by `postgast`; decision 0033): its dialect and masking read them."""
+"""PostgreSQL's own parser (libpg_query, through `postgast`; decision 0033), for the dialect and for masking."""

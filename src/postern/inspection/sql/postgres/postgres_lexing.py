@@ -1,5 +1,6 @@
-"""What must be known of a text before it is parsed, from its tokens: libpg_query recurses without a limit when it
-writes a tree, and a hundred thousand signs of addition overflow its stack."""
+"""Checks of a text's tokens before it is parsed. libpg_query recurses without limit when it writes a tree: a hundred
+thousand plus signs overflow its stack.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Final
 
 from postgast import PgQueryError, pg_query_pb2, scan
 
-DEEPEST = 1_000  # of what may nest in a text; real ones have some dozen
+DEEPEST = 1_000  # nesting levels; real statements have a few dozen at most
 
 _Token = pg_query_pb2.Token
 _OPEN: Final = frozenset({_Token.Value("ASCII_40"), _Token.Value("ASCII_91")})
@@ -26,25 +27,27 @@ _STAYS: Final = frozenset(_Token.Value(name) for name in ("UNION", "INTERSECT", 
 _END: Final = _Token.Value("END_P")
 _SCONST: Final = _Token.Value("SCONST")
 _QUOTE: Final = ord("'")
-# The scanner looks at a run of signs again from each comment and operator in it: 16 KiB of pluses take it five seconds.
+# The scanner reads a run of signs again from each comment and operator in it: 16 KiB of plus signs take five seconds.
 _SIGNS: Final = re.compile(r"[~!@#^&|`?+\-*/%<>=]{256,}")
-MOST_SIGNS: Final = 4_000_000  # squares of such runs together
+MOST_SIGNS: Final = 4_000_000  # sum of the squares of such runs
 _LOOSE = re.compile(rb"(?<!\\)(?:\\\\)*\\'")
 
 
 def scans_slowly(text: str) -> bool:
-    """Whether the scanner would take longer than such a text is worth."""
+    """Return whether the scanner would take too long."""
     return sum((found.end() - found.start()) ** 2 for found in _SIGNS.finditer(text)) > MOST_SIGNS
 
 
 def depth(data: bytes) -> int:
-    """At most so many levels does the text nest: brackets, operators in a row, queries, joins and cases. 0 where it has
-    no tokens, which is an error to the parser as well."""
+    """Return an upper bound of the nesting: parentheses, chained operators, queries, joins and cases.
+
+    0 if the text has no tokens, which is an error to the parser as well.
+    """
     try:
         tokens = scan(data.decode()).tokens
     except PgQueryError:
         return 0
-    chain, stays = [0], [0]  # for each open bracket: operators since a comma, and what no comma ends
+    chain, stays = [0], [0]  # per open parenthesis: operators since a comma, and what a comma does not end
     closed = deepest = 0
     for item in tokens:
         token = item.token
@@ -74,8 +77,9 @@ def depth(data: bytes) -> int:
 
 
 def has_loose_backslash(data: bytes) -> bool:
-    """Whether an ordinary literal holds a backslash right before a quote: only there do the two ways of reading a
-    backslash find different ends of a literal."""
+    """Return whether an ordinary literal has a backslash right before a quote. Only there do the two readings of a
+    backslash disagree on the end of a literal.
+    """
     try:
         tokens = scan(data.decode()).tokens
     except PgQueryError:

@@ -1,8 +1,8 @@
-"""Texts to trees, by libpg_query.
+"""Parsing of texts into trees by libpg_query.
 
-A tree is what libpg_query's JSON says: a message is a dict of its fields, without those that have their default value;
-where a field may hold one of many messages, a dict of one entry, the message's name and itself, stands around it. Read
-as JSON, a tree costs a fifth of what it does as protobuf objects, and may be deeper than protobuf's hundred levels.
+A tree is libpg_query's JSON: a message is a dict of its fields, without those that have default values. A field that
+can hold one of several messages has a dict around it, with one entry: the message's name and the message. As JSON, a
+tree costs a fifth of protobuf objects, and can be deeper than protobuf's hundred levels.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from postgast.native import PgQueryParseResult, lib
 
 from postern.inspection.sql.postgres.postgres_lexing import DEEPEST, depth, has_loose_backslash, scans_slowly
 
-type_of_node: Final = "Node"  # one of many
+type_of_node: Final = "Node"  # any one of several messages
 Message = dict[str, Any]
 
 MOST_BYTES = 1 << 20
-# Of a tree's JSON: some 80,000 constants. Python reads JSON without a break, so that in whatever thread it is done, the
-# event loop stands still for as long: 0.2 s for this much.
+# Limit of a tree's JSON, some 80,000 constants. Python reads JSON without releasing the GIL, so the event loop stops
+# meanwhile in whatever thread it is done: 0.2 s for this size.
 MOST_TREE = 4 << 20
-_UNCHECKED_BYTES = 1_000  # a text as short as this cannot nest deep enough to hurt
+_UNCHECKED_BYTES = 1_000  # such a short text cannot be nested too deeply
 _READ_TWICE_BYTES = 4_096
 _QUOTE: Final = ' "'
-_SHORT = 4_096  # characters; a tree takes some fifty times as much memory as its text
+_SHORT = 4_096  # characters; a tree takes some fifty times the memory of its text
 _LONG = 64 * 1024
 _BACKSLASHES_ESCAPE = 32  # PG_QUERY_DISABLE_STANDARD_CONFORMING_STRINGS
 
@@ -40,20 +40,22 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
     message.name: {field.json_name: field.message_type.name for field in message.fields if field.message_type}
     for message in pg_query_pb2.DESCRIPTOR.message_types_by_name.values()
 }
-"""Of each message, its fields that hold messages, and which."""
+"""For each message, its fields that hold messages, and their kinds."""
 
 
 class UnreadablePostgres(Exception):
-    """The text is none of PostgreSQL's, or nothing that may be given to its parser; says why, for people."""
+    """The text is not valid PostgreSQL, or cannot be passed to its parser. The message is for users."""
 
 
 def readings(text: str) -> tuple[list[Message], ...]:
-    """The statements of the text, by each way in which a server may read it: a second one where a literal holds a
-    backslash, which escapes what follows where `standard_conforming_strings` is off. What is an error in the second
-    way does nothing there, and is left out. Each statement is a `Node`.
+    """Return the statements of the text, for each way in which a server can read it. Each statement is a `Node`.
 
-    Several ask about one text, one after the other: what was read last is kept, and must not be changed. Raises
-    Unreadable where the first way is an error, or the text is too large, too deep or no text.
+    There is a second reading if a literal contains a backslash, which escapes the next character when
+    `standard_conforming_strings` is off. An error in the second reading means that it would do nothing, so it is left
+    out.
+
+    Several callers ask about one text in turn: recent results are cached and must not be changed. Raises
+    UnreadablePostgres if the first reading is an error, or the text is too large, too deep or not valid.
     """
     if len(text) <= _SHORT:
         return _read_short(text)
@@ -66,7 +68,7 @@ def _readings(text: str) -> tuple[list[Message], ...]:
     if b"\\" not in data:
         return (first,)
     if len(data) > _READ_TWICE_BYTES and has_loose_backslash(data):
-        raise UnreadablePostgres("it holds a backslash before a quote, and is too large to be read both ways")
+        raise UnreadablePostgres("it has a backslash before a quote, and is too large to be read in both ways")
     try:
         second = _statements(data, _BACKSLASHES_ESCAPE)
     except UnreadablePostgres:
@@ -79,7 +81,7 @@ _read_long = lru_cache(maxsize=2)(_readings)
 
 
 def children(kind: str, message: Message) -> Iterator[tuple[str, str, Message]]:
-    """Of each message within this one: the field, its kind, itself. A field that is not known of has the kind ""."""
+    """Yield each message inside of this one: its field, kind and content. An unknown field has the kind ""."""
     kinds = FIELDS.get(kind, {})
     for name, value in message.items():
         if type(value) is not dict and type(value) is not list:
@@ -95,35 +97,37 @@ def children(kind: str, message: Message) -> Iterator[tuple[str, str, Message]]:
 
 
 def node(value: Message | None) -> tuple[str, Message]:
-    """Name and content of a `Node`; ("", {}) where there is none."""
+    """Return the name and content of a `Node`; ("", {}) if there is none."""
     for kind, content in (value or {}).items():
         return kind, content
     return "", {}
 
 
 def names(value: list[Message] | None) -> list[str]:
-    """The texts of a list of `String`s, "" for what is none, such as a star."""
+    """Return the texts of a list of `String`s, with "" for other nodes, such as a star."""
     return [one.get("String", {}).get("sval", "") for one in value or ()]
 
 
 def type_parts(message: Message) -> list[str]:
-    """The name of its type, in parts; none where it says no type."""
+    """Return the parts of its type's name; none if it has no type."""
     return names(message.get("typeName", {}).get("names"))
 
 
 def checked(text: str) -> bytes:
-    """The text in UTF-8, if it may be given to PostgreSQL's parser, which ends the process for some and takes minutes
-    for others. Raises Unreadable."""
+    """Return the text in UTF-8, if it is safe for PostgreSQL's parser. Raises UnreadablePostgres.
+
+    The parser ends the process for some texts, and takes minutes for others.
+    """
     if "\0" in text:
-        raise UnreadablePostgres("it holds a NUL character, which PostgreSQL does not read past")
+        raise UnreadablePostgres("it contains a NUL character, where PostgreSQL stops reading")
     try:
         data = text.encode()
     except UnicodeEncodeError:
-        raise UnreadablePostgres("it holds bytes that are not text in the encoding agreed on") from None
+        raise UnreadablePostgres("it contains bytes that are not valid in the agreed encoding") from None
     if len(data) > MOST_BYTES:
         raise UnreadablePostgres(f"it is larger than {MOST_BYTES >> 20} MiB")
     if scans_slowly(text):
-        raise UnreadablePostgres("it has too many signs in a row")
+        raise UnreadablePostgres("it contains too many operator signs in a row")
     if len(data) > _UNCHECKED_BYTES and depth(data) > DEEPEST:
         raise UnreadablePostgres("it is nested too deeply")
     return data
@@ -134,11 +138,11 @@ def _statements(data: bytes, options: int) -> list[Message]:
     try:
         if result.error:
             said = result.error.contents.message.decode(errors="replace")
-            # The statement's own text has no place in messages: what is near may be all of a literal.
+            # The statement's text must not be in messages: what the parser quotes can be a whole literal.
             raise UnreadablePostgres(f"it cannot be parsed: {said.partition(_QUOTE)[0].removesuffix(' at or near')}")
         written = result.parse_tree
         if len(written) > MOST_TREE:
-            raise UnreadablePostgres("it holds too much to be judged; send it in smaller parts, or use COPY")
+            raise UnreadablePostgres("it is too complex to be judged; send it in smaller parts, or use COPY")
         tree = json.loads(written)
     except RecursionError:
         raise UnreadablePostgres("it is nested too deeply") from None
