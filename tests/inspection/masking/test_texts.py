@@ -125,7 +125,7 @@ def test_sizes_are_those_of_the_values(text: bytes) -> None:
 
 def test_a_masking_that_loses_a_text_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(texts_module, "_mask_held", lambda *_: b"one text")
-    with pytest.raises(RuntimeError, match="1 texts of 2"):
+    with pytest.raises(RuntimeError, match="1 texts for 2"):
         mask_texts(ALL, [b"a@example.com", b"b"], Hits())
 
 

@@ -121,7 +121,7 @@ def _mask_long_numbers(detectors: Detectors, pieces: list[bytes], hits: Hits) ->
 def _mask_document(detectors: Detectors, document: bytes, hits: Hits) -> bytes:
     if not detectors.worth(document) and not _HIDING_ESCAPE.search(document):
         return document
-    if not _NEEDS_CARE.search(document) or not _DOCUMENT.fullmatch(document):  # the latter is not JSON that must stay valid
+    if not _NEEDS_CARE.search(document) or not _DOCUMENT.fullmatch(document):  # the latter is not valid JSON
         return mask_text(detectors, document, hits) or document
     parts = _VALUE.split(document)
     before = hits.size

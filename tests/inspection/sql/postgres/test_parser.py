@@ -104,7 +104,7 @@ def test_schemas_are_objects_where_they_are_named_themselves(parser: PostgresPar
     ("text", "says"),
     [
         ("select '\0'; drop table a", "NUL"),
-        ("select '\udc80'", "not text"),
+        ("select '\udc80'", "not valid in the agreed encoding"),
         ("selct 1", "cannot be parsed"),
         ("select '" + "x" * (1 << 20) + "'", "larger than 1 MiB"),
         ("select " + "+1" * 100_000, "nested too deeply"),  # libpg_query would overflow its stack
