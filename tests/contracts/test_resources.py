@@ -305,6 +305,8 @@ async def test_list_is_by_name_in_pages_and_can_be_narrowed_to_a_name(api: Api, 
         last = (await api.as_auditor.get(kind.path, params=query)).json()
         assert (len(last["data"]), last["has_next_page"]) == (1, False)
     assert ([one[kind.key] for one in last["data"]], last["total"]) == ([added[1]], 1)
+    for wrong in ({"limit": 0}, {"limit": 101}, {"limit": "x"}, {"offset": -1}):
+        message(await api.as_admin.get(kind.path, params=wrong), 422)
 
 
 async def test_name_is_taken_once(api: Api, kind: Kind) -> None:
@@ -313,6 +315,10 @@ async def test_name_is_taken_once(api: Api, kind: Kind) -> None:
     if kind.address or kind.can_be_renamed:
         changed = await api.as_admin.patch(f"{kind.path}/{second['id']}", json=kind.named("first-one"))
         assert changed.status_code == (400 if kind.address else 409)
+    if kind.can_be_renamed:
+        refused(
+            await api.as_admin.put(f"{kind.path}/{second['id']}", json=kind.replacement(second, "first-one")), 409, ""
+        )
     assert (await api.as_admin.get(f"{kind.path}/{first[kind.key]}")).json() == first
 
 
@@ -389,6 +395,8 @@ async def test_only_administrators_change_and_auditors_read(api: Api, kind: Kind
     for client in (api.as_auditor, api.as_ann):
         message(await client.post(kind.path, json=kind.new(kind.spelt("other"))), 403)
         message(await change(client, kind, path, {"name": "other"}), 403)
+        if not kind.renewal:
+            message(await client.put(path, json=kind.replacement(shown, "other")), 403)
         message(await client.delete(path), 403)
     one, them = [(await api.as_ann.get(read)).status_code for read in (path, kind.path)]
     assert (one, them) == ((404 if kind.hides else 200, 200) if kind.everybody_reads else (403, 403))
