@@ -420,6 +420,6 @@ async def test_writes_are_in_the_audit_log_with_what_was_before_and_after(api: A
     assert created["before"] is None
     assert created["after"].get("id", shown["id"]) == shown["id"]
     assert updated["before"] == created["after"]
-    assert updated["after"] != created["after"]
+    assert kind.renewal or updated["after"] != created["after"]  # what a renewal changes is secret
     assert deleted["before"] == updated["after"]
     assert (deleted["after"] is None) == (kind.once_deleted == 404)
