@@ -15,8 +15,8 @@ from postern.api.scim.queries import ScimQuery, asked, equal_to, identifier, lis
 from postern.api.scim.scim_kept import Groups, Users
 from postern.api.scim.scim_resources import Group, User
 from postern.api.scim.shaped import ScimResponse, ScimRoute, scim_errors
+from postern.domain.identity.principal import PrincipalFilter
 from postern.errors import NotFound
-from postern.services.identity.provisioning import PrincipalFilter
 
 router = APIRouter(prefix="/scim/v2", tags=["SCIM"], route_class=ScimRoute, default_response_class=ScimResponse)
 

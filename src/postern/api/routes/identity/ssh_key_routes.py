@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
+from postern.api.crud import Key
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
 from postern.api.schemas.identity.ssh_schemas import SshKeyAnswer, SshKeyRequest
@@ -33,13 +34,8 @@ async def remove_ssh_key(id: str, caller: Caller, services: Use) -> None:  # noq
     await services.ssh_keys.remove(caller, id)
 
 
-@router.get("/users/{emailOrID}/sshkeys", responses=errors(403, 404))
-async def list_ssh_keys_of(
-    emailOrID: str,  # noqa: N803 - the spec's name
-    caller: Caller,
-    services: Use,
-    page: Paging,
-) -> ListAnswer[SshKeyAnswer]:
+@router.get("/users/{nameOrID}/sshkeys", responses=errors(403, 404))
+async def list_ssh_keys_of(key: Key, caller: Caller, services: Use, page: Paging) -> ListAnswer[SshKeyAnswer]:
     """A user's, by name, for administrators and auditors."""
-    found = await services.ssh_keys.of_user(caller, emailOrID, page)
+    found = await services.ssh_keys.of_user(caller, key, page)
     return listed([SshKeyAnswer.of(one) for one in found.items], found, page)

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.connection_filters import Filters
-from postern.api.crud import add_crud
+from postern.api.crud import ResourceRoutes
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.schemas.targets.connection_schemas import ConnectionAnswer, ConnectionRequest
 from postern.domain.identity.principal import Principal
@@ -30,9 +30,8 @@ async def _show(resource: Connection, services: Services, caller: Principal) -> 
 
 
 router = APIRouter(tags=["Connections"], route_class=AuditedRoute)
-add_crud(
-    router,
-    "/connections",
+ResourceRoutes(
+    path="/connections",
     names=("connection", "connections"),
     service=lambda services: services.connections,
     request=ConnectionRequest,
@@ -46,5 +45,5 @@ add_crud(
         "delete": "With its credentials; live sessions are ended, and stay in the record.",
     },
     show=_show,
-    listing=(list_connections, ListAnswer[ConnectionAnswer]),
-)
+    own={"list": list_connections},
+).add_to(router)
