@@ -25,8 +25,7 @@ from postern.domain.reviews.review import TRANSITIONS, ReviewEvent, ReviewKind, 
 from postern.domain.rules.masking import ALIASES, DEFAULT_TYPES, MODEL_TYPES, PERSONAL_TYPES, InfoType
 from postern.domain.secret import Secret
 from postern.inspection.masking.catalogue import ORDER
-from postern.inspection.masking.context import BOOST
-from postern.inspection.masking.detectors import THRESHOLD
+from postern.inspection.masking.detectors import BOOST, THRESHOLD
 from postern.services.bundle import Services
 from postern.settings import Settings, secret_names
 from postern.store.signals import LocalSignals

@@ -53,7 +53,6 @@ MAY: dict[str, set[str]] = {
     "cli": {"client", "proof", "domain", "errors", "settings", "wiring", "transport", "process", "descriptors", "logs",
             "protocols.terminal.terminal_frames", "protocols.clients"},
     "wiring": ROOMS | {"errors", "settings", "process", "descriptors", "logs"},
-    "testing": {"interception", "protocols", "relay", "domain", "errors", "client"},
 }  # fmt: skip
 
 # Rooms within the package of a protocol: its side of the agent, of the gateway, and its part in judging statements.
@@ -214,8 +213,7 @@ IMPORTS_ONE = {
 SAYS_ONE = {
     "api/schemas/sessions/session_schemas.py": "says what SQLSTATE is",
     "demo/binaries.py": "the demo's target is a PostgreSQL server",
-    "demo/populate.py": "the demo's target is a PostgreSQL server",
-    "demo/demo_server.py": "the demo's target is a PostgreSQL server",
+    "demo/runner.py": "the demo's target is a PostgreSQL server",
     "domain/identity/login.py": "how somebody logged in to the gateway, as it is stored",
     "integrations/git/fetcher.py": "a URL's scheme",
     "integrations/git/messages.py": "a URL's scheme",
@@ -224,7 +222,7 @@ SAYS_ONE = {
     "store/database.py": "the gateway's own store",
     "store/schema/session_tables.py": "the gateway's own store",
     "wiring/demo_shop.py": "the demo's target is a PostgreSQL server",
-    "wiring/git.py": "a URL's scheme",
+    "wiring/app.py": "a URL's scheme",
     "wiring/processes/machine_processes.py": "prints the psql line of the demo",
     "wiring/processes/prepare.py": "prints the psql line of the demo",
 }

@@ -17,8 +17,8 @@ from tests.support.promises import until
 from tests.support.ssh_channels import Running, Servers, secrets_of
 from tests.support.sshds import Sshd, sshd
 
-from postern.protocols.ssh.target import ssh_connection_pool as sharing
 from postern.protocols.ssh.target import ssh_target_login as logins
+from postern.protocols.ssh.target import ssh_targets as sharing
 from postern.protocols.terminal import terminal_frames as m
 from postern.relay.relay_target import ChannelKind, Terminal
 

@@ -20,7 +20,7 @@ from tests.support.sshds import PASSPHRASE, Sshd, make_key, public, sshd
 from postern.agent.agent_policy import LocalPolicy
 from postern.errors import Denied, PosternError, Unavailable
 from postern.protocols.gateway_queries import TargetRefused
-from postern.protocols.ssh.target import ssh_connection_pool as logins
+from postern.protocols.ssh.target import ssh_targets as logins
 from postern.protocols.terminal import terminal_frames as m
 from postern.relay.relay_target import ChannelKind, Start
 

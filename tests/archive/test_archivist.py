@@ -24,7 +24,6 @@ from tests.support.recordings import KEYS, BrokenBlobs, Made, decrypt, encrypt, 
 from tests.support.world import START, World
 
 from postern.archive import archivist as module
-from postern.archive import plan
 from postern.archive import survey as survey_module
 from postern.archive.archivist import Archivist
 from postern.archive.folder import FolderBlobs
@@ -32,7 +31,7 @@ from postern.archive.survey import survey
 from postern.domain.sessions.ledger import EntryKind
 from postern.domain.sessions.segment import Segment, first_link, next_link
 from postern.errors import Unavailable
-from postern.interception.events import Operation, Shown
+from postern.interception.events import ClientOutput, Operation
 from postern.recording.layout import recordings_folder, sealed_path
 from postern.recording.recording_library import Gap, RecordingLibrary
 from postern.recording.stored import StoredSegments
@@ -245,7 +244,7 @@ async def test_a_segment_waits_for_the_one_before_it_and_not_for_ever(
     done = await one.round()
     assert (done.stored, done.waiting) == (1, 1)
     assert made.path(3).exists()
-    now += plan.PATIENCE + 5
+    now += module.PATIENCE + 5
     assert (await one.round()).stored == 1
     first, third = await made.rows()
     assert (first.number, third.number) == (1, 3)
@@ -516,7 +515,7 @@ def made_alone(tmp_path: Path) -> Path:
     spool = Spool.create(spool_path(tmp_path, "w1", header.session), header)
     block = os.urandom(1024) * 64
     for count in range(1025):
-        spool.append(encode(Shown(block), count))
+        spool.append(encode(ClientOutput(block), count))
     spool.append(encode(End("x"), 2000))
     spool.close()
     path = sealed_path(tmp_path, header.session, START)

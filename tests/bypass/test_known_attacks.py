@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 from tests.bypass.cases import lets_through
 from tests.support.links import links
+from tests.support.protocols import postgres_test_messages as pg
 
 from postern.domain.rules.guardrail import GuardRail, Rule, RuleType, unenforceable
 from postern.domain.rules.guardrail_presets import preset
@@ -21,7 +22,6 @@ from postern.inspection.masking.samples import SampleTexts
 from postern.interception.events import Column, Operation, TextKind
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, Refuse
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.lineage.postgres_lineage import Lineage
 from postern.protocols.postgres.lineage.postgres_session_lineage import SessionLineage
 from postern.protocols.wire_base import Side

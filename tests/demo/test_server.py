@@ -19,9 +19,8 @@ from tests.support.promises import within
 
 from postern.demo import binaries, demo_target, shop
 from postern.demo.binaries import Binaries
-from postern.demo.demo_server import DemoServer
 from postern.demo.demo_target import DemoTarget
-from postern.demo.populate import populate
+from postern.demo.runner import DemoServer, populate
 from postern.errors import Misconfigured, Unavailable
 
 pytestmark = pytest.mark.ci

@@ -20,11 +20,11 @@ from tests.support import wire
 from tests.support.gateway import Gateway, running
 from tests.support.postgres import PostgresServer
 from tests.support.promises import wait_until
+from tests.support.protocols import postgres_test_messages as pg
 
 from postern.domain.identity.principal import Principal, PrincipalStatus
 from postern.domain.rules.guardrail import Action, Rule, RuleType, Unknown
 from postern.domain.targets.connection import Connection
-from postern.protocols.postgres import postgres_test_messages as pg
 
 REVIEW = Rule(RuleType.REQUIRE_WHERE, name="where", action=Action.REVIEW, unknown=Unknown.ALLOW)
 POLICIES = ("no-rule", "masking", "deny", "review")

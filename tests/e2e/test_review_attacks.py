@@ -16,13 +16,13 @@ from tests.e2e.test_waiting_clients import Holder, Psql, decide, is_cut, person,
 from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import wait_until
+from tests.support.protocols import postgres_test_messages as pg
 
 from postern.domain.features import Feature
 from postern.domain.identity.principal import Principal
 from postern.domain.reviews.review import Choice, Review, ReviewStatus
 from postern.domain.targets.connection import Connection
 from postern.errors import Conflict
-from postern.protocols.postgres import postgres_test_messages as pg
 
 pytestmark = pytest.mark.slow
 

@@ -8,15 +8,15 @@ from typing import Any, cast
 from uuid import UUID, uuid4
 
 from tests.support.links import Asks
+from tests.support.protocols import postgres_test_messages as pg
 
 from postern.domain.rules.permit import Permit
 from postern.gateway.engine import Engine, OpenedSession, Parts
 from postern.gateway.live import LiveLinks
 from postern.gateway.rules.held_requests import HeldRequests
 from postern.interception.pipeline import Pipeline, SessionView
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
-from postern.relay.link import Park
+from postern.relay.link import HoldEffect
 from postern.relay.relay_target import Dialer, Start, Target
 from postern.services.sessions import Sessions
 
@@ -27,7 +27,7 @@ class Held:
     def __init__(self) -> None:
         self.permits: list[Permit] = []
 
-    def on_park(self, _session: UUID, permit: Permit, _start: Start, _driver: object, park: Park) -> None:
+    def on_park(self, _session: UUID, permit: Permit, _start: Start, _driver: object, park: HoldEffect) -> None:
         self.permits.append(permit)
 
 

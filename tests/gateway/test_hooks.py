@@ -24,8 +24,7 @@ from postern.domain.sessions.session import EndReason, Verb
 from postern.domain.targets.connection import Connection, ConnectionType
 from postern.errors import Denied, Unavailable
 from postern.gateway import worker_hooks as module
-from postern.gateway.hook_context import MOST, HookMoment, context
-from postern.gateway.worker_hooks import OF_ONE, SessionHooks
+from postern.gateway.worker_hooks import MOST, OF_ONE, HookMoment, SessionHooks, context
 from postern.relay.relay_hooks import Hook
 
 SESSION = uuid4()
@@ -195,7 +194,7 @@ def test_attack_a_long_script_does_not_hold_up_the_event_loop(script: str, monke
         written += len(made)
         return made
 
-    monkeypatch.setattr("postern.gateway.hook_context.json", SimpleNamespace(dumps=dumps))
+    monkeypatch.setattr("postern.gateway.worker_hooks.json", SimpleNamespace(dumps=dumps))
     context(uuid4(), HookMoment(OPEN, SESSION, permit_of(), script))
     assert written < 4 * MOST
 

@@ -13,8 +13,7 @@ from tests.support.proofs import BEGIN, ORG, a_record, records, unpack
 
 from postern.domain.sessions.ledger import LedgerKey
 from postern.errors import Malformed
-from postern.proof.export_reading import verify_package
-from postern.proof.members import ExportMember, members
+from postern.proof.export_reading import ExportMember, members, verify_package
 from postern.proof.package import BLOCK, END, Manifest, PackageDigest, header, padding, read_manifest, sealed
 from postern.proof.proof_checkpoints import new_key
 from postern.proof.proof_findings import FindingKind, VerificationReport

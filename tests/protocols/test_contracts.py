@@ -12,19 +12,21 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.protocols import mysql_test_messages as my
+from tests.support.protocols import postgres_test_messages as pg
+from tests.support.protocols.query_contracts import Lens, asked, check_catalogue, check_lens, check_query, check_script
+from tests.support.protocols.wire_contracts import Conversation, check_masking, check_wire
 
 from postern.domain.targets.errand import ErrandKind
 from postern.errors import ProtocolViolation
 from postern.protocols.framing import packed
 from postern.protocols.gateway_queries import Catalogue, Query, Row, Script
-from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.queries.mysql_catalogue import CATALOGUE as MYSQL_CATALOGUE
 from postern.protocols.mysql.queries.mysql_query import MysqlQuery as MysqlQuery
 from postern.protocols.mysql.queries.mysql_script import MysqlScript as MysqlScript
 from postern.protocols.mysql.recorded.mysql_text_renderer import MysqlLens
 from postern.protocols.mysql.wire import mysql_messages as mm
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.queries.postgres_catalogue import CATALOGUE as POSTGRES_CATALOGUE
 from postern.protocols.postgres.queries.postgres_query import PostgresQuery as PostgresQuery
 from postern.protocols.postgres.queries.postgres_script import PostgresScript as PostgresScript
@@ -39,8 +41,6 @@ from postern.protocols.terminal.lens import TerminalLens
 from postern.protocols.terminal.script import TerminalScript as CommandScript
 from postern.protocols.terminal.terminal_wire import PipedWire, ScriptWire, TypedWire
 from postern.protocols.wire_base import Side, Wire
-from postern.testing.contracts import Conversation, check_masking, check_wire
-from postern.testing.query_contracts import Lens, asked, check_catalogue, check_lens, check_query, check_script
 
 SECRET = b"secret-4711"
 SCRIPT = "select 'grüße'; select 2"

@@ -12,6 +12,8 @@ from uuid import uuid4
 
 import asyncssh
 import pytest
+from tests.support.protocols import postgres_test_messages as pg
+from tests.support.protocols.login_contracts import Gate, LogIn, check_gate, check_log_in
 from tests.support.ssh_gate import PASSWORD, USER, Site
 from tests.support.waiting import somebody
 
@@ -24,14 +26,12 @@ from postern.protocols.mysql.login import mysql_greetings as g
 from postern.protocols.mysql.login import mysql_login as mysql
 from postern.protocols.mysql.mysql_listener import MysqlGate
 from postern.protocols.mysql.wire import mysql_messages as mm
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.login import postgres_login as postgres
 from postern.protocols.postgres.postgres_listener import PostgresGate
 from postern.protocols.postgres.wire import postgres_messages as pm
 from postern.relay.relay_handshake import StreamHandshake
 from postern.services.identity.credentials import make_verifier
 from postern.store.signals import LocalSignals
-from postern.testing.testing_logins import Gate, LogIn, check_gate, check_log_in
 
 STRANGER = "eve-web_1-abc234"
 VERIFIER = make_verifier(Secret(PASSWORD))

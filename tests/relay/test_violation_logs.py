@@ -15,14 +15,14 @@ from uuid import UUID
 import asyncssh
 import pytest
 from tests.support.muxes import Pair, run, settle
+from tests.support.protocols import mysql_test_messages as my
+from tests.support.protocols import postgres_test_messages as pg
 
 from postern.domain.sessions.session import EndReason
 from postern.errors import CarrierBroke, ProtocolViolation
 from postern.interception.pipeline import Pipeline, SessionView
-from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.wire import mysql_messages as mm
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_messages import message as pm
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.ssh.listener.ssh_client_channel import ClientChannel, carrier_error

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import pytest
 from tests.support.links import Asks, Looks, Masks, Warns, Withholds, Words, pipeline
+from tests.support.protocols import postgres_test_messages as pg
 
 from postern.interception.events import Event, Operation, Output, Rows
 from postern.interception.pipeline import BatchNeed, Interceptor, SessionView
 from postern.interception.verdicts import Refuse, Verdict, Warn
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.wire_base import Side
 from postern.relay.link import Link

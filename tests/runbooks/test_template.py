@@ -11,10 +11,9 @@ from postern.errors import Invalid
 from postern.protocols.spec import ScriptSyntax
 from postern.runbooks.evaluator import MAX_ENVIRONMENT, MAX_OUTPUT, MAX_STEPS
 from postern.runbooks.inputs import TYPES
-from postern.runbooks.parameters import MAX_PARAMETERS
 from postern.runbooks.runbook_parser import MAX_BLOCKS, MAX_NODES
 from postern.runbooks.runbook_signatures import SIGNATURES
-from postern.runbooks.template import MAX_TEXT, RenderError, TemplateError, parse, syntax_of
+from postern.runbooks.template import MAX_PARAMETERS, MAX_TEXT, RenderError, TemplateError, parse, syntax_of
 
 
 def rendered(text: str, syntax: ScriptSyntax = ScriptSyntax.DOLLAR_QUOTES, **values: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from postern.protocols.postgres import postgres_test_messages as pg
+from tests.support.protocols import postgres_test_messages as pg
 
 ABORTED = pg.error("current transaction is aborted", "25P02")
 FIELDS = pg.row_description("n", "s")

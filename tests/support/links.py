@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 import pytest
+from tests.support.protocols import postgres_test_messages as pg
+from tests.support.protocols.playbook import Playbook
 
 from postern.interception.events import Event, Operation, Output, Phase, Refusal, Rows, TextKind
 from postern.interception.pipeline import BatchNeed, Interceptor, Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Warn
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire import postgres_wire as wire
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.relay.link import Link
-from postern.testing.playbook import Playbook
 
 COMPILED = not str(wire.__file__).endswith(".py")
 interpreted_only = pytest.mark.skipif(COMPILED, reason="a compiled class has no interpreted subclasses")

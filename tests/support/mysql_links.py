@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+from tests.support.protocols import mysql_test_messages as my
+from tests.support.protocols.playbook import CHUNKS, Playbook
+
 from postern.interception.events import Event, Operation, Phase
 from postern.interception.pipeline import Interceptor, Pipeline, SessionView
-from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
 from postern.protocols.wire_base import Side
 from postern.relay.link import Effect, Link, Record, Send
-from postern.testing.playbook import CHUNKS, Playbook
 
 
 def links(*interceptors: Interceptor, **options: Any) -> Callable[[], Link]:

@@ -21,7 +21,7 @@ from tests.support.postgres import free_port
 from tests.support.processes import descendants, words
 
 from postern.cli.main import cli
-from postern.demo.demo_server import place_for
+from postern.demo.runner import place_for
 
 PORTS = ("API", "POSTGRES", "MYSQL", "SSH", "TUNNEL", "CONTROL", "DEMO")
 START_TIMEOUT = 300.0

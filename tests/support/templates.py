@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import tempfile
 from collections.abc import Awaitable, Callable
@@ -31,30 +32,28 @@ _folder = tempfile.TemporaryDirectory(prefix="postern-templates-")
 
 
 async def filled_world(database: Database, fill: Callable[[World], Awaitable[T]]) -> tuple[World, T]:
-    """Return a world whose store `fill` has filled, and what it returned. An empty store on SQLite becomes a copy of
-    the one that was filled first."""
+    """Return a world whose store `fill` has filled, and what it returned. An empty store on SQLite that nobody has
+    opened becomes a copy of the one that was filled first."""
     file = database.engine.sync_engine.url.database if database.is_sqlite else None
-    if file is None or not _is_empty(file):
+    if file is None or not _is_fresh(file):
         world = await World.make(database)
         return world, await fill(world)
-    if fill not in _templates:
-        world = await World.make(database)
-        made = await fill(world)
-        template = _Template(Path(_folder.name) / str(len(_templates)), world.master, made)
-        _copy(file, template.file)
-        _templates[fill] = template
-        return world, made
-    template = _templates[fill]
-    _copy(template.file, file)
-    return await World.make(database, template.master), template.made
+    if fill in _templates:
+        template = _templates[fill]
+        shutil.copyfile(template.file, file)
+        return await World.make(database, template.master), template.made
+    world = await World.make(database)
+    made = await fill(world)
+    template = _Template(Path(_folder.name) / str(len(_templates)), world.master, made)
+    with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(template.file)) as target:
+        source.backup(target)
+    _templates[fill] = template
+    return world, made
 
 
-def _is_empty(file: str) -> bool:
-    with closing(sqlite3.connect(file)) as connection:
+def _is_fresh(file: str) -> bool:
+    """Whether the store is empty, and no connection has it open."""
+    if Path(f"{file}-wal").exists():
+        return False
+    with closing(sqlite3.connect(f"file:{file}?immutable=1", uri=True)) as connection:
         return connection.execute("select 1 from users").fetchone() is None
-
-
-def _copy(source: str | Path, target: str | Path) -> None:
-    """Copy a store that may be open, into one that may be open."""
-    with closing(sqlite3.connect(source)) as one, closing(sqlite3.connect(target)) as other:
-        one.backup(other)

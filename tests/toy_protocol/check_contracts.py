@@ -7,6 +7,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 from uuid import uuid4
 
+from tests.support.protocols.login_contracts import Gate, check_gate, check_log_in
+from tests.support.protocols.query_contracts import check_lens, check_script
+from tests.support.protocols.wire_contracts import check_masking, check_wire
 from tests.support.waiting import somebody
 
 from postern.domain.identity.credential import Grant
@@ -21,9 +24,6 @@ from postern.protocols.pantry.pantry_wire import PantryWire
 from postern.protocols.wire_base import Side
 from postern.relay.relay_handshake import StreamHandshake
 from postern.services.identity.credentials import make_verifier
-from postern.testing.contracts import check_masking, check_wire
-from postern.testing.query_contracts import check_lens, check_script
-from postern.testing.testing_logins import Gate, check_gate, check_log_in
 
 USER, STRANGER, PASSWORD = "ann-pantry_1-abc234", "eve-pantry_1-abc234", "pass word"
 SECRET = b"secret-4711"

@@ -11,7 +11,7 @@ from tests.support.gits import Bare
 
 from postern.errors import Invalid, Misconfigured
 from postern.settings import load
-from postern.wiring.git import git_fetcher
+from postern.wiring.app import git_fetcher
 
 _SOURCE = str(Path(__file__).resolve().parents[2] / "src")
 

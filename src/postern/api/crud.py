@@ -6,15 +6,16 @@ with 412. Without `If-Match`, a write is answered with 409 where somebody else c
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Generic, Protocol, TypeVar
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from pydantic import create_model
 
 from postern.api.authentication_of_requests import Caller, Use
+from postern.api.depends import services_of
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
 from postern.api.rule_filter_query import name_filter_of
@@ -76,8 +77,8 @@ class AnswerOf(Protocol[R_contra]):
 
 
 class Show(Protocol[R_contra]):
-    def __call__(self, resource: R_contra, services: Services, caller: Principal, /) -> Awaitable[Answer]:
-        """Return the answer about one resource, with what a list of them leaves out."""
+    def __call__(self, resource: R_contra, asked: Request, caller: Principal, /) -> Awaitable[Answer]:
+        """Return the answer to this request about one resource, with what a list of them leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,7 @@ class ResourceRoutes(Generic[R]):
     written     the answers of operations that show a secret once
     filters     reads the query of the list
     own         endpoints that take more than those made here, or answer in another form, by operation
+    without     operations that it does not have
     key         the part of the path that says which one: `{nameOrID:path}` where names have slashes
     """
 
@@ -134,6 +136,7 @@ class ResourceRoutes(Generic[R]):
     written: Mapping[str, type[AttributeAnswer]] = field(default_factory=dict)
     filters: Callable[..., Awaitable[RuleFilter]] = name_filter_of
     own: Mapping[str, Endpoint] = field(default_factory=dict)
+    without: Collection[str] = ()
     key: str = "{nameOrID}"
 
     def add_to(self, router: APIRouter) -> None:
@@ -149,6 +152,8 @@ class ResourceRoutes(Generic[R]):
         one, many = self.names
         texts = {"list": "By name.", **self.texts}
         for name, operation in OPERATIONS.items():
+            if name in self.without:
+                continue
             endpoint, form = made[name]
             options = {} if name in self.own else {"response_model": form}
             router.add_api_route(
@@ -168,13 +173,11 @@ class ResourceRoutes(Generic[R]):
     def _row(self, resource: R, services: Services, form: type[AttributeAnswer]) -> Answer:
         return self.answer_of(resource, services, form) if self.answer_of else form.of(resource)
 
-    async def _one(
-        self, operation: str, resource: R, services: Services, caller: Principal, response: Response
-    ) -> Answer:
+    async def _one(self, operation: str, resource: R, asked: Request, caller: Principal, response: Response) -> Answer:
         response.headers["ETag"] = etag_of(resource.version)
         if self.show is not None:
-            return await self.show(resource, services, caller)
-        return self._row(resource, services, self._form(operation))
+            return await self.show(resource, asked, caller)
+        return self._row(resource, services_of(asked), self._form(operation))
 
     def _list(self) -> Endpoint:
         async def list_them(caller: Caller, services: Use, page: Paging, where: RuleFilter) -> Any:
@@ -184,27 +187,27 @@ class ResourceRoutes(Generic[R]):
         return _typed(list_them, where=Annotated[RuleFilter, Depends(self.filters)])
 
     def _create(self) -> Endpoint:
-        async def create(body: ResourceBody, caller: Caller, services: Use, response: Response) -> Any:
-            made = await self.service(services).create(caller, body.fields())
-            return await self._one("create", made, services, caller, response)
+        async def create(body: ResourceBody, caller: Caller, asked: Request, response: Response) -> Any:
+            made = await self.service(services_of(asked)).create(caller, body.fields())
+            return await self._one("create", made, asked, caller, response)
 
         return _typed(create, body=self.request)
 
     def _show(self) -> Endpoint:
-        async def get(key: Key, caller: Caller, services: Use, response: Response) -> Any:
-            found = await self.service(services).get(caller, key)
-            return await self._one("show", found, services, caller, response)
+        async def get(key: Key, caller: Caller, asked: Request, response: Response) -> Any:
+            found = await self.service(services_of(asked)).get(caller, key)
+            return await self._one("show", found, asked, caller, response)
 
         return get
 
     def _change(self, operation: str, given: type[ResourceBody]) -> Endpoint:
         async def change(
-            key: Key, body: ResourceBody, caller: Caller, services: Use, response: Response, version: Version
+            key: Key, body: ResourceBody, caller: Caller, asked: Request, response: Response, version: Version
         ) -> Any:
-            service = self.service(services)
+            service = self.service(services_of(asked))
             write = service.replace if operation == "replace" else service.update
             changed = await write(caller, key, body.fields(), version)
-            return await self._one(operation, changed, services, caller, response)
+            return await self._one(operation, changed, asked, caller, response)
 
         return _typed(change, body=given)
 

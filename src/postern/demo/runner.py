@@ -1,16 +1,294 @@
-"""The demo's own process: starts the server, fills it, and stops it when told to."""
+"""The demo's own process: starts its PostgreSQL as a child process, fills it with the shop, and stops it at the end."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
+import os
+import secrets
+import shutil
 import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
+from typing import Any
 
-from postern.demo.demo_server import DemoServer
-from postern.demo.populate import populate
-from postern.process import announce_ready
+import asyncpg
+
+from postern.demo import binaries, demo_target, shop
+from postern.demo.binaries import Binaries, ServerAccount
+from postern.demo.demo_target import SUPERUSER, DemoTarget
+from postern.domain.secret import Secret
+from postern.errors import Misconfigured, Unavailable
+from postern.process import announce_ready, dying_with_us
 from postern.settings import Settings
+
+HOST = "127.0.0.1"
+START_TIMEOUT = 30.0
+FAST_STOP, IMMEDIATE_STOP = 5.0, 2.0  # seconds given to SIGINT, then to SIGQUIT
+ROOTS_FOLDER = Path("/var/lib")
+
+
+@dataclass(frozen=True, slots=True)
+class DemoFolder:
+    """Where the server lives. `own` holds its files; `account` owns `data`; None when that is us."""
+
+    own: Path
+    account: ServerAccount | None
+
+    @property
+    def data(self) -> Path:
+        return self.own / "data"
+
+
+def place_for(home: Path) -> DemoFolder:
+    """`$POSTERN_HOME/demo`; for root `/var/lib/postern-demo-…`, as the server's account may not enter root's home."""
+    account = binaries.unprivileged_account()
+    if account is None:
+        return DemoFolder(home / "demo", None)
+    mark = hashlib.sha256(str(home).encode()).hexdigest()[:8]
+    return DemoFolder(ROOTS_FOLDER / f"postern-demo-{mark}", account)
+
+
+class DemoServer:
+    """One PostgreSQL. Call `start` from the main thread: the child dies with the thread that made it."""
+
+    def __init__(self, home: Path, port: int) -> None:
+        self.home = home
+        self.port = port
+        self.place = place_for(home)
+        self._binaries: Binaries | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log_file(self) -> Path:
+        return self.home / "demo" / "server.log"
+
+    def start(self) -> DemoTarget:
+        """Makes the data folder when it is not there, starts, and waits until the server answers. Raises
+        Misconfigured or Unavailable, with the end of the server's log."""
+        demo_target.path(self.home).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.place.own.mkdir(mode=0o755 if self.place.account else 0o700, parents=True, exist_ok=True)
+        found = binaries.find()
+        if self.place.account:
+            found = binaries.within_reach(found, self.place.account, self.place.own / "server")
+        self._binaries = found
+        known = self._known_target()
+        if known is None:
+            known = self._make_data()
+        self._check_version(found)
+        self._end_leftover()
+        known = DemoTarget(HOST, self.port, known.password, known.superuser_password)
+        self._launch(found)
+        self._wait_ready()
+        demo_target.save(self.home, known)
+        return known
+
+    def wait(self) -> int:
+        """Blocks until the server ends; answers its exit code."""
+        assert self._process is not None, "start() comes first"
+        return self._process.wait()
+
+    def stop(self) -> None:
+        """A fast, clean shutdown; harder when it takes too long. Safe to call twice or before `start`."""
+        process = self._process
+        if process is None:
+            return
+        for by, patience in ((signal.SIGINT, FAST_STOP), (signal.SIGQUIT, IMMEDIATE_STOP), (signal.SIGKILL, None)):
+            if process.poll() is not None:
+                break
+            process.send_signal(by)
+            try:
+                process.wait(patience)
+            except subprocess.TimeoutExpired:
+                log.warning("the demo server did not stop by %s in %s s", by.name, patience)
+        self._process = None
+
+    def remove(self) -> None:
+        """Deletes the server's files and what is known of it."""
+        self.stop()
+        shutil.rmtree(self.place.own, ignore_errors=True)
+        demo_target.path(self.home).unlink(missing_ok=True)
+
+    def _known_target(self) -> DemoTarget | None:
+        if not (self.place.data / "PG_VERSION").is_file():
+            return None
+        try:
+            return demo_target.load(self.home)
+        except Unavailable:
+            log.warning("the demo's passwords are lost; its data are made anew")
+            return None
+
+    def _make_data(self) -> DemoTarget:
+        assert self._binaries is not None
+        shutil.rmtree(self.place.data, ignore_errors=True)
+        self.place.data.mkdir(mode=0o700)
+        made = DemoTarget(HOST, self.port, Secret(secrets.token_urlsafe(24)), Secret(secrets.token_urlsafe(24)))
+        password_file = self.place.own / ".password"
+        with os.fdopen(os.open(password_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(made.superuser_password.reveal())
+        if self.place.account:
+            for path in (self.place.data, password_file):
+                os.chown(path, self.place.account.uid, self.place.account.gid)
+        try:
+            self._initdb(self._binaries, password_file)
+        finally:
+            password_file.unlink()
+        demo_target.save(self.home, made)
+        return made
+
+    def _initdb(self, found: Binaries, password_file: Path) -> None:
+        arguments = ["--username", SUPERUSER, "--pwfile", str(password_file), "--auth", "scram-sha-256"]
+        arguments += ["--encoding", "UTF8", "--locale", "C", "--no-sync", "--no-instructions"]
+        done = subprocess.run(
+            [found.initdb, "--pgdata", self.place.data, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+            **self._surroundings(found, dies_by=signal.SIGTERM),
+        )
+        if done.returncode != 0:
+            shutil.rmtree(self.place.data, ignore_errors=True)
+            raise Unavailable(f"the demo's data folder {self.place.data} could not be made: {done.stdout.decode()}")
+
+    def _check_version(self, found: Binaries) -> None:
+        made_by = (self.place.data / "PG_VERSION").read_text().strip()
+        if made_by != str(found.major):
+            raise Misconfigured(
+                f"the demo's data in {self.place.data} are PostgreSQL {made_by}'s, and the server found is "
+                f"{found.major}; delete that folder to start the demo anew"
+            )
+
+    def _end_leftover(self) -> None:
+        """A postmaster of an earlier run is ended; a `postmaster.pid` whose process is somebody else is removed.
+
+        PostgreSQL itself refuses to start when that number belongs to any living process by now.
+        """
+        lock = self.place.data / "postmaster.pid"
+        try:
+            pid = int(lock.read_text().split("\n", 1)[0])
+        except (FileNotFoundError, ValueError):
+            lock.unlink(missing_ok=True)
+            return
+        if _works_in(pid, self.place.data):
+            log.warning("a demo server of an earlier run (process %d) is still there; it is stopped", pid)
+            for by, patience in ((signal.SIGINT, FAST_STOP), (signal.SIGQUIT, IMMEDIATE_STOP), (signal.SIGKILL, 1.0)):
+                os.kill(pid, by)
+                if _gone(pid, self.place.data, patience):
+                    break
+        lock.unlink(missing_ok=True)
+
+    def _launch(self, found: Binaries) -> None:
+        options = {
+            "port": self.port,
+            "listen_addresses": HOST,
+            "unix_socket_directories": "",
+            "max_connections": 300,
+            "shared_buffers": "64MB",
+            "password_encryption": "scram-sha-256",
+            "log_min_messages": "warning",
+            "fsync": "off",  # the rows can be made again at any time
+            "full_page_writes": "off",
+        }
+        arguments = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+        with self.log_file.open("wb") as output:
+            self._process = subprocess.Popen(
+                [found.postgres, "-D", self.place.data, *arguments],
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                **self._surroundings(found, dies_by=signal.SIGINT),
+            )
+
+    def _surroundings(self, found: Binaries, dies_by: signal.Signals) -> dict[str, Any]:
+        """What every program of the server is started with; `dies_by` is the signal it gets when we are gone."""
+        account = self.place.account
+        return {
+            "stdin": subprocess.DEVNULL,
+            "cwd": self.place.data,
+            "env": found.environment(),
+            "preexec_fn": dying_with_us(dies_by),
+            "user": account.uid if account else None,
+            "group": account.gid if account else None,
+            "extra_groups": [] if account else None,
+        }
+
+    def _wait_ready(self) -> None:
+        """The last line of `postmaster.pid` says "ready" once connections are taken."""
+        assert self._process is not None
+        lock = self.place.data / "postmaster.pid"
+        end = time.monotonic() + START_TIMEOUT
+        while time.monotonic() < end:
+            if self._process.poll() is not None:
+                break
+            lines = lock.read_text().split("\n") if lock.exists() else []
+            if len(lines) > 7 and lines[7].strip() == "ready":
+                return
+            time.sleep(0.02)
+        self.stop()
+        tail = self.log_file.read_text(errors="replace")[-2000:].strip()
+        raise Unavailable(f"the demo server did not start on {HOST}:{self.port} (POSTERN_DEMO_PORT); it said: {tail}")
+
+
+def _works_in(pid: int, folder: Path) -> bool:
+    try:
+        return os.path.samefile(f"/proc/{pid}/cwd", folder)
+    except OSError:
+        return False
+
+
+def _gone(pid: int, folder: Path, patience: float) -> bool:
+    end = time.monotonic() + patience
+    while _works_in(pid, folder):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+async def populate(target: DemoTarget) -> bool:
+    """Makes what is missing. True when rows were loaded, False when they were there already."""
+    await _make_database(target)
+    connection = await _connect(target, target.user, target.password, target.database)
+    try:
+        if await connection.fetchval("select to_regclass('customers') is not null"):
+            return False
+        async with connection.transaction():
+            await connection.execute(shop.SCHEMA)
+            for table in shop.tables():
+                await connection.copy_records_to_table(table.name, records=table.rows, columns=table.columns)
+        await connection.execute("analyze")
+        return True
+    finally:
+        await connection.close()
+
+
+async def _make_database(target: DemoTarget) -> None:
+    connection = await _connect(target, SUPERUSER, target.superuser_password, "postgres")
+    try:
+        if not await connection.fetchval("select true from pg_roles where rolname = $1", target.user):
+            # Utility statements take no parameters; both texts are our own and hold no quote.
+            await connection.execute(f"create role {target.user} login password '{target.password.reveal()}'")
+        if not await connection.fetchval("select true from pg_database where datname = $1", target.database):
+            await connection.execute(f"create database {target.database} owner {target.user}")
+    finally:
+        await connection.close()
+
+
+async def _connect(target: DemoTarget, user: str, password: Secret, database: str) -> asyncpg.Connection:
+    return await asyncpg.connect(
+        host=target.host,
+        port=target.port,
+        user=user,
+        password=password.reveal(),
+        database=database,
+        ssl=False,
+        timeout=10,
+    )
+
 
 log = logging.getLogger(__name__)
 

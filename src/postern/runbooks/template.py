@@ -1,12 +1,16 @@
-"""A runbook's text as a template: what it asks for, and what it becomes.
+"""A runbook's text as a template: the parameters it asks for, and the text it becomes.
 
-`docs/how-to/write-runbooks.md` is the language for who writes one, `parser.py` its grammar.
+`docs/how-to/write-runbooks.md` is the language for who writes one, `runbook_parser.py` its grammar. Parameters are read
+from the tree: nothing is filled in, every branch is looked into. A parameter may stand in several places, each of which
+may declare something about it. The declarations are merged; of two that contradict each other the later one counts.
+`required` counts only outside of blocks: within one it is asked for when the block runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from postern.domain.runbook import Parameter
 from postern.domain.text import one_line
@@ -15,10 +19,191 @@ from postern.runbooks.effort import Effort
 from postern.runbooks.evaluator import TemplateEvaluator
 from postern.runbooks.faults import Fault, RenderError, TemplateError, place_of
 from postern.runbooks.inputs import problem_of
-from postern.runbooks.parameters import ParameterSurvey
 from postern.runbooks.quoting import syntax_of
 from postern.runbooks.runbook_parser import read
-from postern.runbooks.runbook_tree import Tree
+from postern.runbooks.runbook_signatures import literal_text
+from postern.runbooks.runbook_tree import (
+    Block,
+    Call,
+    Dot,
+    Expression,
+    FieldNode,
+    Include,
+    Literal,
+    Node,
+    TemplateAction,
+    TemplatePipeline,
+    Tree,
+    VariableNode,
+)
+
+MAX_PARAMETERS = 200
+MAX_NAME = 128  # characters
+MAX_VISITS = 50_000
+_STRICT = frozenset({"number", "date", "time", "datetime-local"})  # nothing in their values means anything elsewhere
+# What they give holds nothing of what they take, or nothing that means anything to what reads a script.
+_SAFE = frozenset(
+    {"squote", "dquote", "quotechar", "asenv", "encodeb64", "urlquery", "len", "not"}
+    | {"eq", "ne", "lt", "le", "gt", "ge"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueMark:
+    """What is known of a value before there is one: whether it is the inputs as a whole, and whose text is in it."""
+
+    is_root: bool = False
+    names: frozenset[str] = frozenset()
+
+
+_NOTHING = ValueMark()
+_ROOT = ValueMark(is_root=True)
+
+
+@dataclass(slots=True)
+class VariableFacts:
+    """A variable; blocks within its own see and change the same one."""
+
+    mark: ValueMark
+
+
+@dataclass(slots=True)
+class ParameterSurvey:
+    """`own`: places whose pipeline has a default of its own, by offset. `raw`: the parameters whose text gets into the
+    script without quotes. `messages`: of `required`."""
+
+    tree: Tree
+    found: dict[str, dict[str, Any]] = field(default_factory=dict)
+    own: dict[int, str] = field(default_factory=dict)
+    raw: set[str] = field(default_factory=set)
+    messages: dict[str, str] = field(default_factory=dict)
+    _exported: dict[str, str] = field(default_factory=dict)
+    _seen: set[tuple[str, ValueMark, bool]] = field(default_factory=set)
+    _visits: int = 0
+
+    def parameters(self) -> tuple[Parameter, ...]:
+        """By `order` where it is said, then by where they stand first. Raises Fault."""
+        self._walk(self.tree.body, _ROOT, {"": VariableFacts(_ROOT)}, False)
+        made = [Parameter(name=name, **says) for name, says in self.found.items()]
+        made = [replace(one, type="select") if one.options and one.type == "text" else one for one in made]
+        return tuple(sorted(made, key=lambda one: (one.order is None, one.order or 0)))
+
+    def unquoted(self, parameters: tuple[Parameter, ...]) -> tuple[str, ...]:
+        return tuple(p.name for p in parameters if p.name in self.raw and p.type not in _STRICT and not p.options)
+
+    def _walk(self, nodes: tuple[Node, ...], dot: ValueMark, known: dict[str, VariableFacts], inside: bool) -> None:
+        known = dict(known)
+        for node in nodes:
+            self._visit(node.at)
+            if isinstance(node, TemplateAction):
+                mark = self._pipeline(node.pipeline, dot, known, inside)
+                if not node.pipeline.names:
+                    self.raw |= mark.names
+            elif isinstance(node, Block):
+                self._block(node, dot, known, inside)
+            elif isinstance(node, Include):
+                self._include(node, dot, known, inside)
+
+    def _block(self, node: Block, dot: ValueMark, known: dict[str, VariableFacts], inside: bool) -> None:
+        within = dict(known)
+        mark = self._pipeline(node.pipeline, dot, within, inside)
+        if node.keyword == "range" and mark.is_root:
+            raise Fault("range goes over a number or the pieces of split, and not over the inputs", node.at)
+        self._walk(node.body, dot if node.keyword == "if" else mark, within, True)
+        self._walk(node.otherwise, dot, within, True)
+
+    def _include(self, node: Include, dot: ValueMark, known: dict[str, VariableFacts], inside: bool) -> None:
+        mark = _NOTHING if node.pipeline is None else self._pipeline(node.pipeline, dot, known, inside)
+        body = self.tree.templates.get(node.name)
+        if body is None:
+            raise Fault(f"there is no template {node.name!r}", node.at)
+        if (node.name, mark, inside) not in self._seen:
+            self._seen.add((node.name, mark, inside))
+            self._walk(body, mark, {"": VariableFacts(mark)}, inside)
+
+    def _pipeline(
+        self, pipeline: TemplatePipeline, dot: ValueMark, known: dict[str, VariableFacts], inside: bool
+    ) -> ValueMark:
+        mark = self._mark(pipeline.value, dot, known, inside)
+        for name in pipeline.names:
+            if pipeline.assigns and name in known:
+                known[name].mark = ValueMark(mark.is_root, mark.names | known[name].mark.names)
+            else:
+                known[name] = VariableFacts(mark)
+        return mark
+
+    def _mark(self, node: Expression, dot: ValueMark, known: dict[str, VariableFacts], inside: bool) -> ValueMark:
+        self._visit(node.at)
+        if isinstance(node, Literal):
+            return _NOTHING
+        if isinstance(node, Dot):
+            return dot
+        if isinstance(node, VariableNode):
+            return known[node.name].mark if node.name in known else _NOTHING
+        if isinstance(node, FieldNode):
+            return self._input(node.name, self._mark(node.base, dot, known, inside), node.at)
+        marks = [
+            self._mark(one, dot, known, inside or (number > 0 and node.name in ("and", "or")))
+            for number, one in enumerate(node.args)
+        ]
+        if node.name == "index" and marks[0].is_root:
+            key = node.args[1]
+            if not isinstance(key, Literal) or not isinstance(key.value, str):
+                raise Fault("index takes the name of an input as a text in the runbook", node.at)
+            return self._input(key.value, marks[0], node.at)
+        if node.subject is not None:
+            self._note(node, self.found[node.subject.name], node.subject, inside)
+        if node.name in _SAFE:
+            return _NOTHING
+        return ValueMark(names=frozenset().union(*(mark.names for mark in marks)))
+
+    def _input(self, name: str, base: ValueMark, at: int) -> ValueMark:
+        if not base.is_root:
+            raise Fault(f"a text has no fields: within range, with and template, the input is $.{name}", at)
+        if name not in self.found:
+            if len(self.found) >= MAX_PARAMETERS:
+                raise Fault(f"a runbook has at most {MAX_PARAMETERS} parameters", at)
+            if not name or not name.isprintable():
+                raise Fault("the name of a parameter is one line of characters that can be seen", at)
+            if len(name) > MAX_NAME:
+                raise Fault(f"the name of a parameter has at most {MAX_NAME} characters", at)
+            self.found[name] = {}
+        return ValueMark(names=frozenset({name}))
+
+    def _note(self, call: Call, says: dict[str, Any], subject: FieldNode, inside: bool) -> None:
+        first = literal_text(call.args[0]) if isinstance(call.args[0], Literal) else ""
+        if call.name == "required" and not inside:
+            says["required"] = True
+            self.messages[subject.name] = first
+        elif call.name == "default":
+            self.own.setdefault(subject.at, first)
+            if isinstance(call.args[0], Literal):
+                says["default"] = first
+        elif call.name == "options":
+            says["options"] = tuple(literal_text(one) for one in call.args[:-1])
+        elif call.name == "asenv":
+            if self._exported.setdefault(first, subject.name) != subject.name:
+                raise Fault(f"two parameters become the environment variable {first}", call.at)
+            says["asenv"] = first
+        elif call.name in _READ:
+            says[call.name] = _READ[call.name](first)
+
+    def _visit(self, at: int) -> None:
+        self._visits += 1
+        if self._visits > MAX_VISITS:
+            raise Fault("the runbook includes its templates in too many ways", at)
+
+
+_READ: dict[str, Callable[[str], str | int]] = {
+    "type": str,
+    "description": str,
+    "placeholder": str,
+    "pattern": str,
+    "minlength": int,
+    "maxlength": int,
+    "order": int,
+}
+
 
 __all__ = ["RenderError", "Rendered", "Template", "TemplateError", "parse", "syntax_of"]
 

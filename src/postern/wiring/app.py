@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from postern.domain.addresses import AllowedNetworks
+from postern.domain.identity.auth_config import AuthConfig
+from postern.domain.identity.login import LoginMethod
 from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.domain.targets.connection import TEXTUAL
+from postern.errors import Misconfigured
 from postern.gateway.clients.ports import probe
 from postern.inspection.patterns import compiles
+from postern.integrations.anchors.anchor_webhook import WebhookAnchor
+from postern.integrations.anchors.file import FileAnchor
 from postern.integrations.chat.slack import Slack
 from postern.integrations.chat.slack_window import SlackWindow
+from postern.integrations.git.fetcher import GitFetcher
+from postern.integrations.git.messages import RepositoryLimits, RepositoryPolicy
 from postern.integrations.identity.fetch import ProviderFetcher
 from postern.integrations.identity.identity_addresses import networks_of
 from postern.integrations.identity.oidc import OpenIdClient
@@ -35,19 +43,84 @@ from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.journal import FileJournal
 from postern.store.ports.common_ports import Signals, Topic
+from postern.store.ports.ledger_ports import Anchor
 from postern.store.sql.sessions.sql_backlog import SqlBacklog
 from postern.store.stores import Stores
 from postern.wiring import masters_wiring, paths, tls
-from postern.wiring.anchors import anchors
 from postern.wiring.auth_settings_wiring import default_auth
 from postern.wiring.blobs import stored
-from postern.wiring.git import git_fetcher
 from postern.wiring.language_wiring import language_types
 from postern.wiring.masking_wiring import masks
 from postern.wiring.metrics_wiring import gathered
 from postern.wiring.parsers import PARSED, ParserJudge
-from postern.wiring.providers import Providers
 from postern.wiring.recordings_wiring import trouble_with_recordings
+
+
+def anchors(settings: Settings) -> tuple[Anchor, ...]:
+    """Raises Misconfigured."""
+    found: list[Anchor] = []
+    if settings.anchor_file:
+        path = Path(settings.anchor_file).expanduser()
+        if not path.parent.is_dir():
+            raise Misconfigured(f"POSTERN_ANCHOR_FILE: there is no folder {path.parent}", field="anchor_file")
+        found.append(FileAnchor(path))
+    if settings.anchor_webhook:
+        found.append(WebhookAnchor(settings.anchor_webhook, settings.anchor_webhook_secret, _now))
+    if settings.anchor_bucket:
+        found.append(_bucket(settings))
+    return tuple(found)
+
+
+def _bucket(settings: Settings) -> Anchor:
+    try:
+        from postern.integrations.anchors.bucket import BucketAnchor
+    except ImportError:
+        raise Misconfigured("a bucket of anchors needs boto3; run: pip install boto3") from None
+    return BucketAnchor(settings.anchor_bucket, timedelta(days=settings.anchor_retention), _now)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+_SCHEMES = ("https", "ssh", "http", "file")
+
+
+def git_fetcher(settings: Settings, environment: Mapping[str, str]) -> GitFetcher:
+    """Raises Misconfigured."""
+    schemes = _listed(settings.runbook_schemes)
+    if unknown := [one for one in schemes if one not in _SCHEMES]:
+        raise Misconfigured(
+            f"POSTERN_RUNBOOK_SCHEMES: {unknown[0]!r} is not one of {', '.join(_SCHEMES)}", field="runbook_schemes"
+        )
+    folders = _listed(settings.runbook_folders)
+    if relative := [one for one in folders if not Path(one).is_absolute()]:
+        raise Misconfigured(f"POSTERN_RUNBOOK_FOLDERS: {relative[0]!r} is no whole path", field="runbook_folders")
+    if settings.runbook_ca and not Path(settings.runbook_ca).is_file():
+        raise Misconfigured(f"POSTERN_RUNBOOK_CA: there is no file {settings.runbook_ca}", field="runbook_ca")
+    if settings.runbook_timeout <= 0 or settings.runbook_size <= 0:
+        raise Misconfigured("POSTERN_RUNBOOK_TIMEOUT and POSTERN_RUNBOOK_SIZE must be more than 0")
+    networks = networks_of(settings.runbook_networks, "POSTERN_RUNBOOK_NETWORKS")
+    limits = RepositoryLimits(received=settings.runbook_size)
+    policy = RepositoryPolicy(schemes, tuple(str(one) for one in networks), folders, settings.runbook_ca, limits)
+    return GitFetcher(policy, environment, seconds=settings.runbook_timeout)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+class Providers:
+    def __init__(self, openid: OpenIdClient, saml: SamlAdapter) -> None:
+        self._openid = openid
+        self._saml = saml
+
+    async def check(self, config: AuthConfig) -> str:
+        """The issuer that its users will carry. Raises Invalid, Unavailable."""
+        if config.method is LoginMethod.SAML and config.saml is not None:
+            return await self._saml.entity_id(config.saml)
+        return await self._openid.check(config)
+
 
 ENFORCEABLE = frozenset(PROTOCOLS)  # rules hold wherever a protocol is spoken
 

@@ -12,10 +12,10 @@ from tests.bypass.masking.compare import Answer, Cell, Heard, Message
 from tests.bypass.masking.strategies import Policing
 from tests.bypass.masking.talk import Far, Forgotten, History, Talk, talk
 from tests.support.mariadb import MariaDbServer
+from tests.support.protocols import mysql_test_messages as my
 
 from postern.domain.rules.policy import Policy
 from postern.domain.targets.target_schema import TargetSchema
-from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.queries.mysql_schema import QUESTIONS, target_schema
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
 

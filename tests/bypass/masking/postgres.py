@@ -16,10 +16,10 @@ from tests.bypass.masking.strategies import Policing
 from tests.bypass.masking.talk import SPOKEN_NAME, TIMEOUT, Far, Forgotten, History, Talk, talk
 from tests.support import wire
 from tests.support.postgres import PostgresServer
+from tests.support.protocols import postgres_test_messages as pg
 
 from postern.domain.rules.policy import Policy
 from postern.domain.targets.target_schema import TargetSchema
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.queries.postgres_schema import QUESTIONS, target_schema
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 

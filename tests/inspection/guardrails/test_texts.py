@@ -6,13 +6,13 @@ import json
 from uuid import UUID
 
 import pytest
+from tests.support.protocols import postgres_test_messages as pg
 
 from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
 from postern.inspection.guardrails.guardrail_interceptor import GuardRailInterceptor
 from postern.interception.events import Channel, Operation, Output, Rows
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict, Warn
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_output import CopiedLines
 from postern.protocols.postgres.wire.postgres_rows import PostgresRows, layout_of
 

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from tests.support.protocols.postgres_test_messages import split
 
 from postern.domain.rules.masking import InfoType, MaskingRule, Strategy, Strictness, TypeGroup
 from postern.domain.targets.target_schema import ColumnRef, Origin, Relation, TargetSchema
@@ -18,7 +19,6 @@ from postern.interception.events import Change, Column, Note, Operation, Phase, 
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict
 from postern.protocols.postgres.dialect.postgres_statement_facts import PostgresStatementFacts
-from postern.protocols.postgres.postgres_test_messages import split
 from postern.protocols.postgres.wire.postgres_output import CopiedLines, PostgresText
 
 from ..conftest import ListOutput, make_session

@@ -27,7 +27,7 @@ from postern.integrations.anchors.bucket import BucketAnchor
 from postern.integrations.anchors.file import FileAnchor
 from postern.proof.proof_checkpoints import line_of, new_key, read_line, signed
 from postern.settings import load
-from postern.wiring.anchors import anchors
+from postern.wiring.app import anchors
 
 pytestmark = pytest.mark.ci
 

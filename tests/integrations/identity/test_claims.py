@@ -8,7 +8,7 @@ import pytest
 
 from postern.domain.identity.identity import Identity
 from postern.errors import Unauthenticated
-from postern.integrations.identity.claims import identity_of, missing
+from postern.integrations.identity.oidc import identity_of, missing
 
 
 def identity(claims: dict[str, Any], groups_claim: str = "groups") -> Identity:

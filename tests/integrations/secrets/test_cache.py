@@ -7,8 +7,8 @@ from tests.support.promises import until
 
 from postern.domain.secret import Secret
 from postern.errors import Unavailable
-from postern.integrations.secrets.secret_cache import LIFE, Cached
 from postern.integrations.secrets.source import DEADLINE, Document
+from postern.integrations.secrets.sources import LIFE, Cached
 
 
 class Slow:

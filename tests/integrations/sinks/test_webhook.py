@@ -16,8 +16,7 @@ from tests.support.world import START
 from postern.domain.secret import Secret
 from postern.domain.sink import Delivery, SigningSecret, SinkKind
 from postern.errors import Denied, NotFound, PosternError, TooMany, Unavailable
-from postern.integrations.sinks.senders import Senders
-from postern.integrations.sinks.sink_webhook import signature
+from postern.integrations.sinks.senders import Senders, signature
 
 Make = Callable[..., Delivery]
 

@@ -10,9 +10,9 @@ from tests.support.links import Looks
 from tests.support.mariadb import MariaDbServer
 from tests.support.mysql import running_mariadb
 from tests.support.mysql_links import links, recorded
+from tests.support.protocols import mysql_test_messages as my
 
 from postern.interception.events import Operation
-from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.wire import mysql_charsets as charsets
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire import mysql_rows as rows

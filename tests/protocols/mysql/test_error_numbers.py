@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 import pytest
 from tests.support.links import Looks, Masks, Withholds, Words
 from tests.support.mysql_links import links, sent
+from tests.support.protocols import mysql_test_messages as my
 
 from postern.domain.sessions.session import EndReason
 from postern.interception.pipeline import Interceptor
-from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Effect, Link

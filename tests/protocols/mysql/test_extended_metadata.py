@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from tests.support.links import Looks, Masks
 from tests.support.mysql_links import links, playbook, runs, sent
+from tests.support.protocols import mysql_test_messages as my
+from tests.support.protocols.playbook import from_client, from_target, record, to_client
 
 from postern.interception.events import Completed, TextKind
 from postern.interception.pipeline import Interceptor
-from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.login import mysql_greetings as g
 from postern.protocols.mysql.recorded.mysql_reading import Answers, ResultHead
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_rows import layout_of
 from postern.protocols.wire_base import Side
-from postern.testing.playbook import from_client, from_target, record, to_client
 
 JSON = b"\x01\x04json"
 UUID = b"\x00\x04uuid"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from tests.support.protocols.memory_handshake import MemoryHandshake, pair
 
 from postern.domain.identity.credential import Verifier
 from postern.domain.secret import Secret
@@ -28,7 +29,6 @@ from postern.protocols.mysql.login.mysql_login import (
 )
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.services.identity.credentials import make_verifier
-from postern.testing.testing_handshake import MemoryHandshake, pair
 
 PASSWORD = "correct horse"
 THREAD = (1 << 31) + 7

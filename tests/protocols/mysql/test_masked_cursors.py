@@ -6,12 +6,12 @@ from uuid import UUID
 
 import pytest
 from tests.support.mysql_links import links, recorded, sent
+from tests.support.protocols import mysql_test_messages as my
 
 from postern.domain.rules.masking import MaskingRule, Strictness
 from postern.domain.targets.target_schema import Relation, TargetSchema
 from postern.inspection.masking.masking_interceptor import Masking
 from postern.interception.events import Refusal
-from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.dialect.mysql_statement_facts import MysqlStatementFacts
 from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
 from postern.protocols.mysql.lineage.mysql_session_lineage import MySqlSessionLineage

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.mysql_links import links, sent
+from tests.support.protocols import mysql_test_messages as my
 
 from postern.errors import ProtocolViolation
 from postern.interception.events import Event, Rows, Scalar, TextKind
 from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Verdict
-from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_rows import MysqlLayout, MysqlRows
 from postern.protocols.mysql.wire.mysql_types import kind_of, scalar_of

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import pytest
 from tests.support.links import Looks, Words
 from tests.support.mysql_links import links, sent
+from tests.support.protocols import mysql_test_messages as my
 
 from postern.domain.sessions.session import EndReason
 from postern.errors import ProtocolViolation
 from postern.interception.events import Operation
 from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Refuse, Verdict
-from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire import mysql_response_queue as ledger
 from postern.protocols.mysql.wire import mysql_result_state as phases

@@ -6,15 +6,15 @@ from typing import Any
 
 from tests.support.links import Looks
 from tests.support.mysql_links import links, playbook, runs, sent
+from tests.support.protocols import mysql_test_messages as my
+from tests.support.protocols.playbook import from_client, from_target, record, to_client, to_target
 
 from postern.domain.sessions.session import EndReason
 from postern.interception.events import Completed
-from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.login import mysql_greetings as g
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.wire_base import Side
 from postern.relay.link import Close
-from postern.testing.playbook import from_client, from_target, record, to_client, to_target
 
 LOAD = "load data local infile 'data.csv' into table t"
 TEXT = "files of the client cannot be loaded over this connection"

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import pytest
 from tests.support.mysql_links import links, playbook, prepares, recorded, runs, sent
+from tests.support.protocols import mysql_test_messages as my
+from tests.support.protocols.playbook import Playbook, from_client, from_target, record, to_client
 
 from postern.domain.sessions.session import EndReason
 from postern.interception.events import Completed, Event, Fill, Heading, Refusal, Rows, Scalar, Summary
 from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict
-from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.login import mysql_greetings as g
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.wire_base import Side
-from postern.testing.playbook import Playbook, from_client, from_target, record, to_client
 
 REASON = "not shown"
 REFUSED = m.err(1, 1227, "42000", REASON)
@@ -295,4 +295,4 @@ def test_refused_report_ends_an_answer_of_several_results() -> None:
     effects = link.receive(Side.TARGET, answer)
     assert sent(effects, Side.CLIENT) == m.err(1, 1227, "42000", FAILED, HINT)
     assert recorded(effects)[-1] == Completed(1, "OK", 2)
-    assert not link.busy
+    assert not link.awaiting_response

@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 from tests.support.links import Looks, Masks
 from tests.support.mysql_links import links, playbook, runs, sent
+from tests.support.protocols import mysql_test_messages as my
+from tests.support.protocols.playbook import from_client, from_target, record
 
 from postern.domain.sessions.session import EndReason
 from postern.errors import ProtocolViolation
 from postern.interception.events import MAX_ROWS, Completed
 from postern.interception.pipeline import Interceptor
-from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.login import mysql_greetings as g
 from postern.protocols.mysql.recorded.mysql_reading import Answers
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.wire_base import Side
 from postern.recording.record_format import encode
 from postern.relay.link import Close
-from postern.testing.playbook import from_client, from_target, record
 
 WHO: list[tuple[Interceptor, ...]] = [(), (Looks(),), (Masks(),)]
 LARGE = [(1 << 63) - 1, 1 << 63, (1 << 64) - 1]

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from tests.support.examples import examples
 from tests.support.links import Looks, Masks, Words
 from tests.support.mysql_links import links, playbook, runs, sent
+from tests.support.protocols import mysql_test_messages as my
+from tests.support.protocols.playbook import from_client, from_target, pieces, record, to_client
 
 from postern.domain.sessions.session import EndReason
 from postern.errors import ProtocolViolation
 from postern.interception.events import Completed
 from postern.interception.pipeline import Interceptor
-from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
 from postern.protocols.wire_base import Side
 from postern.relay.link import Close
-from postern.testing.playbook import from_client, from_target, pieces, record, to_client
 
 LONG = m.MAX_PAYLOAD
 
@@ -135,7 +135,7 @@ def test_attack_fuzzed_answers_raise_nothing_but_violations(asked: list[bytes], 
         wire.feed_client(b"".join(asked))
         while (piece := wire.poll_client()) is not None:
             if not isinstance(piece, bytes):
-                wire.admit(piece)
+                wire.forward(piece)
         with contextlib.suppress(ProtocolViolation):
             wire.feed_target(data)
             while wire.poll_target():

@@ -10,16 +10,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.support.links import DROP_MESSAGE, Looks, Words
 from tests.support.mysql_links import links, playbook, prepares, recorded, runs, sent
+from tests.support.protocols import mysql_test_messages as my
+from tests.support.protocols.playbook import Playbook, from_client, from_target, record, to_client, to_target
 
 from postern.domain.sessions.session import EndReason
 from postern.interception.events import Completed, Event, Operation, Phase, Refusal
 from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Refuse, Verdict
-from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Link
-from postern.testing.playbook import Playbook, from_client, from_target, record, to_client, to_target
 
 TEXT = m.VAR_STRING
 REFUSED = m.err(1, 1227, "42000", DROP_MESSAGE)

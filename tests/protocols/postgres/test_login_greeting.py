@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import examples
+from tests.support.protocols import postgres_test_messages as pg
+from tests.support.protocols.memory_handshake import pair
 
 from postern.errors import Denied, PosternError, ProtocolViolation, Unauthenticated
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.login.postgres_login import Cancel, PostgresStartup, greet
 from postern.protocols.postgres.wire import postgres_messages as m
-from postern.testing.testing_handshake import pair
 
 SSL = m.UINT32.pack(8) + m.UINT32.pack(m.SSL_REQUEST)
 GSS = m.UINT32.pack(8) + m.UINT32.pack(m.GSSENC_REQUEST)

@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 from scramp import ScramClient, ScramMechanism
+from tests.support.protocols import postgres_test_messages as pg
+from tests.support.protocols.memory_handshake import MemoryHandshake, pair
 
 from postern.domain.identity.credential import Verifier
 from postern.errors import ProtocolViolation, Unauthenticated
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.login.postgres_login import authenticate, decoy, turn_away, welcome
 from postern.protocols.postgres.wire import postgres_messages as m
-from postern.testing.testing_handshake import MemoryHandshake, pair
 
 PASSWORD = "correct horse"
 BINDING = b"hash of the certificate"

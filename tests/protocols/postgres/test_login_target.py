@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scramp import ScramMechanism
 from tests.support.examples import examples
+from tests.support.protocols import postgres_test_messages as pg
+from tests.support.protocols.memory_handshake import MemoryHandshake, pair
 
 from postern.domain.secret import Secret
 from postern.errors import PosternError, ProtocolViolation, Unavailable
 from postern.protocols.gateway_queries import TargetRefused
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.login.postgres_login import PostgresTargetGreeting, PostgresTargetLogin, connect
 from postern.protocols.postgres.login.postgres_scram import KeyCache
 from postern.protocols.postgres.wire import postgres_messages as m
-from postern.testing.testing_handshake import MemoryHandshake, pair
 
 PASSWORD = "of the target"
 BINDING = b"hash of the target's certificate"

@@ -9,13 +9,13 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.links import links
+from tests.support.protocols import postgres_test_messages as pg
 
 from postern.domain.rules.masking import CustomType, InfoType, MaskingRule, Strategy, TypeGroup
 from postern.domain.targets.target_schema import ColumnRef, Origin
 from postern.inspection.masking.masking_interceptor import Masking
 from postern.inspection.masking.origins import Sources
 from postern.interception.events import Column
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.dialect.postgres_statement_facts import PostgresStatementFacts
 from postern.protocols.wire_base import Side
 from postern.relay.link import Send

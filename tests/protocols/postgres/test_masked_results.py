@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from psycopg.adapt import Transformer
 from psycopg.pq import Format
+from tests.support.protocols import postgres_test_messages as pg
 
 from postern.domain.rules.masking import InfoType, MaskingRule, Strategy, TypeGroup
 from postern.domain.targets.target_schema import ColumnRef, Origin, Relation, TargetSchema
@@ -19,7 +20,6 @@ from postern.inspection.masking.masking_interceptor import Masking
 from postern.inspection.masking.origins import Sources
 from postern.interception.events import CopyFormat
 from postern.interception.pipeline import Pipeline, SessionView
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.dialect.postgres_statement_facts import PostgresStatementFacts
 from postern.protocols.postgres.wire.postgres_copies import change_lines
 from postern.protocols.postgres.wire.postgres_rows import cut

@@ -7,9 +7,9 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.protocols import postgres_test_messages as pg
 
 from postern.errors import ProtocolViolation
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire import postgres_messages as m
 
 LAYOUTS: dict[str, tuple[bytes, bytes]] = {

@@ -10,10 +10,10 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.protocols import postgres_test_messages as pg
 
 from postern.errors import ProtocolViolation
 from postern.interception.events import TextKind
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_messages import PostgresField
 from postern.protocols.postgres.wire.postgres_rows import PostgresRows, layout_of
 from postern.protocols.postgres.wire.postgres_types import TextCodec, describe, readable

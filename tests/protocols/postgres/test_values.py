@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.protocols import postgres_test_messages as pg
 
 from postern.domain.rules.masking import Strategy
 from postern.inspection.masking.strategies import Substitutes
 from postern.interception.events import Scalar
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_messages import PostgresField
 from postern.protocols.postgres.wire.postgres_rows import PostgresLayout, PostgresRows, cut
 from postern.protocols.postgres.wire.postgres_scalars import SCALARS, scalar_codec

@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 
 from tests.support.links import Looks, Masks, Words, operation, playbook, prepare, refusal, refused
+from tests.support.protocols import postgres_test_messages as pg
+from tests.support.protocols.playbook import Playbook, from_client, from_target, to_client, to_target
 
 from postern.interception.events import Completed
-from postern.protocols.postgres import postgres_test_messages as pg
-from postern.testing.playbook import Playbook, from_client, from_target, to_client, to_target
 
 COPY = [pg.parse("copy t from stdin"), pg.bind(), pg.execute()]
 COPY_ANSWER = [pg.parse_complete(), pg.bind_complete()]

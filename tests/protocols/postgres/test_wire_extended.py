@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tests.support.links import Looks, Masks, Words, operation, playbook, prepare, refusal, refused
+from tests.support.protocols import postgres_test_messages as pg
+from tests.support.protocols.playbook import from_client, from_target, to_client, to_target
 
 from postern.interception.events import Completed, Event
-from postern.protocols.postgres import postgres_test_messages as pg
-from postern.testing.playbook import from_client, from_target, to_client, to_target
 
 BATCH = [pg.parse("select $1"), pg.bind(values=["7"]), pg.describe_portal(), pg.execute(), pg.sync()]
 ANSWER = [pg.parse_complete(), pg.bind_complete(), pg.row_description("n"), pg.data_row("7"),

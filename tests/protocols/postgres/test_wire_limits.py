@@ -7,15 +7,24 @@ from collections.abc import Iterator
 
 import pytest
 from tests.support.links import Looks, Masks, Words, links, operation, playbook, prepare, refusal
+from tests.support.protocols import postgres_test_messages as pg
+from tests.support.protocols.playbook import (
+    CHUNKS,
+    Playbook,
+    from_client,
+    from_target,
+    pieces,
+    record,
+    to_client,
+    to_target,
+)
 
 from postern.domain.sessions.session import EndReason
 from postern.interception.events import Completed, Operation, Phase
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire import postgres_messages as messages
 from postern.protocols.postgres.wire import postgres_response_queue as ledger
 from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Link, Send
-from postern.testing.playbook import CHUNKS, Playbook, from_client, from_target, pieces, record, to_client, to_target
 
 LIMIT = 200
 HUGE = "x" * 300

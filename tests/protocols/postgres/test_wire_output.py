@@ -6,11 +6,11 @@ import struct
 
 import pytest
 from tests.support.links import Looks, Masks, Withholds, operation, pipeline, playbook, prepare, refusal, refused
+from tests.support.protocols import postgres_test_messages as pg
+from tests.support.protocols.playbook import from_client, from_target, renew, to_client, to_target
 
 from postern.interception.events import Completed
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire import postgres_messages as messages
-from postern.testing.playbook import from_client, from_target, renew, to_client, to_target
 
 SHOWN = "a secret is not shown"
 WITHHELD = refused(SHOWN)

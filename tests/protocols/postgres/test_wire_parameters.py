@@ -6,14 +6,14 @@ import struct
 
 import pytest
 from tests.support.links import Looks, Masks, Words, links, playbook, prepare, refusal, refused
+from tests.support.protocols import postgres_test_messages as pg
+from tests.support.protocols.playbook import from_client, from_target, record, to_client, to_target
 
 from postern.errors import ProtocolViolation
 from postern.interception.events import Completed, Operation, Phase
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.protocols.wire_base import Side
 from postern.relay.link import Send
-from postern.testing.playbook import from_client, from_target, record, to_client, to_target
 
 TEXT = "select 1 where 1 in ($1, …)"
 SAID = 'bind message supplies 0 parameters, but prepared statement "" requires 65536'
@@ -48,7 +48,7 @@ def test_the_target_gets_the_count_and_none_of_the_values(count: int, who: tuple
     answer = pg.parse_complete() + FAILED + pg.ready()
     effects = link.receive(Side.TARGET, answer)
     assert b"".join([one.data for one in effects if isinstance(one, Send)]) == answer
-    assert not link.busy
+    assert not link.awaiting_response
     assert any(isinstance(one, Send) for one in link.receive(Side.CLIENT, pg.query("select 7")))
 
 

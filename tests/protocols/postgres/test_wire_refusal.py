@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tests.support.links import Breaks, Looks, Masks, Words, operation, playbook, prepare, refusal, refused
+from tests.support.protocols import postgres_test_messages as pg
+from tests.support.protocols.playbook import Playbook, from_client, from_target, to_client, to_target
 
 from postern.interception.events import Completed
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire import postgres_messages as messages
-from postern.testing.playbook import Playbook, from_client, from_target, to_client, to_target
 
 GOOD = [pg.parse("select 1"), pg.bind(), pg.execute(), pg.sync()]
 BAD = [pg.parse("drop 1"), pg.bind(), pg.execute(), pg.sync()]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tests.support.links import Looks, operation, playbook
+from tests.support.protocols import postgres_test_messages as pg
+from tests.support.protocols.playbook import from_client, from_target, to_client, to_target
 
 from postern.interception.events import Completed
-from postern.protocols.postgres import postgres_test_messages as pg
-from postern.testing.playbook import from_client, from_target, to_client, to_target
 
 ROWS = [pg.row_description("n"), pg.data_row("1"), pg.data_row(None), pg.command_complete("SELECT 2")]
 

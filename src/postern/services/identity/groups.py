@@ -57,7 +57,9 @@ class Groups(ResourceService[UserGroup]):
         if after is not None:
             require_person_for_role_name(principal, after.name)
 
-    async def write(self, before: UserGroup, after: UserGroup) -> UserGroup:
+    async def write(self, before: UserGroup | None, after: UserGroup) -> UserGroup:
+        if before is None:
+            return await super().write(None, after)
         async with self._telling_members(before):
             return await super().write(before, after)
 

@@ -20,18 +20,12 @@ from sqlalchemy import (
 
 from postern.store.schema.columns import Utc, metadata, owner, resource_table
 
-agents = Table(
+agents = resource_table(
     "agents",
-    metadata,
-    Column("id", Uuid, primary_key=True),
-    owner(),
-    Column("name", String(128), nullable=False),
     Column("mode", String(32), nullable=False),
     Column("last_seen", Utc),
-    Column("created_at", Utc, nullable=False),
     Column("digest", LargeBinary(32)),  # of its secret; none for the gateway's own
     Column("facts", JSON, nullable=False),
-    UniqueConstraint("org_id", "name"),
 )
 Index("uq_agents_digest", agents.c.digest, unique=True)
 

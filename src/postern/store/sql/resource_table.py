@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from uuid import UUID
 
 from sqlalchemy import (
@@ -146,10 +146,13 @@ class ResourceTable(Generic[R]):
     most: int | None = None
     full: type[PosternError] = Invalid
     links: Sequence[LinkTable[R]] = ()
+    _built: ClassVar[dict[type, Select[Any]]] = {}  # `_all` of each class: building it takes longer than running it
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._all: Select[Any] = self.selected().order_by(self.table.c.name)
+        if type(self) not in self._built:
+            self._built[type(self)] = self.selected().order_by(self.table.c.name)
+        self._all = self._built[type(self)]
 
     def selected(self) -> Select[Any]:
         """Return what selects the rows that resources are read from."""

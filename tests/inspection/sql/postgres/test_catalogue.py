@@ -12,7 +12,7 @@ from tests.support import postgres
 from tests.support.postgres import PostgresServer
 
 from postern.domain.rules.statement import Effect
-from postern.protocols.postgres.dialect.postgres_functions import DECLARED_CALM_BUT, VOLATILE
+from postern.protocols.postgres.dialect.postgres_names import DECLARED_CALM_BUT, VOLATILE
 from postern.protocols.postgres.dialect.postgres_system_catalogue import (
     CALM,
     OPERATORS,

@@ -1,5 +1,10 @@
 """What names of functions, operators, types and tables stand for: PostgreSQL's own, or the target's, which only its
-catalogue tells about."""
+catalogue tells about.
+
+PostgreSQL's own functions, from 15 to 18, are known by what they do. `catalogue.CALM` lists those that the server
+itself declares stable or immutable. Volatile ones stand here, each read about and judged; what stands in neither list
+is unknown. A test holds both against the `pg_proc` of real servers.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +13,99 @@ from typing import Final
 
 from postern.domain.rules.statement import Effect
 from postern.domain.targets.target_schema import Relation, TargetSchema, reached
-from postern.protocols.postgres.dialect.postgres_functions import VOLATILE
 from postern.protocols.postgres.dialect.postgres_system_catalogue import CALM, OPERATORS, RELATIONS, TYPES
+
+# Volatile because their answers change, not because of anything that they do.
+_READ: Final = """
+amvalidate array_sample array_shuffle clock_timestamp current_query currtid2 currval gen_random_uuid lastval lo_get
+pg_blocking_pids pg_collation_actual_version pg_control_checkpoint pg_control_init pg_control_recovery
+pg_control_system pg_current_logfile pg_current_wal_flush_lsn pg_current_wal_insert_lsn pg_current_wal_lsn
+pg_database_collation_actual_version pg_database_size pg_get_backend_memory_contexts pg_get_multixact_members
+pg_get_shmem_allocations pg_get_wal_replay_pause_state pg_get_wal_resource_managers pg_indexes_size pg_is_in_recovery
+pg_is_wal_replay_paused pg_isolation_test_session_is_blocked pg_jit_available pg_last_committed_xact
+pg_last_wal_receive_lsn pg_last_wal_replay_lsn pg_last_xact_replay_timestamp pg_lock_status
+pg_notification_queue_usage pg_partition_ancestors pg_partition_tree pg_prepared_xact pg_relation_size
+pg_replication_origin_progress pg_replication_origin_session_is_setup pg_replication_origin_session_progress
+pg_safe_snapshot_blocking_pids pg_sequence_last_value pg_show_replication_origin_status pg_sleep pg_sleep_for
+pg_sleep_until pg_stat_get_io pg_stat_get_recovery_prefetch pg_stat_get_xact_blocks_fetched
+pg_stat_get_xact_blocks_hit pg_stat_get_xact_function_calls pg_stat_get_xact_function_self_time
+pg_stat_get_xact_function_total_time pg_stat_get_xact_numscans pg_stat_get_xact_tuples_deleted
+pg_stat_get_xact_tuples_fetched pg_stat_get_xact_tuples_hot_updated pg_stat_get_xact_tuples_inserted
+pg_stat_get_xact_tuples_newpage_updated pg_stat_get_xact_tuples_returned pg_stat_get_xact_tuples_updated
+pg_stat_have_stats pg_table_size pg_tablespace_size pg_total_relation_size pg_xact_commit_timestamp
+pg_xact_commit_timestamp_origin pg_xact_status pg_available_wal_summaries pg_get_aios pg_get_loaded_modules
+pg_get_sequence_data pg_get_shmem_allocations_numa pg_get_wait_events pg_get_wal_summarizer_state
+pg_stat_get_backend_io pg_stat_get_backend_wal pg_wal_summary_contents random random_normal timeofday txid_status
+uuidv4 uuidv7
+"""
+# Locks, notices to others, what only this session sees.
+_SESSION: Final = """
+lo_close lo_lseek lo_lseek64 lo_tell lo_tell64
+pg_advisory_lock pg_advisory_lock_shared pg_advisory_unlock pg_advisory_unlock_all pg_advisory_unlock_shared
+pg_advisory_xact_lock pg_advisory_xact_lock_shared pg_export_snapshot pg_notify pg_stat_clear_snapshot
+pg_stat_force_next_flush pg_try_advisory_lock pg_try_advisory_lock_shared pg_try_advisory_xact_lock
+pg_try_advisory_xact_lock_shared setseed
+"""
+# lo_open may open for writing, and loread reads only what it opened.
+_WRITE: Final = """
+brin_desummarize_range brin_summarize_new_values brin_summarize_range gin_clean_pending_list lo_creat lo_create
+lo_from_bytea lo_open lo_put lo_truncate lo_truncate64 lo_unlink loread lowrite nextval setval
+pg_clear_attribute_stats pg_clear_relation_stats pg_restore_attribute_stats pg_restore_relation_stats
+"""
+_ADMIN: Final = """
+binary_upgrade_add_sub_rel_state binary_upgrade_create_empty_extension binary_upgrade_logical_slot_has_caught_up
+binary_upgrade_replorigin_advance
+binary_upgrade_set_missing_value binary_upgrade_set_next_array_pg_type_oid binary_upgrade_set_next_heap_pg_class_oid
+binary_upgrade_set_next_heap_relfilenode binary_upgrade_set_next_index_pg_class_oid
+binary_upgrade_set_next_index_relfilenode binary_upgrade_set_next_multirange_array_pg_type_oid
+binary_upgrade_set_next_multirange_pg_type_oid binary_upgrade_set_next_pg_authid_oid
+binary_upgrade_set_next_pg_enum_oid binary_upgrade_set_next_pg_tablespace_oid binary_upgrade_set_next_pg_type_oid
+binary_upgrade_set_next_toast_pg_class_oid binary_upgrade_set_next_toast_relfilenode
+binary_upgrade_set_record_init_privs lo_export lo_import pg_backup_start pg_backup_stop pg_cancel_backend pg_config
+pg_copy_logical_replication_slot pg_copy_physical_replication_slot pg_create_logical_replication_slot
+pg_create_physical_replication_slot pg_create_restore_point pg_drop_replication_slot pg_extension_config_dump
+pg_hba_file_rules pg_ident_file_mappings pg_import_system_collations pg_log_backend_memory_contexts
+pg_log_standby_snapshot pg_logical_emit_message pg_logical_slot_get_binary_changes pg_logical_slot_get_changes
+pg_logical_slot_peek_binary_changes pg_logical_slot_peek_changes pg_ls_archive_statusdir pg_ls_dir pg_ls_logdir
+pg_ls_logicalmapdir pg_ls_logicalsnapdir pg_ls_replslotdir pg_ls_summariesdir pg_ls_tmpdir pg_ls_waldir pg_nextoid
+pg_promote pg_read_binary_file pg_read_file pg_read_file_old pg_reload_conf pg_replication_origin_advance
+pg_replication_origin_create pg_replication_origin_drop pg_replication_origin_session_reset
+pg_replication_origin_session_setup pg_replication_origin_xact_reset pg_replication_origin_xact_setup
+pg_replication_slot_advance pg_rotate_logfile pg_rotate_logfile_old pg_show_all_file_settings pg_stat_file
+pg_stat_reset pg_stat_reset_backend_stats pg_stat_reset_replication_slot pg_stat_reset_shared
+pg_stat_reset_single_function_counters pg_stat_reset_single_table_counters pg_stat_reset_slru
+pg_stat_reset_subscription_stats pg_stop_making_pinned_objects pg_switch_wal pg_sync_replication_slots
+pg_terminate_backend pg_wal_replay_pause pg_wal_replay_resume
+"""
+# They run a text, a name or a cursor that they are given.
+_UNKNOWN: Final = """
+cursor_to_xml cursor_to_xmlschema plpgsql_call_handler plpgsql_inline_handler plpgsql_validator
+query_to_xml query_to_xml_and_xmlschema query_to_xmlschema ts_rewrite ts_stat
+"""
+
+VOLATILE: Final[dict[str, frozenset[Effect]]] = {
+    name: frozenset({effect})
+    for effect, listed in (
+        (Effect.READ, _READ),
+        (Effect.SESSION, _SESSION),
+        (Effect.WRITE, _WRITE),
+        (Effect.ADMIN, _ADMIN),
+        (Effect.UNKNOWN, _UNKNOWN),
+        (Effect.SESSION, "set_config"),  # by the setting, where it is told: see `settings`
+    )
+    for name in listed.split()
+}
+"""Of each volatile function of `pg_catalog`, what calling it does."""
+
+_CALM_BUT: Final = """
+database_to_xml database_to_xml_and_xmlschema database_to_xmlschema schema_to_xml schema_to_xml_and_xmlschema
+schema_to_xmlschema table_to_xml table_to_xml_and_xmlschema table_to_xmlschema
+anyarray_in array_in domain_in multirange_in pg_input_error_info pg_input_is_valid range_in record_in
+"""
+DECLARED_CALM_BUT: Final = frozenset(_CALM_BUT.split())
+"""Declared stable or immutable, but they read tables that the text does not name as such, views among them, or make a
+value of a type that is given by its number or name, with the checks of its domain."""
+
 
 OWN: Final = "pg_catalog"
 _CALM_EFFECTS: Final[frozenset[Effect]] = frozenset({Effect.READ})

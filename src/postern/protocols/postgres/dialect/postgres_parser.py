@@ -1,23 +1,171 @@
-"""The parser of PostgreSQL's dialect."""
+"""The parser of PostgreSQL's dialect, and the tables that a statement reads whole (`Statement.scans`).
+
+A query hands on all rows of a table where neither a condition that names a column nor a limit stands between: not its
+own, and not that of a query around it. An aggregate that makes one value of all rows stands between too, unless it
+collects them (`array_agg`) or makes one for each of many groups.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from postern.domain.rules.statement import Effect, Statement
+from postern.domain.rules.statement import Effect, ObjectKind, ObjectName, Statement
 from postern.domain.targets.target_schema import TargetSchema
-from postern.inspection.sql.postgres.postgres_tree import Message, UnreadablePostgres, node, readings
+from postern.inspection.sql.postgres.postgres_tree import Message, UnreadablePostgres, children, names, node, readings
 from postern.inspection.sql.shared import Shared
 from postern.inspection.sql.sql_cache import TextCache
 from postern.inspection.sql.sql_parser import unknown
+from postern.protocols.postgres.dialect.postgres_conditions import passes_every_row
 from postern.protocols.postgres.dialect.postgres_findings import Findings
-from postern.protocols.postgres.dialect.postgres_names import TargetNames
-from postern.protocols.postgres.dialect.postgres_scans import scans_of
+from postern.protocols.postgres.dialect.postgres_names import TargetNames, is_of_system
 from postern.protocols.postgres.dialect.postgres_shapes import POSTGRES_SHAPES
 from postern.protocols.postgres.dialect.postgres_statements import HANDLERS, tag_of
 from postern.protocols.postgres.dialect.postgres_walk import Walk
+
+_ONE_VALUE_WORDS: Final = """
+    any_value avg bit_and bit_or bit_xor bool_and bool_or corr count covar_pop covar_samp every max min
+    percentile_cont percentile_disc regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy
+    regr_syy stddev stddev_pop stddev_samp sum var_pop var_samp variance
+"""
+_ONE_VALUE: Final = frozenset(_ONE_VALUE_WORDS.split())
+_COLLECTING_WORDS: Final = """
+    array_agg json_agg json_agg_strict json_object_agg json_object_agg_strict json_object_agg_unique
+    json_object_agg_unique_strict jsonb_agg jsonb_agg_strict jsonb_object_agg jsonb_object_agg_strict
+    jsonb_object_agg_unique jsonb_object_agg_unique_strict range_agg string_agg xmlagg
+"""
+_COLLECTING: Final = frozenset(_COLLECTING_WORDS.split())
+_CHANGES: Final = frozenset({"DeleteStmt", "InsertStmt", "MergeStmt", "UpdateStmt"})
+_NOTHING: Final[frozenset[ObjectName]] = frozenset()
+
+Scans = frozenset[ObjectName]
+Ctes = Mapping[str, Scans]
+
+
+def scans_of(kind: str, message: Message) -> Scans:
+    """Of a whole statement, of what it holds as well: cursors, copies, what is prepared or explained."""
+    if kind == "SelectStmt" or kind in _CHANGES:
+        return _query(kind, message, {})
+    if kind == "ExplainStmt":
+        runs = any(one["DefElem"].get("defname") == "analyze" for one in message.get("options", ()))
+        return scans_of(*node(message.get("query"))) if runs else _NOTHING
+    if kind == "CopyStmt":
+        if message.get("is_from"):
+            return _NOTHING
+        table = message.get("relation")
+        return _table(table, {}) if table else scans_of(*node(message.get("query")))
+    if kind in ("DeclareCursorStmt", "PrepareStmt", "CreateTableAsStmt"):
+        return scans_of(*node(message.get("query")))
+    return _NOTHING
+
+
+def _query(kind: str, message: Message, ctes: Ctes) -> Scans:
+    """Of a query, or of a change: the rows that it returns or writes."""
+    here = _ctes(message, ctes)
+    changed = _NOTHING.union(*(one for name, one in here.items() if name.startswith("*")))
+    if kind == "SelectStmt":
+        return _select(message, here) | changed
+    if kind == "InsertStmt":
+        return _nested(message.get("selectStmt"), here) | changed
+    returns = kind in ("DeleteStmt", "UpdateStmt") and bool(message.get("returningClause"))
+    if returns and passes_every_row(message.get("whereClause")):
+        return _table(message["relation"], {}) | changed
+    return changed
+
+
+def _nested(value: Message | None, ctes: Ctes) -> Scans:
+    kind, message = node(value)
+    return _query(kind, message, ctes) if kind else _NOTHING
+
+
+def _ctes(message: Message, outside: Ctes) -> dict[str, Scans]:
+    """By name; those that write by a name that is none, since they run whether anybody reads them or not."""
+    found = {name: scans for name, scans in outside.items() if not name.startswith("*")}
+    clause = message.get("withClause", {})
+    queries = [one["CommonTableExpr"] for one in clause.get("ctes", ())]
+    if clause.get("recursive"):
+        found |= dict.fromkeys((query["ctename"] for query in queries), _NOTHING)
+    for query in queries:
+        kind, inner = node(query.get("ctequery"))
+        scans = _query(kind, inner, found)
+        found[query["ctename"]] = scans
+        if kind == "InsertStmt":
+            found[f"*{query['ctename']}"] = scans
+    return found
+
+
+def _select(select: Message, ctes: Ctes) -> Scans:
+    if _is_limited(select):
+        return _NOTHING
+    if select.get("larg"):
+        return _query("SelectStmt", select["larg"], ctes) | _query("SelectStmt", select["rarg"], ctes)
+    targets = select.get("targetList", [])
+    found = _NOTHING
+    for value in targets:
+        for link in _links(value):
+            found |= _nested(link.get("subselect"), ctes)
+    if not passes_every_row(select.get("whereClause")) or (not select.get("groupClause") and _is_one_row(targets)):
+        return found
+    for element in select.get("fromClause", ()):
+        found |= _from(element, ctes)
+    return found
+
+
+def _is_limited(select: Message) -> bool:
+    kind, count = node(select.get("limitCount"))
+    return bool(kind) and not (kind == "A_Const" and count.get("isnull"))  # LIMIT ALL and LIMIT NULL
+
+
+def _from(element: Message, ctes: Ctes) -> Scans:
+    kind, message = node(element)
+    if kind == "RangeVar":
+        return _table(message, ctes)
+    if kind == "RangeSubselect":
+        return _nested(message.get("subquery"), ctes)
+    if kind == "JoinExpr":
+        return _from(message["larg"], ctes) | _from(message["rarg"], ctes)
+    if kind == "RangeTableSample":
+        return _from(message["relation"], ctes)
+    return _NOTHING
+
+
+def _table(relation: Message, ctes: Ctes) -> Scans:
+    schema, name = relation.get("schemaname", ""), relation.get("relname", "")
+    if not schema and name in ctes:
+        return ctes[name]
+    if is_of_system([schema, name] if schema else [name]):
+        return _NOTHING
+    return frozenset({ObjectName(ObjectKind.TABLE, name, schema)})
+
+
+def _is_one_row(targets: list[Message]) -> bool:
+    called = [call for value in targets for call in _calls(value)]
+    functions = {names(call.get("funcname"))[-1] for call in called if "over" not in call}
+    return bool(functions & _ONE_VALUE) and not functions & _COLLECTING
+
+
+def _calls(value: Message) -> Iterator[Message]:
+    """The calls of an expression that look at the rows of its own query."""
+    return (message for kind, message in _inside(value) if kind == "FuncCall")
+
+
+def _links(value: Message) -> Iterator[Message]:
+    return (
+        message
+        for kind, message in _inside(value)
+        if kind == "SubLink" and message.get("subLinkType") in ("EXPR_SUBLINK", "ARRAY_SUBLINK")
+    )
+
+
+def _inside(value: Message) -> Iterator[tuple[str, Message]]:
+    waiting = [node(value)]
+    while waiting:
+        kind, message = waiting.pop()
+        yield kind, message
+        if kind != "SubLink":
+            waiting += [(child_kind, child) for _, child_kind, child in children(kind, message)]
+
 
 CACHED_SCHEMAS = 8
 DEEPEST_CODE = 8  # views that read views, functions within functions

@@ -1,8 +1,18 @@
-"""Servers as targets: each dial is one channel, and channels of one client share one login."""
+"""Servers as targets: each dial is one channel, and all channels of one client share one connection to the server.
+
+Where the server takes no more sessions on a connection (`MaxSessions` of OpenSSH is 10), a second one is opened, and so
+on. The states of a connection:
+
+unused ─▶ logging in ─▶ in use ◀─▶ idle ── LINGER seconds ─▶ closed
+              └── nobody waits for it any more, or it failed ─▶ forgotten
+"""
 
 from __future__ import annotations
 
+import asyncio
 import shlex
+from collections.abc import Callable, Hashable
+from functools import partial
 
 from postern.agent.agent_policy import LocalPolicy
 from postern.agent.secrets import Resolved
@@ -11,7 +21,6 @@ from postern.domain.tracing import SpanKind, part
 from postern.errors import Unavailable
 from postern.protocols.ssh.ssh_listening import read_what
 from postern.protocols.ssh.target import ssh_access as settings
-from postern.protocols.ssh.target.ssh_connection_pool import PoolSlot, SshConnectionPool
 from postern.protocols.ssh.target.ssh_target_channel import TargetChannel
 from postern.protocols.ssh.target.ssh_target_host_keys import believed, one_line
 from postern.protocols.ssh.target.ssh_target_listening import TargetListener
@@ -20,6 +29,158 @@ from postern.protocols.terminal.terminal_target import FramedTransport
 from postern.relay.orders import Order
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import ChannelKind, ChannelRequest, Start, Target
+
+LINGER = 5.0  # seconds that a connection without channels is kept for the next one
+MOST_LOGINS = 1_000
+MOST_CONNECTIONS = 10  # that the channels of one client are spread over
+
+
+class SshConnectionPool:
+    def __init__(self) -> None:
+        self._held: dict[Hashable, _Shared] = {}
+
+    async def share(
+        self, key: Hashable, make: Callable[[], SshTargetLogin], timeout: float
+    ) -> tuple[SshTargetLogin, Callable[[], None]]:
+        """The one that is held under `key`, or a new one, and what gives it back. Raises what its login raises."""
+        shared = self._held.get(key)
+        if shared is None or shared.is_over:
+            self._check_room()
+            shared = self._held[key] = _Shared(make, timeout)
+        shared.join()
+        try:
+            login = await asyncio.shield(shared.task)
+        except BaseException:
+            self._leave(key, shared)
+            raise
+        return login, partial(self._leave, key, shared)
+
+    def _check_room(self) -> None:
+        """The one that has been idle longest makes room."""
+        if len(self._held) < MOST_LOGINS:
+            return
+        for key, shared in self._held.items():
+            if not shared.users:
+                self._forget(key, shared)
+                return
+        raise Unavailable(f"this agent holds {MOST_LOGINS} connections to servers, and takes no more until some end")
+
+    def _leave(self, key: Hashable, shared: _Shared) -> None:
+        shared.users -= 1
+        if shared.users:
+            return
+        if shared.is_over or not shared.task.done():
+            self._forget(key, shared)
+            return
+        if self._held.get(key) is shared:
+            self._held[key] = self._held.pop(key)  # behind those that are idle already
+        shared.idle = asyncio.get_running_loop().call_later(LINGER, self._forget, key, shared)
+
+    def _forget(self, key: Hashable, shared: _Shared) -> None:
+        if self._held.get(key) is shared:
+            del self._held[key]
+        shared.end()
+
+
+class PoolSlot:
+    """One channel's place on a connection. `make` makes a connection, with the first one that there is of the same key
+    or None; `check` raises where one may not be used."""
+
+    def __init__(
+        self,
+        logins: SshConnectionPool,
+        key: Hashable,
+        make: Callable[[SshTargetLogin | None], SshTargetLogin],
+        check: Callable[[SshTargetLogin], None],
+        timeout: float,
+    ) -> None:
+        self._logins = logins
+        self._key = key
+        self._make = make
+        self._check = check
+        self._timeout = timeout
+        self._number = 0
+        self._login: SshTargetLogin | None = None
+        self._give_back: Callable[[], None] | None = None
+        self._released = False
+
+    async def take(self, *, program: bool) -> SshTargetLogin:
+        """A program is given a connection that takes more of them, as far as is known. Raises what a login raises."""
+        login = await self._join(0)
+        while program and login.is_crowded:
+            following = await self.next()
+            if following is None:
+                break
+            login = following
+        return login
+
+    async def next(self) -> SshTargetLogin | None:
+        """Another connection in the place of this one; None where there may be no more. Raises what a login raises."""
+        if self._number + 1 >= MOST_CONNECTIONS:
+            return None
+        return await self._join(self._number + 1)
+
+    async def _join(self, number: int) -> SshTargetLogin:
+        make = partial(self._make, self._login)
+        login, give_back = await self._logins.share((self._key, number), make, self._timeout)
+        try:
+            self._check(login)
+            if self._released:
+                raise Unavailable("nobody waits for this channel any more")
+        except BaseException:
+            give_back()
+            raise
+        before, self._give_back = self._give_back, give_back
+        if before is not None:
+            before()
+        self._login, self._number = login, number
+        return login
+
+    def release(self) -> None:
+        self._released = True
+        if self._give_back is not None:
+            self._give_back()
+            self._give_back = None
+
+
+class _Shared:
+    def __init__(self, make: Callable[[], SshTargetLogin], timeout: float) -> None:
+        self.task = asyncio.get_running_loop().create_task(_connected(make(), timeout))
+        self.task.add_done_callback(_heard)
+        self.users = 0
+        self.idle: asyncio.TimerHandle | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """It failed, or the connection was lost."""
+        task = self.task
+        return task.done() and (task.cancelled() or task.exception() is not None or task.result().is_over)
+
+    def join(self) -> None:
+        self.users += 1
+        if self.idle is not None:
+            self.idle.cancel()
+            self.idle = None
+
+    def end(self) -> None:
+        if self.idle is not None:
+            self.idle.cancel()
+        if not self.task.done():
+            self.task.cancel()
+        elif not self.is_over:
+            self.task.result().close()
+
+
+async def _connected(login: SshTargetLogin, timeout: float) -> SshTargetLogin:
+    async with asyncio.timeout(timeout):
+        await login.connect()
+    return login
+
+
+def _heard(task: asyncio.Task[SshTargetLogin]) -> None:
+    """Those who waited may all be gone."""
+    if not task.cancelled():
+        task.exception()
 
 
 class SshTargets:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from hashlib import sha256
 
 import pytest
+from tests.support.protocols import login_contracts
+from tests.support.protocols.login_contracts import Gate, check_gate, check_log_in
 
 from postern.errors import PosternError, ProtocolViolation, Unauthenticated
 from postern.relay.relay_handshake import StreamHandshake
-from postern.testing import testing_logins
-from postern.testing.testing_logins import Gate, check_gate, check_log_in
 
 USER, PASSWORD = "ann", "secret"
 OK, NO = b"+", b"-"
@@ -67,7 +67,7 @@ async def check(make_gate: Callable[[], Gate]) -> None:
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(testing_logins, "_LONGEST", 0.5)
+    monkeypatch.setattr(login_contracts, "_LONGEST", 0.5)
 
 
 async def test_one_that_keeps_them() -> None:

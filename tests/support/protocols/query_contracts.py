@@ -16,6 +16,9 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Protocol
 
+from tests.support.protocols.playbook import CHUNKS, pieces
+from tests.support.protocols.wire_contracts import events_of, new_link, sent_to
+
 from postern.domain.targets.errand import ErrandKind
 from postern.errors import ProtocolViolation
 from postern.interception.events import Event, Operation
@@ -24,8 +27,6 @@ from postern.interception.verdicts import Refuse, Verdict
 from postern.protocols.gateway_queries import Catalogue, Query, Row, Script
 from postern.protocols.wire_base import Side, Wire
 from postern.relay.link import Link
-from postern.testing.contracts import events_of, new_link, sent_to
-from postern.testing.playbook import CHUNKS, pieces
 
 MOST = 16 << 20
 """Bytes that a question may wait for at once: what a row of a catalogue may have, and far more."""
@@ -197,8 +198,8 @@ def _hears(script: Script, link: Link, piece: bytes) -> None:
 
 def _ended(script: Script, wire: Wire, link: Link) -> None:
     assert script.finished, "it is not finished at the end of its answer"
-    assert script.leaves or wire.goodbye, "it neither says goodbye nor leaves"
-    assert not link.busy, "its answer is over, and the target is still thought to owe one"
+    assert script.leaves or wire.client_terminated, "it neither says goodbye nor leaves"
+    assert not link.awaiting_response, "its answer is over, and the target is still thought to owe one"
 
 
 class Lens(Protocol):

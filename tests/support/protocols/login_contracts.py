@@ -18,9 +18,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from tests.support.protocols.playbook import CHUNKS
+
 from postern.errors import PosternError
 from postern.relay.relay_handshake import StreamHandshake
-from postern.testing.playbook import CHUNKS
 
 Gate = Callable[[StreamHandshake], Awaitable[bool]]
 LogIn = Callable[[StreamHandshake, str, str], Awaitable[object]]

@@ -2,7 +2,7 @@
 
 check_wire     what passes, what is refused, what is garbage: every `protocols.base.Wire`
 check_masking  answers that are changed, refused, or looked at by something that breaks: the same
-The others: `testing/query_contracts.py` (what the gateway says to targets), `testing/testing_logins.py` (who comes in).
+The others: `query_contracts.py` (what the gateway says to targets), `login_contracts.py` (who comes in).
 
 Each raises AssertionError that says what is broken.
 """
@@ -13,13 +13,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from uuid import UUID
 
+from tests.support.protocols.playbook import CHUNKS, OrderCheck, pieces
+
 from postern.domain.sessions.session import EndReason
 from postern.interception.events import Event, Operation, Output, Refusal, Rows
 from postern.interception.pipeline import BatchNeed, Interceptor, Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict
 from postern.protocols.wire_base import Side, Wire
 from postern.relay.link import Close, Effect, Link, Record, Send
-from postern.testing.playbook import CHUNKS, OrderCheck, pieces
 
 Conversation = Sequence[tuple[Side, bytes]]
 
@@ -145,11 +146,11 @@ def _shown(
     link = new_link(make_wire(), covers)
     order = OrderCheck()
     effects = [effect for side, data in conversation for effect in _say(link, side, data, size, order)]
-    if link.withholds:
-        left = link.release()
+    if link.has_buffered_output:
+        left = link.flush()
         order.check(left)
         effects += left
-    assert not link.busy, "the conversation is over, and the target is still thought to owe an answer"
+    assert not link.awaiting_response, "the conversation is over, and the target is still thought to owe an answer"
     return sent_to(Side.CLIENT, effects), events_of(effects)
 
 
@@ -192,7 +193,7 @@ def _check_passes(link: Link, conversation: Conversation, size: int, order: Orde
         events = events_of(effects)
         operations += sum([isinstance(event, Operation) for event in events])
     assert operations, "the conversation holds no operation, or none was recorded"
-    assert not link.busy, "the conversation is over, and the target is still thought to owe an answer"
+    assert not link.awaiting_response, "the conversation is over, and the target is still thought to owe an answer"
 
 
 def _check_refusal(link: Link, conversation: Conversation, size: int) -> None:

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 from tests.support.links import interpreted_only
+from tests.support.protocols import mysql_test_messages as my
+from tests.support.protocols.query_contracts import check_catalogue, check_lens, check_query, check_script
 
 from postern.domain.targets.errand import ErrandKind
 from postern.protocols.gateway_queries import Row
-from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.queries.mysql_catalogue import CATALOGUE
 from postern.protocols.mysql.queries.mysql_query import MysqlQuery
 from postern.protocols.mysql.queries.mysql_script import MysqlScript
 from postern.protocols.mysql.recorded.mysql_text_renderer import MysqlLens
 from postern.protocols.mysql.wire import mysql_messages as mm
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
-from postern.testing.query_contracts import check_catalogue, check_lens, check_query, check_script
 
 ROWS = my.rows(("one",), ("two",))
 CELLS: list[Row] = [("one",), ("two",)]
