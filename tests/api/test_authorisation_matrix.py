@@ -61,7 +61,6 @@ SINK = {"kind": "webhook", "address": "https://siem.example.com/", "events": ["a
 _IDS = {
     "/audit": "entry",
     "/reviews": "review",
-    "/sshkeys": "ssh_key",
 }
 # That need a session with a review, which ann's other one has not.
 _REVIEWED = ("/sessions/{session_id}/review", "/sessions/{session_id}/exec")
@@ -401,7 +400,8 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("PUT", "/sshauthorities/{nameOrID}"):                                  "403 403 403 200 403 403 403 404",
     ("GET", "/sshkeys"):                                                    "200 200 200 200 200 200 200 200",
     ("POST", "/sshkeys"):                                                   "201 201 403 201 403 403 403 201",
-    ("DELETE", "/sshkeys/{id}"):                                            "404 204 404 204 404 404 204 404",
+    ("DELETE", "/sshkeys/{nameOrID}"):                                      "404 204 404 204 404 404 204 404",
+    ("GET", "/sshkeys/{nameOrID}"):                                         "404 200 200 200 404 200 200 404",
     ("GET", "/sshlogins"):                                                  "404 404 404 404 403 403 403 404",
     ("POST", "/sshlogins/confirm"):                                         "404 404 404 404 403 403 403 404",
     ("GET", "/users"):                                                      "200 200 200 200 200 200 200 200",
@@ -649,6 +649,7 @@ def filled(path: str, known: Mapping[str, str]) -> str:
         "/sessions/": "case A",
         "/sinks/": "siem",
         "/sshauthorities/": "people",
+        "/sshkeys/": known["ssh_key"],
         "/users/groups/": "crew",
         "/users/": "bob@example.com",
     }

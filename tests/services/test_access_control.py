@@ -172,6 +172,7 @@ async def test_the_store_and_the_decision_agree(world: World, services: Services
         assert await names(services, who) == allowed
 
 
+@pytest.mark.ci
 async def test_five_hundred_rules_are_one_query(world: World, services: Services, admin: Principal) -> None:
     """The most that there may be, all for one group and all by tags."""
     agent = await world.add_agent()

@@ -59,7 +59,7 @@ class Groups(ResourceService[UserGroup]):
 
     async def write(self, before: UserGroup | None, after: UserGroup) -> UserGroup:
         if before is None:
-            return await super().write(None, after)
+            return await super().write(before, after)
         async with self._telling_members(before):
             return await super().write(before, after)
 
