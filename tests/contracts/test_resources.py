@@ -40,8 +40,8 @@ class Kind:
     that was deleted. `everybody_reads`: not only administrators and auditors can read them; `hides`: others are
     answered that there is none. `has_owners`: who may change one depends on whose it is. `before` makes what a request
     refers to. `key` is the field that one is addressed by; `spelt` makes its value of a name, and `can_be_renamed` says
-    that it can change. `narrow` is the query of a list that finds it. `address`: a name is made of this and the rest of
-    a `git_url`, and stays. `renewal`: no field can change, and what is at this path below it gives it a version."""
+    that it can change. `address`: a name is made of this and the rest of a `git_url`, and stays. `renewal`: no field
+    can change, and what is at this path below it gives it a version."""
 
     path: str
     service: Callable[[Services], ResourceService[Any]]
@@ -60,7 +60,6 @@ class Kind:
     spelt: Callable[[str], str] = str
     can_be_renamed: bool = True
     hides: bool = False
-    narrow: str = "name"
     renewal: str = ""
 
     def named(self, value: str) -> dict[str, str]:
@@ -219,7 +218,6 @@ KINDS = {
         key="email",
         spelt=lambda name: name.replace(" ", "-") + "@example.com",
         can_be_renamed=False,
-        narrow="search",
     ),
     "schedule": Kind(
         "/runbooks/schedules",
@@ -301,7 +299,7 @@ async def test_list_is_by_name_in_pages_and_can_be_narrowed_to_a_name(api: Api, 
     page = (await api.as_auditor.get(kind.path, params={"limit": len(names) - 2, "offset": 1})).json()
     shown = [one[kind.key] for one in page["data"]]
     assert (shown, page["total"], page["has_next_page"]) == (names[1:-1], len(names), True)
-    for query in ({"offset": len(names) - 1}, {kind.narrow: added[1]}):
+    for query in ({"offset": len(names) - 1}, {"name": added[1]}):
         last = (await api.as_auditor.get(kind.path, params=query)).json()
         assert (len(last["data"]), last["has_next_page"]) == (1, False)
     assert ([one[kind.key] for one in last["data"]], last["total"]) == ([added[1]], 1)

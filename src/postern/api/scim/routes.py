@@ -16,9 +16,9 @@ from postern.api.scim import scim_resources
 from postern.api.scim.queries import Model, ScimQuery, asked, equal_to, identifier, listed, of_model, shown
 from postern.api.scim.scim_resources import POLICY, Group, User, completed, group_of, member_ids, provisioned, user_of
 from postern.api.scim.shaped import ScimResponse, ScimRoute, scim_errors
-from postern.domain.identity.principal import Account, Principal
+from postern.domain.identity.principal import Account, Principal, PrincipalFilter
 from postern.errors import Malformed, NotFound
-from postern.services.identity.provisioning import PrincipalFilter, ProvisionedGroup, Provisioning
+from postern.services.identity.provisioning import ProvisionedGroup, Provisioning
 
 
 class ScimStore(ABC, Generic[Model]):
