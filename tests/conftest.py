@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import re
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -46,6 +47,7 @@ settings.load_profile("postern")
 OF_THE_STORE = {"store", "contracts"}
 # One file for each way in: a native client, and a script.
 EVERYDAY_E2E = {"conftest.py", "test_masking.py", "test_runbooks.py"}
+_OF_CI = re.compile(r"^pytestmark = .*\bmark\.ci\b", re.MULTILINE)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -58,8 +60,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Of what is left out as a whole, nothing is imported, either."""
+    if not config.getoption("everyday") or collection_path.suffix != ".py":
+        return None
     left_out = collection_path.parent.name == "e2e" and collection_path.name not in EVERYDAY_E2E
-    return True if config.getoption("everyday") and left_out else None
+    return True if left_out or _OF_CI.search(collection_path.read_text()) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -102,7 +107,8 @@ class SpareDatabase:
     server: PostgresServer
     name: str = "postern_spare"
     schema: str = ""
-    first_rows: dict[str, str] = field(default_factory=dict)  # of each table, as JSON
+    reset: list[sql.Composable] = field(default_factory=list)
+    _connection: psycopg.Connection | None = None  # the same each time, as a new one reads the catalogue anew
 
     @property
     def url(self) -> str:
@@ -113,32 +119,36 @@ class SpareDatabase:
             admin.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(self.name)))
             admin.execute(sql.SQL("create database {}").format(sql.Identifier(self.name)))
         _migrate(self.url)
-        with psycopg.connect(self.server.dsn(self.name)) as connection:
-            self.schema = _schema(connection)
-            tables = connection.execute("select tablename from pg_tables where schemaname = 'public'").fetchall()
-            for (table,) in tables:
-                rows = sql.SQL("select coalesce(json_agg(one), '[]')::text from {} one").format(sql.Identifier(table))
-                self.first_rows[table] = connection.execute(rows).fetchone()[0]  # type: ignore[index]
+        self._connection = connection = psycopg.connect(self.server.dsn(self.name), autocommit=True)
+        self.schema = _schema(connection)
+        self.reset = [sql.SQL("set local session_replication_role = replica")]  # in any order of foreign keys
+        for (table,) in connection.execute("select tablename from pg_tables where schemaname = 'public'").fetchall():
+            name = sql.Identifier(table)
+            first = connection.execute(sql.SQL("select json_agg(one)::text from {} one").format(name)).fetchone()
+            self.reset.append(sql.SQL("delete from {}").format(name))
+            if first != (None,):
+                back = sql.SQL("insert into {} select * from json_populate_recordset(null::{}, {})")
+                self.reset.append(back.format(name, name, *map(sql.Literal, first or ())))
 
     def empty(self) -> None:
         """As it was when it was made."""
-        with psycopg.connect(self.server.dsn(self.name)) as connection:
-            # What a test left open holds locks, and would hear of the next one.
-            connection.execute(
-                "select pg_terminate_backend(pid, 5000) from pg_stat_activity"
-                " where datname = current_database() and pid <> pg_backend_pid()"
-            )
-            changed = _schema(connection) != self.schema
-            if not changed:
-                connection.execute("set local session_replication_role = replica")  # in any order of foreign keys
-                for table, rows in self.first_rows.items():
-                    name = sql.Identifier(table)
-                    connection.execute(sql.SQL("delete from {}").format(name))
-                    if rows != "[]":
-                        back = sql.SQL("insert into {} select * from json_populate_recordset(null::{}, {})")
-                        connection.execute(back.format(name, name, sql.Literal(rows)))
-        if changed:
+        connection = self._connection
+        assert connection is not None
+        # What a test left open holds locks, and would hear of the next one.
+        connection.execute(
+            "select pg_terminate_backend(pid, 5000) from pg_stat_activity"
+            " where datname = current_database() and pid <> pg_backend_pid()"
+        )
+        if _schema(connection) == self.schema:
+            with connection.transaction():
+                connection.execute(sql.SQL("; ").join(self.reset))
+        else:
+            self.close()
             self.make()
+
+    def close(self) -> None:
+        assert self._connection is not None
+        self._connection.close()
 
 
 def _schema(connection: psycopg.Connection) -> str:
@@ -171,10 +181,11 @@ def _migrate(url: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def spare_database(postgres_server: PostgresServer) -> SpareDatabase:
+def spare_database(postgres_server: PostgresServer) -> Iterator[SpareDatabase]:
     spare = SpareDatabase(postgres_server)
     spare.make()
-    return spare
+    yield spare
+    spare.close()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -79,13 +80,35 @@ PURE_FILES = {"relay/link.py"}
 CLIENT_LINES = re.compile(r"protocols/(clients|[a-z]+/([a-z]+_)?client)\.py$")
 
 
+MAX_POSITIONAL = 6
+
+
+@dataclass(frozen=True)
+class Module:
+    """What the rules look at. `imports` have their lines, `strings` are those that are not documentation, `classes`
+    stand at its top, and the constructors of `crowded` ones take more positional parameters than MAX_POSITIONAL."""
+
+    imports: tuple[tuple[int, str], ...]
+    strings: tuple[str, ...]
+    classes: tuple[str, ...]
+    crowded: tuple[str, ...]
+
+
 @cache
+def module(path: Path) -> Module:
+    """Return what is in a module. Each is parsed once."""
+    tree = ast.parse(path.read_text())
+    nodes = list(ast.walk(tree))
+    classes = tuple(node.name for node in tree.body if isinstance(node, ast.ClassDef))
+    return Module(tuple(_imports(nodes)), tuple(_strings(nodes)), classes, tuple(_crowded(nodes)))
+
+
 def imports(path: Path) -> tuple[tuple[int, str], ...]:
-    return tuple(_imports(path))
+    return module(path).imports
 
 
-def _imports(path: Path) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(ast.parse(path.read_text())):
+def _imports(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name
@@ -93,6 +116,28 @@ def _imports(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.module
             for alias in node.names:
                 yield node.lineno, f"{node.module}.{alias.name}"
+
+
+def _strings(nodes: Sequence[ast.AST]) -> Iterator[str]:
+    documents = {
+        id(node.body[0].value)
+        for node in nodes
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:
+            yield node.value
+
+
+def _crowded(nodes: Sequence[ast.AST]) -> Iterator[str]:
+    for owner in (node for node in nodes if isinstance(node, ast.ClassDef)):
+        for function in owner.body:
+            if isinstance(function, ast.FunctionDef) and function.name == "__init__":
+                parameters = function.args.posonlyargs + function.args.args
+                if len(parameters) > MAX_POSITIONAL + 1:  # besides self
+                    yield owner.name
 
 
 @cache
@@ -228,19 +273,19 @@ SAYS_ONE = {
 }
 
 
-def foreign_files() -> Iterator[tuple[str, ast.Module]]:
+def foreign_files() -> Iterator[tuple[str, Path]]:
     """Yield the modules that belong to no protocol."""
     for path in SOURCE.rglob("*.py"):
         relative = str(path.relative_to(SOURCE))
         if not OWN.match(relative):
-            yield relative, ast.parse(path.read_text())
+            yield relative, path
 
 
 def test_modules_of_one_protocol_are_imported_in_these_files_alone() -> None:
     importing = {
         relative
-        for relative, _ in foreign_files()
-        for _, name in imports(SOURCE / relative)
+        for relative, path in foreign_files()
+        for _, name in imports(path)
         if name.startswith("postern.") and OF_ONE.search("/".join(name.split(".")[1:]))
     }
     assert importing == IMPORTS_ONE.keys()
@@ -263,22 +308,8 @@ def names_one(text: str) -> bool:
     return text.lower() in WHOLE_NAMES or NAMES_WITHIN.search(text.lower()) is not None
 
 
-def strings(tree: ast.Module) -> Iterator[str]:
-    """Yield the strings of a module that are not documentation."""
-    documents = {
-        id(node.body[0].value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.body
-        and isinstance(node.body[0], ast.Expr)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:
-            yield node.value
-
-
 def test_protocols_are_named_in_strings_of_these_files_alone() -> None:
-    naming = {relative for relative, tree in foreign_files() if any(map(names_one, strings(tree)))}
+    naming = {relative for relative, path in foreign_files() if any(map(names_one, module(path).strings))}
     assert naming == SAYS_ONE.keys()
 
 
@@ -328,33 +359,17 @@ def test_every_room_says_what_it_is_for() -> None:
         assert ast.get_docstring(tree), f"{room}/__init__.py needs a docstring"
 
 
-MAX_POSITIONAL = 6
-
-
-def constructors_with_many_positional_parameters(tree: ast.AST) -> list[str]:
-    """Return the names of classes whose constructor takes more than that many positional parameters besides self."""
-    found = []
-    for owner in ast.walk(tree):
-        if not isinstance(owner, ast.ClassDef):
-            continue
-        for function in owner.body:
-            if isinstance(function, ast.FunctionDef) and function.name == "__init__":
-                parameters = function.args.posonlyargs + function.args.args
-                if len(parameters) > MAX_POSITIONAL + 1:
-                    found.append(owner.name)
-    return found
-
-
 def test_constructor_with_many_parameters_takes_keywords() -> None:
     for path in SOURCE.rglob("*.py"):
-        found = constructors_with_many_positional_parameters(ast.parse(path.read_text()))
+        found = module(path).crowded
         assert not found, f"{path.relative_to(SOURCE)}: {found[0]}.__init__ needs `*` before its seventh parameter"
 
 
-def test_constructors_are_counted_by_their_positional_parameters() -> None:
+def test_constructors_are_counted_by_their_positional_parameters(tmp_path: Path) -> None:
     few, many = "a, b, c, d, e, f, *, g", "a, b, c, d, e, f, g"
-    source = f"class A:\n  def __init__(self, {few}): ...\nclass B:\n  def __init__(self, {many}): ..."
-    assert constructors_with_many_positional_parameters(ast.parse(source)) == ["B"]
+    file = tmp_path / "new.py"
+    file.write_text(f"class A:\n  def __init__(self, {few}): ...\nclass B:\n  def __init__(self, {many}): ...")
+    assert module(file).crowded == ("B",)
 
 
 MAP = SOURCE.parent.parent / "docs" / "architecture.md"
@@ -393,7 +408,7 @@ def test_public_class_name_is_used_once() -> None:
     for path in SOURCE.rglob("*.py"):
         if "_pb2" in path.name:
             continue  # generated, with the names of its .proto file
-        for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                modules.setdefault(node.name, []).append(str(path.relative_to(SOURCE)))
+        for name in module(path).classes:
+            if not name.startswith("_"):
+                modules.setdefault(name, []).append(str(path.relative_to(SOURCE)))
     assert {name: paths for name, paths in modules.items() if len(paths) > 1} == {}

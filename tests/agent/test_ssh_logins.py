@@ -491,6 +491,7 @@ async def test_the_agents_policy_is_asked(server: Sshd) -> None:
         await Servers(LocalPolicy(targets=("db:5432",))).dial(secrets_of(server), "true")
 
 
+@pytest.mark.ci
 async def test_a_process_whose_user_has_no_name(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a container that runs as any number."""
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):

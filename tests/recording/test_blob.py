@@ -242,6 +242,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - small)
 
 
 @pytest.mark.parametrize("megabytes", [128, pytest.param(2048, marks=pytest.mark.huge)])
+@pytest.mark.ci
 def test_memory_does_not_grow_with_the_segment(tmp_path: Path, megabytes: int) -> None:
     with (tmp_path / "one").open("wb") as file:
         file.truncate(megabytes << 20)

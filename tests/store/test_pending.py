@@ -81,6 +81,7 @@ def check(database: Database, plan: list[str], most: int) -> None:
 
 
 @pytest.mark.parametrize(("waits", "asked"), [(UNREAD, TO_TELL), (OPENED, ENDED | UNCOUNTED), (UNCOUNTED, UNREAD)])
+@pytest.mark.ci
 async def test_many_that_wait_for_one_thing_hold_up_no_other(
     world: World, ann: Principal, waits: int, asked: int
 ) -> None:

@@ -247,6 +247,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.ci
 async def test_of_several_processes_one_has_each_run(database: Database, database_url: str) -> None:
     master = os.urandom(32)
     world = await World.make(database, master)

@@ -31,6 +31,7 @@ def test_a_message_of_a_later_version_is_read_without_what_is_new(kind: type[mes
 
 
 @pytest.mark.parametrize("module", ["postern.client.client_control", "postern.api.control.control_server"])
+@pytest.mark.ci
 def test_a_process_that_speaks_grpc_starts_others_without_noise(module: str) -> None:
     program = f"""
 import asyncio, {module}, grpc

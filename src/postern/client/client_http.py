@@ -20,6 +20,7 @@ from postern.errors import ERROR_HEADER, UNREACHABLE, Invalid, Unavailable, Unre
 
 _PAGE = 100  # items; the most that the API answers at once
 TIMEOUT = 70.0  # seconds; the API lets an exec run for 50 before it answers that it is still running
+_NO_TRUST = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # of http; loading authorities takes longer than most commands
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
@@ -52,7 +53,7 @@ class Http:
                 base_url=f"{self.api_url}/api",
                 headers=headers,
                 timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
-                verify=_trust(authority) if api_url.startswith("https:") else True,
+                verify=_trust(authority) if httpx.URL(api_url).scheme == "https" else _NO_TRUST,
                 transport=transport,
             )
         except (httpx.InvalidURL, ValueError) as error:

@@ -60,6 +60,7 @@ LONG = {
 
 
 @pytest.mark.parametrize("text", LONG)
+@pytest.mark.ci
 def test_attack_what_is_long_takes_no_more_than_its_length(text: str) -> None:
     assert MySqlParser().parse(LONG[text])
 

@@ -15,6 +15,8 @@ from postern.errors import Invalid, Unavailable
 from postern.integrations.git.fetcher import GitFetcher
 from postern.integrations.git.messages import RepositoryPolicy
 
+pytestmark = pytest.mark.ci
+
 Make = Callable[..., GitFetcher]
 FILES = {
     "README.md": "# ours\n",
