@@ -71,7 +71,7 @@ HOT = [
     "recording/spool.py",
     "relay/driver.py",
     "relay/link.py",
-    "relay/parked.py",
+    "relay/held_request.py",
     "transport/frames.py",
     "transport/lane.py",
     "transport/outbox.py",

@@ -22,7 +22,7 @@ from tests.support.world import World
 
 from postern.archive.archivist import Archivist
 from postern.archive.folder import FolderBlobs
-from postern.interception.events import Completed, End, Event, Operation, Shown
+from postern.interception.events import ClientOutput, Completed, End, Event, Operation
 from postern.recording.layout import recordings_folder, spool_path
 from postern.recording.record_format import encode
 from postern.recording.sealing import seal
@@ -44,7 +44,7 @@ def queries(chance: random.Random) -> Iterator[Event]:
         row = b"D" + struct.pack("!IHI", 10 + len(value), 1, len(value)) + value
         head = b"T\0\0\0\x21\0\1abalance\0\0\0\x40\x02\0\3\0\0\0\x17\0\4\xff\xff\xff\xff\0\0"
         yield Operation(exchange, _SELECT.format(chance.randint(1, 10_000_000)))
-        yield Shown(head + row + b"C\0\0\0\rSELECT 1\0Z\0\0\0\5I")
+        yield ClientOutput(head + row + b"C\0\0\0\rSELECT 1\0Z\0\0\0\5I")
         yield Completed(exchange, "SELECT 1", 1, micros=chance.randint(100, 900))
 
 
@@ -65,7 +65,7 @@ def texts(chance: random.Random) -> Iterator[Event]:
             )
             body = b"".join(struct.pack("!I", len(one)) + one.encode() for one in columns)
             rows.append(b"D" + struct.pack("!IH", len(body) + 6, len(columns)) + body)
-        yield Shown(b"".join(rows))
+        yield ClientOutput(b"".join(rows))
 
 
 def write(made: Made, number: int, events: Iterator[Event], *, most: int, last: bool) -> int:
@@ -74,7 +74,7 @@ def write(made: Made, number: int, events: Iterator[Event], *, most: int, last: 
     traffic = count = 0
     for event in events:
         traffic += len(event.text) if isinstance(event, Operation) else 0
-        traffic += len(event.data) if isinstance(event, Shown) else 0
+        traffic += len(event.data) if isinstance(event, ClientOutput) else 0
         count += isinstance(event, Completed)
         spool.append(encode(event, count * 500))
         if spool.size >= most:

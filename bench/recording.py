@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from postern.interception.events import Event, Operation, Shown
+from postern.interception.events import ClientOutput, Event, Operation
 from postern.recording.record_format import encode
 
 ROUNDS = 5
@@ -94,8 +94,8 @@ def main() -> None:
     for name, event in (
         ("encode an operation", Operation(1, statement)),
         ("encode an operation with 3 values", Operation(1, statement, values=(b"4711", None, b"abc"))),
-        ("encode 200 bytes shown", Shown(bytes(200))),
-        ("encode 64 KiB shown", Shown(os.urandom(65536))),
+        ("encode 200 bytes shown", ClientOutput(bytes(200))),
+        ("encode 64 KiB shown", ClientOutput(os.urandom(65536))),
     ):
         show(name, [encoding(event, 20_000) for _ in range(ROUNDS)])
     for size in (100, 400, 2000, 32768):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from scripts import generate_docs
-from tests.support.features import ADVISORY, COLUMNS, ENFORCED, HOLDS, NOT_YET, REFUSED, ROW_OF
+from tests.support.features import ADVISORY, BLOCKED, COLUMNS, ENFORCED, HOLDS, NOT_YET, PARTLY, REJECTED, ROW_OF
 
 from postern.cli.main import COMMANDS
 from postern.domain.reviews.review import TRANSITIONS, ReviewStatus
@@ -84,14 +84,17 @@ def test_commands_variables_and_make_targets_exist(page: Path) -> None:
 
 def test_the_table_of_protocols_says_what_the_tests_of_features_hold_them_to() -> None:
     text = (ROOT / "README.md").read_text()
-    section = text[text.index("## What holds for which protocol") : text.index("## Honest limits")]
+    section = text[text.index("## Protocol support") : text.index("## Comparison")]
     head, _, *rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("|")]
     assert tuple(head) == COLUMNS
     assert [row[0] for row in rows] == list(HOLDS)
-    words = re.compile(rf"\b({ENFORCED}|{ADVISORY}|{REFUSED}|{NOT_YET})\b")
+    words = re.compile(rf"\b({ENFORCED}|{ADVISORY}|{BLOCKED}|{REJECTED}|{NOT_YET})\b")
     for name, *cells in rows:
-        said = {column: frozenset(words.findall(cell)) for column, cell in zip(COLUMNS, cells, strict=True)}
-        assert said == HOLDS[name], f"{name}: README says one thing, and tests/support/features.py another"
+        plain = [cell.replace(PARTLY, f"{ENFORCED}, {ADVISORY}") for cell in cells]
+        said = {column: frozenset(words.findall(cell)) for column, cell in zip(COLUMNS, plain, strict=True)}
+        assert said == HOLDS[name], f"{name}: README and tests/support/features.py differ"
+    notes = {int(number) for number in re.findall(r"^(\d+)\. ", section, re.MULTILINE)}
+    assert {int(number) for row in rows for cell in row[1:] for number in re.findall(r"\((\d+)\)", cell)} == notes
 
 
 def test_every_subtype_of_a_connection_has_a_row_that_says_whether_it_can_be_opened() -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import update
 from tests.api.conftest import Api, make_api, message
 from tests.support.spooled import library, recorded_session, rows
 
-from postern.interception.events import Operation, Shown
+from postern.interception.events import ClientOutput, Operation
 from postern.recording.recording_library import RecordingLibrary
 from postern.services.recordings.recording_pages import MOST_BYTES, MOST_ITEMS
 from postern.store.database import Database
@@ -64,7 +64,7 @@ async def test_recording_that_is_known_to_be_too_large_is_refused_without_readin
     is_read: bool,
 ) -> None:
     api = recording
-    session = await recorded_session(api, tmp_path, [(1000, Operation(1, "select 1")), (2000, Shown(rows("x")))])
+    session = await recorded_session(api, tmp_path, [(1000, Operation(1, "select 1")), (2000, ClientOutput(rows("x")))])
     change = update(sessions).where(sessions.c.id == session.id)
     async with api.world.database.transaction() as transaction:
         await transaction.execute(change.values(event_size=size, metrics={"operations": operations}))

@@ -19,7 +19,7 @@ from tests.support.promises import within
 from tests.support.spooled import ended, library, recorded_session, write_segment
 
 from postern.domain.sessions.session import Session
-from postern.interception.events import Completed, End, Event, Operation, Shown
+from postern.interception.events import ClientOutput, Completed, End, Event, Operation
 from postern.protocols.postgres.wire import postgres_messages as pg
 from postern.store.database import Database
 
@@ -62,7 +62,7 @@ def segment(number: int) -> Iterator[tuple[int, Event]]:
         exchange = (number - 1) * EXCHANGES + one + 1
         yield exchange * 1_000, Operation(exchange, f"select {exchange}")
         row = pg.message(b"D", b"\0\1" + len(cell).to_bytes(4, "big") + cell)
-        yield exchange * 1_000 + 500, Shown(row + pg.message(b"C", b"SELECT 1\0"))
+        yield exchange * 1_000 + 500, ClientOutput(row + pg.message(b"C", b"SELECT 1\0"))
         yield exchange * 1_000 + 500, Completed(exchange, "SELECT 1", 1, micros=500)
     if number < SEGMENTS:
         yield ((number * EXCHANGES) * 1_000 + 900), End("", goes_on=True)

@@ -182,8 +182,9 @@ _NO_LOGINS = {
     ("PATCH", "/connections/{nameOrID}"),
     ("POST", "/connections/{nameOrID}/credentials"),
     ("POST", "/machineidentities"),
-    ("PUT", "/machineidentities/{name}"),
-    ("POST", "/machineidentities/{name}/credentials/{connection}/rotate"),
+    ("PATCH", "/machineidentities/{nameOrID}"),
+    ("PUT", "/machineidentities/{nameOrID}"),
+    ("POST", "/machineidentities/{nameOrID}/credentials/{connection}/rotate"),
     # Of receivers of events.
     ("POST", "/sinks"),
     ("PATCH", "/sinks/{nameOrID}"),

@@ -20,18 +20,18 @@ from tests.support.spooled import printed, recorded_session, rows
 from postern.api.sessions.recording_files import RecordingFileRequest
 from postern.domain.sessions.session import Session
 from postern.domain.targets.connection import TERMINAL
-from postern.interception.events import Completed, Event, Note, Operation, Refusal, Resized, Shown
+from postern.interception.events import ClientOutput, Completed, Event, Note, Operation, Refusal, Resized
 from postern.protocols.postgres.wire import postgres_messages as pg
 from postern.protocols.terminal import terminal_frames as m
 from postern.services.recordings import recording_pages
 
 EVENTS: list[tuple[int, Event]] = [
     (1_000, Operation(1, "select note from pets where id = $1", values=(b"7",))),
-    (2_500, Shown(rows("Rex, \"wau\"", "=1+1"))),
+    (2_500, ClientOutput(rows("Rex, \"wau\"", "=1+1"))),
     (2_500, Completed(1, "SELECT 2", 2, micros=1_500)),
     (9_000, Operation(2, "drop table pets")),
     (9_000, Refusal(2, "no drops", "blocked by no drops")),
-    (9_100, Shown(pg.error_response("42501", "blocked by no drops"))),
+    (9_100, ClientOutput(pg.error_response("42501", "blocked by no drops"))),
 ]  # fmt: skip
 INPUTS = [b"select note from pets where id = $1\n-- $1 = '7'", b"drop table pets"]
 OUTPUT = b'note\nRex, "wau"\n=1+1\nSELECT 2\n'
@@ -182,9 +182,9 @@ async def test_too_much_for_one_answer_is_said_and_pages_go_on(
 async def test_a_terminal_session(real: Api, home: Path) -> None:
     events: list[tuple[int, Event]] = [
         (0, Resized(80, 24)),
-        (10, Shown(printed(b"$ "))),
+        (10, ClientOutput(printed(b"$ "))),
         (20, Operation(1, "ls")),
-        (30, Shown(printed(b"a b\r\n") + printed(b"oh\r\n", m.STDERR))),
+        (30, ClientOutput(printed(b"a b\r\n") + printed(b"oh\r\n", m.STDERR))),
     ]
     session = await recorded_session(real, home, events, protocol=TERMINAL)
     url = f"/sessions/{session.id}"
@@ -264,11 +264,11 @@ async def test_asciicasts(real: Api, home: Path) -> None:
     euro = "€".encode()
     events: list[tuple[int, Event]] = [
         (100, Resized(100, 30)),
-        (1_500_000, Shown(printed(b"\x1b[31m$ " + euro[:1]))),
-        (2_000_000, Shown(printed(euro[1:]))),
+        (1_500_000, ClientOutput(printed(b"\x1b[31m$ " + euro[:1]))),
+        (2_000_000, ClientOutput(printed(euro[1:]))),
         (2_500_000, Operation(1, "ls")),
         (3_000_000, Resized(120, 40)),
-        (4_000_000, Shown(printed(b"\xff\n", m.STDERR))),
+        (4_000_000, ClientOutput(printed(b"\xff\n", m.STDERR))),
         (4_000_000, Note("session ended", {"reason": "killed"})),
     ]
     session = await recorded_session(real, home, events, protocol=TERMINAL)
@@ -319,7 +319,7 @@ async def test_hostile_content_is_whole_and_harmless_everywhere(real: Api, home:
     raw = text.encode("utf-8", "surrogateescape")
     events: list[tuple[int, Event]] = [
         (1_000, Operation(1, text, values=(raw,))),
-        (2_000, Shown(rows(text))),
+        (2_000, ClientOutput(rows(text))),
         (2_000, Completed(1, "SELECT 1", 1)),
     ]
     session = await recorded_session(real, home, events)

@@ -20,7 +20,7 @@ from tests.support.spooled import append, ended, recorded_session
 from postern.api.routes.sessions import session_stream_routes
 from postern.domain.features import Feature
 from postern.domain.sessions.session import EndReason, Session
-from postern.interception.events import Event, Operation, Shown
+from postern.interception.events import ClientOutput, Event, Operation
 from postern.recording.layout import spool_path
 from postern.services.recordings.recording_services import WATCHES_EACH
 
@@ -179,7 +179,7 @@ async def test_a_slow_watcher_is_cut_and_the_session_is_not(
         await anext(found)
         await asyncio.sleep(0.2)
         for at in range(3_000, 3_400):
-            append(spool(home, running), (at, Shown(bytes(100_000))), (at, Operation(at, "x" * 50_000)))
+            append(spool(home, running), (at, ClientOutput(bytes(100_000))), (at, Operation(at, "x" * 50_000)))
         names = [name async for name, _, _ in found]
     assert names[-1] == "cut"
     assert set(names[:-1]) <= {"event"}  # none, where it looked only after all of it

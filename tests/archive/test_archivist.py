@@ -31,7 +31,7 @@ from postern.archive.survey import survey
 from postern.domain.sessions.ledger import EntryKind
 from postern.domain.sessions.segment import Segment, first_link, next_link
 from postern.errors import Unavailable
-from postern.interception.events import Operation, Shown
+from postern.interception.events import ClientOutput, Operation
 from postern.recording.layout import recordings_folder, sealed_path
 from postern.recording.recording_library import Gap, RecordingLibrary
 from postern.recording.stored import StoredSegments
@@ -515,7 +515,7 @@ def made_alone(tmp_path: Path) -> Path:
     spool = Spool.create(spool_path(tmp_path, "w1", header.session), header)
     block = os.urandom(1024) * 64
     for count in range(1025):
-        spool.append(encode(Shown(block), count))
+        spool.append(encode(ClientOutput(block), count))
     spool.append(encode(End("x"), 2000))
     spool.close()
     path = sealed_path(tmp_path, header.session, START)

@@ -41,7 +41,7 @@ class Kind:
     answered that there is none. `has_owners`: who may change one depends on whose it is. `before` makes what a request
     refers to. `key` is the field that one is addressed by; `spelt` makes its value of a name, and `can_be_renamed` says
     that it can change. `narrow` is the query of a list that finds it. `address`: a name is made of this and the rest of
-    a `git_url`, and stays."""
+    a `git_url`, and stays. `renewal`: no field can change, and what is at this path below it gives it a version."""
 
     path: str
     service: Callable[[Services], ResourceService[Any]]
@@ -61,6 +61,7 @@ class Kind:
     can_be_renamed: bool = True
     hides: bool = False
     narrow: str = "name"
+    renewal: str = ""
 
     def named(self, value: str) -> dict[str, str]:
         """Return the fields of a request that give this name."""
@@ -100,6 +101,16 @@ async def make_runbook(api: Api) -> None:
 
 
 KINDS = {
+    "agent": Kind(
+        "/agents",
+        lambda made: made.agent_keys,
+        {},
+        {"mode": "embedded"},
+        once=frozenset({"key"}),
+        everybody_reads=True,
+        can_be_renamed=False,
+        renewal="key",
+    ),
     "guard rail": Kind("/guardrails", lambda made: made.guardrails, {}, {"input": TEXT, "description": "why"}),
     "masking rule": Kind(
         "/datamasking-rules",
@@ -168,6 +179,14 @@ KINDS = {
         everybody_reads=True,
         can_be_renamed=False,  # clients log in by it
         before=make_agent,
+    ),
+    "machine identity": Kind(
+        "/machineidentities",
+        lambda made: made.machines,
+        {},
+        {"attributes": {"team": "data"}, "description": "why"},
+        once=frozenset({"credentials", "new_credentials"}),
+        can_be_renamed=False,
     ),
     "service account": Kind(
         "/serviceaccounts",
@@ -241,6 +260,14 @@ async def made(api: Api, kind: Kind, name: str = "first-one", **more: Any) -> di
     return body(kind, answer)
 
 
+async def change(
+    client: httpx.AsyncClient, kind: Kind, path: str, fields: Mapping[str, Any], **headers: str
+) -> httpx.Response:
+    if kind.renewal:
+        return await client.post(f"{path}/{kind.renewal}", headers=headers)
+    return await client.patch(path, json=fields, headers=headers)
+
+
 def body(kind: Kind, answer: httpx.Response) -> dict[str, Any]:
     """Return what an answer has of the resource, without secrets that are shown once."""
     return {name: value for name, value in answer.json().items() if name not in kind.once}
@@ -297,10 +324,11 @@ async def test_name_that_could_be_mistaken_is_refused(api: Api, kind: Kind) -> N
             refused(answer, 422, kind.key)
 
 
+@pytest.mark.parametrize("kind", [name for name in KINDS if not KINDS[name].renewal], indirect=True)
 async def test_put_replaces_and_patch_merges(api: Api, kind: Kind) -> None:
     shown, bare = await made(api, kind, **kind.optional), await made(api, kind, "bare")
-    path, (change, changed) = f"{kind.path}/{shown['id']}", kind.renamed()
-    patched = body(kind, await api.as_admin.patch(path, json=change))
+    path, (fields, changed) = f"{kind.path}/{shown['id']}", kind.renamed()
+    patched = body(kind, await api.as_admin.patch(path, json=fields))
     assert patched == shown | changed | changed_at(patched)
     name = "renamed" if kind.can_be_renamed else "first-one"
     put = body(kind, await api.as_admin.put(path, json=kind.replacement(shown, name)))
@@ -314,19 +342,17 @@ def changed_at(shown: Mapping[str, Any]) -> dict[str, Any]:
 
 async def test_each_change_has_a_version_and_an_older_one_is_refused(api: Api, kind: Kind) -> None:
     shown = await made(api, kind)
-    path, change = f"{kind.path}/{shown['id']}", kind.change
-    first = (await api.as_admin.get(path)).headers["ETag"]
-    second = await api.as_admin.patch(path, json=change, headers={"If-Match": first})
-    assert (second.status_code, second.headers["ETag"] != first) == (200, True)
-    whole = kind.replacement(shown, "first-one")
-    for answer in (
-        await api.as_admin.patch(path, json=change, headers={"If-Match": first}),
-        await api.as_admin.put(path, json=whole, headers={"If-Match": first}),
-        await api.as_admin.delete(path, headers={"If-Match": first}),
-    ):
-        refused(answer, 412, "read it again")
+    path, fields, admin = f"{kind.path}/{shown['id']}", kind.change, api.as_admin
+    first = {"If-Match": (await admin.get(path)).headers["ETag"]}
+    second = await change(admin, kind, path, fields, **first)
+    assert (second.status_code, second.headers["ETag"] != first["If-Match"]) == (200, True)
+    refused(await change(admin, kind, path, fields, **first), 412, "read it again")
+    refused(await admin.delete(path, headers=first), 412, "read it again")
+    if not kind.renewal:
+        whole = kind.replacement(shown, "first-one")
+        refused(await admin.put(path, json=whole, headers=first), 412, "read it again")
     assert (await api.as_admin.get(path)).json() == body(kind, second)
-    refused(await api.as_admin.patch(path, json=change, headers={"If-Match": "x"}), 422, "If-Match")
+    refused(await change(admin, kind, path, fields, **{"If-Match": "x"}), 422, "If-Match")
     assert (await api.as_admin.delete(path, headers={"If-Match": second.headers["ETag"]})).status_code == 204
     assert (await api.as_admin.get(path)).status_code == kind.once_deleted
 
@@ -336,16 +362,16 @@ async def test_of_two_simultaneous_changes_one_is_refused(
 ) -> None:
     """Both have read the resource before either is written."""
     shown, service, both = await made(api, kind), kind.service(api.services), asyncio.Barrier(2)
-    check = service.check
+    write = service.write
 
-    async def meet(resource: Any) -> None:
-        await check(resource)
+    async def meet(before: Any, after: Any) -> Any:
         await both.wait()
+        return await write(before, after)
 
-    monkeypatch.setattr(service, "check", meet)
+    monkeypatch.setattr(service, "write", meet)
     path = f"{kind.path}/{shown['id']}"
     one, two = await asyncio.gather(
-        api.as_admin.patch(path, json=kind.change), api.as_admin.patch(path, json=kind.renamed()[0])
+        change(api.as_admin, kind, path, kind.change), change(api.as_admin, kind, path, kind.renamed()[0])
     )
     winner, loser = sorted((one, two), key=lambda answer: answer.status_code)
     assert winner.status_code == 200
@@ -359,8 +385,9 @@ async def test_only_administrators_change_and_auditors_read(api: Api, kind: Kind
     path = f"{kind.path}/{shown['id']}"
     for client in (api.as_auditor, api.as_ann):
         message(await client.post(kind.path, json=kind.new(kind.spelt("other"))), 403)
-        message(await client.patch(path, json={"name": "other"}), 403)
-        message(await client.put(path, json=kind.replacement(shown, "other")), 403)
+        message(await change(client, kind, path, {"name": "other"}), 403)
+        if not kind.renewal:
+            message(await client.put(path, json=kind.replacement(shown, "other")), 403)
         message(await client.delete(path), 403)
     one, them = [(await api.as_ann.get(read)).status_code for read in (path, kind.path)]
     assert (one, them) == ((404 if kind.hides else 200, 200) if kind.everybody_reads else (403, 403))
@@ -370,7 +397,7 @@ async def test_writes_are_in_the_audit_log_with_what_was_before_and_after(api: A
     api.world.clock.tick = timedelta(milliseconds=1)
     shown = await made(api, kind)
     path = f"{kind.path}/{shown['id']}"
-    assert (await api.as_admin.patch(path, json=kind.change)).status_code == 200
+    assert (await change(api.as_admin, kind, path, kind.change)).status_code == 200
     assert (await api.as_ann.delete(path)).status_code in (403, 404)
     assert (await api.as_admin.delete(path)).status_code == 204
     log = await api.as_auditor.get("/audit/logs", params={"resource_type": kind.path.strip("/")})
@@ -378,7 +405,7 @@ async def test_writes_are_in_the_audit_log_with_what_was_before_and_after(api: A
     assert [(one["action"], one["outcome"]) for one in (deleted, refused, updated, created)] == [
         ("delete", "success"),
         ("delete", "failure"),
-        ("update", "success"),
+        (f"renew-{kind.renewal}" if kind.renewal else "update", "success"),
         ("create", "success"),
     ]
     assert created["before"] is None

@@ -20,9 +20,11 @@ from postern.cli.row_commands import paging_options
 NOT_MOVED_YET = frozenset(
     {
         *("admin groups", "admin orgs", "credentials", "ssh-keys"),
-        *("admin agents", "admin machines", "admin resources"),
+        "admin resources",
     }
 )
+# Resources that have neither PUT nor PATCH.
+FIXED = {"admin agents": "name and mode are parts of its key, and a new key is asked for below it"}
 MOVED = [noun for noun in NOUNS if noun.command not in NOT_MOVED_YET]
 
 # Writes of one thing that has no versions.
@@ -104,10 +106,10 @@ def test_routes_of_a_resource_are_as_those_of_all(noun: Noun) -> None:
     assert {"limit", "offset", narrow} <= parameters(PATHS[path]["get"], "query")
     assert [status for status in PATHS[path]["post"]["responses"] if status.startswith("2")] == ["201"]
     assert [one for one in PATHS if re.fullmatch(rf"{path}/\{{\w+\}}", one)] == [f"{path}/{{nameOrID}}"]
-    one = PATHS[f"{path}/{{nameOrID}}"]
-    assert {method: is_about_a_version(one[method]) for method in ("get", "put", "patch", "delete")} == {
+    writes = ("delete",) if noun.command in FIXED else ("put", "patch", "delete")
+    assert {method: is_about_a_version(one) for method, one in PATHS[f"{path}/{{nameOrID}}"].items()} == {
         "get": False,
-        **dict.fromkeys(("put", "patch", "delete"), True),
+        **dict.fromkeys(writes, True),
     }
 
 

@@ -13,8 +13,8 @@ from tests.support.mysql_gateway import mysql_connection, set_up
 from tests.support.postgres import PostgresServer, running_server
 from tests.support.ssh_clients import Clients
 
+from postern.domain.identity.credential import Issued
 from postern.domain.targets.connection import Connection
-from postern.services.identity.credentials import Issued
 
 
 @pytest.fixture(scope="session")

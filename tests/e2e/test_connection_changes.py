@@ -16,7 +16,6 @@ from tests.support.promises import IN_TIME
 from postern.domain.lists import Page
 from postern.domain.reviews.review import ReviewStatus
 from postern.domain.secret import Secret
-from postern.domain.targets.agent import AgentMode
 from postern.store.ports.review_ports import ReviewFilter
 
 
@@ -73,7 +72,7 @@ def test_a_new_agent_is_for_new_sessions_and_leaves_running_ones_alone(
 ) -> None:
     made = gateway.connection("new-agent", target)
     with psycopg.connect(gateway.url("new-agent"), autocommit=True) as before:
-        agent = gateway.call(gateway.services.agent_keys.create(gateway.admin, "far-away", AgentMode.STANDARD)).agent
+        agent = gateway.call(gateway.services.agent_keys.create(gateway.admin, {"name": "far-away"}))
         change(gateway, "new-agent", agent_id=agent.id)
         with pytest.raises(psycopg.OperationalError, match="agent"):
             psycopg.connect(gateway.url("new-agent"))

@@ -119,9 +119,9 @@ def test_a_secret_that_is_missing(gateway: Gateway) -> None:
 
 
 def test_an_agent_that_is_offline(gateway: Gateway, target: PostgresServer) -> None:
-    made = gateway.call(gateway.services.agent_keys.create(gateway.admin, "asleep"))
+    made = gateway.call(gateway.services.agent_keys.create(gateway.admin, {"name": "asleep"}))
     gateway.connection("errand-asleep", target)
-    gateway.call(gateway.services.connections.update(gateway.admin, "errand-asleep", {"agent_id": made.agent.id}))
+    gateway.call(gateway.services.connections.update(gateway.admin, "errand-asleep", {"agent_id": made.id}))
     assert "offline" in failure(gateway, ErrandKind.TEST, "errand-asleep")
 
 

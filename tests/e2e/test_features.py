@@ -28,6 +28,7 @@ from tests.support.served import INFO
 from tests.support.ssh_clients import Clients
 from tests.support.sshds import Sshd, sshd
 
+from postern.domain.identity.credential import Issued
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
 from postern.domain.reviews.review import Review
@@ -36,7 +37,6 @@ from postern.domain.sessions.session import Session
 from postern.domain.targets.connection import Connection
 from postern.errors import NotFound
 from postern.interception.events import Refusal
-from postern.services.identity.credentials import Issued
 
 WAYS = (Postgres, Mysql, SshCommand, SshShell)
 
@@ -196,7 +196,7 @@ def test_a_guard_rail_on_what_is_typed_is_advice(gateway: Gateway, way: Way, con
     """Where the table says so: the line is refused, and what says the same in another way is not."""
     word = f"forbidden_{connection.name[3:]}"
     gateway.guardrail(connection.name, connection, deny=word)
-    is_advice = ADVISORY in HOLDS[way.row]["guard rails on input"]
+    is_advice = ADVISORY in HOLDS[way.row]["guardrails on input"]
     assert (way.round(word) is not None) == is_advice
     with way.start(gateway.credential(connection.name), *way.programs) as client:
         client.says(way.shows("ready"))
@@ -226,7 +226,7 @@ def type_until_done(client: Client, line: str, is_done: Callable[[], bool]) -> N
 
 
 def test_a_guard_rail_on_output(gateway: Gateway, way: Way, connection: Connection) -> None:
-    assert ENFORCED in HOLDS[way.row]["guard rails on output"]
+    assert ENFORCED in HOLDS[way.row]["guardrails on output"]
     rail = gateway.guardrail(connection.name, connection, deny_output="top-secret")
     with way.start(gateway.credential(connection.name), way.shows("top-secret")) as client:
         assert way.refusal in client.hears(f'blocked by guard rail "{rail.name}"')

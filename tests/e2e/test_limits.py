@@ -21,7 +21,6 @@ from tests.support.promises import IN_TIME, wait_until, within
 from postern.domain.identity.principal import PrincipalStatus
 from postern.domain.sessions.session import Session
 from postern.domain.targets.connection import Toggle
-from postern.services.identity.machines import MachineFields
 
 
 @pytest.fixture
@@ -137,8 +136,8 @@ def test_a_deleted_user_is_cut(gateway: Gateway) -> None:
 
 
 def test_a_deleted_machine_is_cut(gateway: Gateway) -> None:
-    fields = MachineFields(connection_names=("target",))
-    made = gateway.call(gateway.services.machines.create(gateway.admin, "short-lived", fields))
+    fields = {"connection_names": ("target",)}
+    made = gateway.call(gateway.services.machines.create(gateway.admin, {"name": "short-lived", **fields}))
     with psycopg.connect(gateway.url(issued=made.issued[0]), autocommit=True) as connection:
         gateway.call(gateway.services.machines.remove(gateway.admin, "short-lived"))
         assert "deleted" in cut(connection)
@@ -147,8 +146,8 @@ def test_a_deleted_machine_is_cut(gateway: Gateway) -> None:
 def test_a_rotated_credential_and_its_sessions_end_with_the_overlap(gateway: Gateway) -> None:
     """Also sessions that are live when it is rotated, which were opened with a later end."""
     machines = gateway.services.machines
-    fields = MachineFields(connection_names=("target",))
-    old = gateway.call(machines.create(gateway.admin, "rotated", fields)).issued[0]
+    fields = {"connection_names": ("target",)}
+    old = gateway.call(machines.create(gateway.admin, {"name": "rotated", **fields})).issued[0]
     with psycopg.connect(gateway.url(issued=old), autocommit=True) as connection:
         new = gateway.call(machines.rotate(gateway.admin, "rotated", "target", overlap=5, seconds=None))
         connection.execute("select 1")

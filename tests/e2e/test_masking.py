@@ -13,7 +13,7 @@ from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
 
 from postern.domain.targets.connection import Connection
-from postern.interception.events import Shown
+from postern.interception.events import ClientOutput
 
 MAIL, CARD, SSN, ADDRESS = "ada.lovelace@example.org", "4111 1111 1111 1111", "536-90-4399", "203.0.113.77"
 SECRETS = (MAIL, CARD, SSN, ADDRESS)
@@ -53,7 +53,7 @@ def test_psql(gateway: Gateway, masked: Connection) -> None:
     assert counts["CREDIT_CARD"] == counts["US_SSN"] == ROWS
     assert counts["EMAIL_ADDRESS"] == ROWS * 2 // 3 + 2 * ROWS
     assert clean(gateway.text(session.id))
-    shown = b"".join(event.data for event in gateway.records(session.id) if isinstance(event, Shown))
+    shown = b"".join(event.data for event in gateway.records(session.id) if isinstance(event, ClientOutput))
     assert clean(shown.decode("latin-1"))
 
 

@@ -20,7 +20,7 @@ from tests.support.postgres import PostgresServer
 
 from postern.domain.rules.masking import Strategy, Strictness, TypeGroup
 from postern.domain.targets.connection import Connection
-from postern.interception.events import Note, Shown
+from postern.interception.events import ClientOutput, Note
 
 VALUES: dict[str, str] = {
     "c_int2": "31234::int2",
@@ -179,7 +179,7 @@ async def test_every_type_is_masked_and_read_by_every_client(
     assert shown["c_null"] is None
     session = gateway.newest_finished(name)
     assert session.metrics["data_masking"]["info_types"] == {name: len(VALUES) - 1}
-    held = b"".join(event.data for event in gateway.records(session.id) if isinstance(event, Shown))
+    held = b"".join(event.data for event in gateway.records(session.id) if isinstance(event, ClientOutput))
     assert b"Lovelace" not in held
 
 
@@ -352,7 +352,7 @@ def test_the_target_itself_reads_what_was_copied(
         other = {key for key in other if rows[key] != ""}
     assert other <= {"c_moods", "c_pair"}
     session = gateway.newest_finished(name)
-    held = b"".join(event.data for event in gateway.records(session.id) if isinstance(event, Shown))
+    held = b"".join(event.data for event in gateway.records(session.id) if isinstance(event, ClientOutput))
     assert not any(leak.encode() in held for leak in ("Lovelace", "Ada", "quoted", "happy"))
     direct.execute("drop table copied")
 
@@ -481,7 +481,7 @@ def test_nothing_that_is_said_aside_tells_a_marked_value(
     if "Lovelace" not in statement:
         assert "lovelace" not in everything.lower()
         session = gateway.newest_finished("typed-replace")
-        held = b"".join(event.data for event in gateway.records(session.id) if isinstance(event, Shown))
+        held = b"".join(event.data for event in gateway.records(session.id) if isinstance(event, ClientOutput))
         assert b"lovelace" not in held.lower()
     direct.execute("drop table uniq")
 
@@ -531,7 +531,9 @@ def test_nothing_that_comes_back_holds_a_value_of_the_types(
     commands = [part for command in ASIDE for part in ("-c", command)]
     done = psql(gateway.url(f"aside-{strategy}"), "-v", "VERBOSITY=verbose", *commands)
     session = gateway.newest_finished(f"aside-{strategy}")
-    held = b"".join(event.data for event in gateway.records(session.id) if isinstance(event, Shown)).decode("latin-1")
+    held = b"".join(event.data for event in gateway.records(session.id) if isinstance(event, ClientOutput)).decode(
+        "latin-1"
+    )
     for leak in ("ann@", "ann\\u0040", "4111111111111111", b"ann@example.com".hex(), b"4111111111111111".hex()):
         assert leak not in done.stdout + done.stderr, leak
         assert leak not in held, leak

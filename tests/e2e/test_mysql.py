@@ -27,10 +27,10 @@ from tests.support.mysql_gateway import ask, connect, login, mysql_connection, r
 from tests.support.postgres import free_port
 from tests.support.promises import wait_until
 
+from postern.domain.identity.credential import Issued
 from postern.domain.secret import Secret
 from postern.protocols.clients import NativeCredential
 from postern.protocols.mysql.mysql_client import mysql_line
-from postern.services.identity.credentials import Issued
 from postern.wiring import tls
 
 

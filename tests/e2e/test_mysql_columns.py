@@ -13,8 +13,8 @@ from tests.support.gateway import Gateway
 from tests.support.mariadb import MariaDbServer
 from tests.support.mysql_gateway import DATABASE, ask, connect, login, mysql_connection, run
 
+from postern.domain.identity.credential import Issued
 from postern.domain.rules.masking import Strategy, Strictness, TypeGroup
-from postern.services.identity.credentials import Issued
 
 SECRET = "Lovelace"
 

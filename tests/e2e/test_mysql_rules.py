@@ -20,6 +20,7 @@ from tests.support.world import CLIENT
 
 from postern.api.sessions.result_answers import ResultWriter
 from postern.cli.terminal.forward import PortForward, Reached
+from postern.domain.identity.credential import Issued
 from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
@@ -29,8 +30,7 @@ from postern.domain.sessions.session import Session
 from postern.domain.targets.connection import Connection
 from postern.domain.targets.errand import ErrandKind
 from postern.errors import Malformed
-from postern.interception.events import Shown
-from postern.services.identity.credentials import Issued
+from postern.interception.events import ClientOutput
 from postern.store.ports.review_ports import ReviewFilter
 from postern.wiring import tls
 
@@ -136,7 +136,7 @@ def test_an_answer_that_is_refused_is_not_shown(gateway: Gateway, client: Any) -
     assert ask(client, "select 1") == [(1,)]
     client.close()
     session = gateway.newest_finished("my-guarded")
-    shown = b"".join(event.data for event in gateway.records(session.id) if isinstance(event, Shown))
+    shown = b"".join(event.data for event in gateway.records(session.id) if isinstance(event, ClientOutput))
     assert b"top-secret" not in shown
 
 
@@ -183,7 +183,7 @@ def test_masked_values_and_whole_answers(gateway: Gateway, maria: MariaDbServer,
     session = gateway.newest_finished("my-masked")
     counted = session.metrics["data_masking"]["info_types"]
     assert (counted["CREDIT_CARD"], counted["EMAIL_ADDRESS"]) == (1000, 667)
-    shown = b"".join(event.data for event in gateway.records(session.id) if isinstance(event, Shown))
+    shown = b"".join(event.data for event in gateway.records(session.id) if isinstance(event, ClientOutput))
     assert MAIL.encode() not in shown
     assert CARD.encode() not in shown
 

@@ -29,9 +29,9 @@ from tests.support.mysql_gateway import ACCOUNT, DATABASE, PASSWORD, ask, connec
 from tests.support.postgres import PostgresServer
 from tests.support.running import started
 
+from postern.domain.identity.credential import Issued
 from postern.domain.rules.guardrail import Rule, RuleType
-from postern.interception.events import Shown
-from postern.services.identity.credentials import Issued
+from postern.interception.events import ClientOutput
 
 MAIL = "ada.lovelace@example.org"
 EVENTS = 150
@@ -171,7 +171,7 @@ def test_the_main_way_on_the_other_store(
         assert session.metadata["application_name"] == "a\ufffdb"
         assert session.metrics["refused"] == 1
         assert "grüße" in gateway.text(session.id)
-        shown = b"".join(event.data for event in gateway.records(session.id) if isinstance(event, Shown))
+        shown = b"".join(event.data for event in gateway.records(session.id) if isinstance(event, ClientOutput))
         assert MAIL.encode() not in shown
         submitted = gateway.call(
             gateway.services.sessions.submit(gateway.admin, "shop", "select 1; select 2", source="127.0.0.1")

@@ -12,11 +12,11 @@ import pytest
 from tests.support.gateway import Gateway
 from tests.support.promises import wait_until, within
 
+from postern.domain.identity.credential import Issued
 from postern.domain.identity.principal import PrincipalStatus
 from postern.domain.sessions.session import Session, SessionStatus
 from postern.domain.targets.connection import Toggle
 from postern.protocols.postgres.wire import postgres_messages as m
-from postern.services.identity.credentials import Issued
 
 
 class Hesitant:

@@ -18,6 +18,7 @@ from tests.support.promises import wait_until, within
 from tests.support.ssh_clients import UNHURRIED, Clients, server, shows, types
 from tests.support.sshds import Sshd, ssh_agent, sshd
 
+from postern.domain.identity.credential import Issued
 from postern.domain.lists import Page
 from postern.domain.reviews.review import Choice
 from postern.domain.rules.guardrail import Action, Rule, RuleType
@@ -26,7 +27,6 @@ from postern.domain.sessions.session import Session
 from postern.domain.targets.connection import Toggle
 from postern.domain.targets.errand import ErrandKind
 from postern.errors import Malformed
-from postern.services.identity.credentials import Issued
 from postern.services.server.server_configs import ListenerFields, ServerFields
 
 SSHD = {"MaxStartups": "300", "MaxSessions": "300", "Subsystem": "sftp internal-sftp"}

@@ -15,8 +15,8 @@ from tests.support.promises import wait_until
 from tests.support.ssh_clients import Clients, reaching, server, shows, types
 from tests.support.sshds import Sshd, ssh_agent, sshd
 
+from postern.domain.identity.credential import Issued
 from postern.domain.targets.connection import Toggle
-from postern.services.identity.credentials import Issued
 
 SHOW = 'echo "[$SSH_AUTH_SOCK]"; ssh-add -l'
 KINDS = ("listen", "accept")

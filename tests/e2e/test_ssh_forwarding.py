@@ -22,8 +22,8 @@ from tests.support.promises import wait_until
 from tests.support.ssh_clients import Clients, reaching, server, shows
 from tests.support.sshds import Sshd, sshd
 
+from postern.domain.identity.credential import Issued
 from postern.domain.targets.connection import Toggle
-from postern.services.identity.credentials import Issued
 
 SSHD = {"MaxStartups": "300", "MaxSessions": "2", "RekeyLimit": "2M"}
 

@@ -26,8 +26,8 @@ from tests.support.promises import PATIENT, wait_until, within
 from tests.support.ssh_clients import Clients, reaching, shows, types
 from tests.support.sshds import Sshd, sshd
 
+from postern.domain.identity.credential import Issued
 from postern.domain.targets.connection import Toggle
-from postern.services.identity.credentials import Issued
 
 SSHD = {"MaxStartups": "300", "MaxSessions": "300", "Subsystem": "sftp internal-sftp"}
 MIB = 1 << 20

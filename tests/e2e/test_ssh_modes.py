@@ -12,9 +12,9 @@ from tests.support.gateway import Gateway
 from tests.support.ssh_clients import Clients, reaching, server, shows
 from tests.support.sshds import Sshd, sshd
 
+from postern.domain.identity.credential import Issued
 from postern.domain.targets.connection import Toggle
 from postern.errors import Denied
-from postern.services.identity.credentials import Issued
 
 SSHD = {"Subsystem": "sftp internal-sftp", "MaxSessions": "100"}
 MODES = {"both": ("connect", "exec"), "connect": ("connect",), "exec": ("exec",), "neither": ()}

@@ -23,6 +23,7 @@ from tests.support.promises import wait_until, within
 from tests.support.world import CLIENT
 
 from postern.cli.terminal.forward import PortForward, Reached
+from postern.domain.identity.credential import Issued
 from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.principal import Principal, PrincipalStatus
 from postern.domain.lists import Page
@@ -30,7 +31,6 @@ from postern.domain.reviews.review import Choice, Review, ReviewStatus
 from postern.domain.reviews.time_window import TimeWindow
 from postern.domain.sessions.session import Session, SessionStatus
 from postern.domain.targets.connection import Connection
-from postern.services.identity.credentials import Issued
 from postern.store.ports.review_ports import ReviewFilter
 from postern.wiring import tls
 

@@ -66,11 +66,11 @@ async def test_attack_another_user_is_not_counted_for(server: PostgresServer, to
 
 def test_what_the_target_tells_of_its_settings_is_kept() -> None:
     wire = PostgresWire(parameters={"TimeZone": "UTC", "is_superuser": "on", "server_version": "15"})
-    assert wire.standing == TransactionState(reported={"TimeZone": "UTC", "is_superuser": "on"})
+    assert wire.transaction_state == TransactionState(reported={"TimeZone": "UTC", "is_superuser": "on"})
     wire.feed_target(pg.parameter_status("TimeZone", "Asia/Tokyo") + pg.parameter_status("is_superuser", "off"))
     wire.feed_target(pg.parameter_status("application_name", "x"))
     wire.poll_target()
-    assert wire.standing.reported == {"TimeZone": "Asia/Tokyo", "is_superuser": "off"}
+    assert wire.transaction_state.reported == {"TimeZone": "Asia/Tokyo", "is_superuser": "off"}
 
 
 async def test_attack_what_is_still_under_way_may_change_what_is_meant(server: PostgresServer) -> None:

@@ -16,7 +16,7 @@ from postern.gateway.live import LiveLinks
 from postern.gateway.rules.held_requests import HeldRequests
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
-from postern.relay.link import Park
+from postern.relay.link import HoldEffect
 from postern.relay.relay_target import Dialer, Start, Target
 from postern.services.sessions import Sessions
 
@@ -27,7 +27,7 @@ class Held:
     def __init__(self) -> None:
         self.permits: list[Permit] = []
 
-    def on_park(self, _session: UUID, permit: Permit, _start: Start, _driver: object, park: Park) -> None:
+    def on_park(self, _session: UUID, permit: Permit, _start: Start, _driver: object, park: HoldEffect) -> None:
         self.permits.append(permit)
 
 

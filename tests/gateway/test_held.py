@@ -35,8 +35,8 @@ from postern.interception.verdicts import FORWARD, Forward, Hold, Refuse, Verdic
 from postern.protocols.postgres.postgres_row_counts import Estimates
 from postern.protocols.wire_base import Request, TransactionState
 from postern.relay.driver import Driver
-from postern.relay.link import Park
-from postern.relay.parked import Parked
+from postern.relay.held_request import HeldRequest
+from postern.relay.link import HoldEffect
 from postern.relay.relay_target import Start
 from postern.store.database import Database
 from postern.store.schema.review_tables import reviews as table
@@ -68,8 +68,8 @@ class Line:
         request = Request()
         request.operations.append(Operation(1, "delete from t", values=(b"x", None)))
         view = SessionView(UUID(int=1), "ann@example.com", frozenset(), "shop", "database", "postgres", {})
-        parked = Parked(hold, request, 0, Pipeline([], view), 0, [])
-        self.link = SimpleNamespace(parked=parked, standing=TransactionState(in_transaction=True))
+        parked = HeldRequest(hold, request, 0, Pipeline([], view), 0, [])
+        self.link = SimpleNamespace(held_request=parked, transaction_state=TransactionState(in_transaction=True))
         self.callbacks: list[object] = []
         self.done: asyncio.Future[None] = _Watched(self.callbacks)
         self.on_settled: Callable[[], None] | None = None
@@ -83,7 +83,7 @@ class Line:
 
     def resume(self, ticket: str, verdict: Verdict) -> None:
         assert ticket == "t1"
-        self.link.parked = None
+        self.link.held_request = None
         self.settled.set_result(verdict)
 
 
@@ -123,7 +123,7 @@ async def permit(world: World) -> tuple[UUID, Permit]:
 
 
 def park(held: HeldRequests, line: Line, session_id: UUID, of: Permit) -> None:
-    held.on_park(session_id, of, Start("db"), cast("Driver", line), Park("t1", "held"))
+    held.on_park(session_id, of, Start("db"), cast("Driver", line), HoldEffect("t1", "held"))
 
 
 async def test_work_is_done_in_another_process(world: World) -> None:
@@ -173,7 +173,7 @@ async def test_attack_what_is_shown_once_runs_many_times(world: World, monkeypat
     held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     pay = "update accounts set balance = balance + 100 where id = 7"
-    line.link.parked.request.operations[:] = [
+    line.link.held_request.request.operations[:] = [
         Operation(1, pay, Phase.PREPARE),
         *(Operation(exchange, pay) for exchange in range(1, 4)),
         # What is run may be any of several statements by that name: one exchange, judged as each of them.
@@ -194,14 +194,14 @@ async def test_attack_what_no_decider_would_be_shown_is_not_asked_about(world: W
     session_id, of = await permit(world)
     line = Line(Hold("t1", "held by a rule", rule="careful / 1"))
     text = f"select 1{' ' * MAX_INPUT}; drop table t"
-    line.link.parked.request.operations[:] = [Operation(1, text)]
+    line.link.held_request.request.operations[:] = [Operation(1, text)]
     park(held, line, session_id, of)
     verdict = await asyncio.wait_for(line.settled, 60)
     assert isinstance(verdict, Refuse)
     assert "10,000 characters" in verdict.message
     assert not line.told
     cut = Line(Hold("t1", "held by a rule", rule="careful / 1"))
-    cut.link.parked.request.operations[:] = [Operation(1, "delete from t", values=(b"x",), truncated=True)]
+    cut.link.held_request.request.operations[:] = [Operation(1, "delete from t", values=(b"x",), truncated=True)]
     park(held, cut, session_id, of)
     assert isinstance(await asyncio.wait_for(cut.settled, 60), Refuse)
     assert not cut.told
@@ -212,7 +212,7 @@ async def test_attack_a_statement_steers_no_screen(world: World) -> None:
     held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     text = "delete from t where n = 1 --\u202e\x1b[2J\r\n\tand more"
-    line.link.parked.request.operations[:] = [Operation(1, text, values=(b"\x1b[31m", "\u202e".encode()))]
+    line.link.held_request.request.operations[:] = [Operation(1, text, values=(b"\x1b[31m", "\u202e".encode()))]
     park(held, line, *await permit(world))
     await asyncio.wait_for(line.asked.wait(), 60)
     ((_, shown),) = await _all(world)
@@ -232,7 +232,7 @@ async def test_attack_what_reads_otherwise_than_it_runs_is_told_apart(world: Wor
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     text = "delete from t where n = $1 -- one\ror true"
     values = (b"1234", b"1234", b"a\xe9")
-    line.link.parked.request.operations[:] = [Operation(1, text, values=values, unsure=(1,))]
+    line.link.held_request.request.operations[:] = [Operation(1, text, values=values, unsure=(1,))]
     park(held, line, *await permit(world))
     await asyncio.wait_for(line.asked.wait(), 60)
     ((_, shown),) = await _all(world)
@@ -251,7 +251,7 @@ async def test_attack_what_runs_often_is_not_shown_as_once(world: World) -> None
     held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     text = "update accounts set balance = balance - $1"
-    line.link.parked.request.operations[:] = [
+    line.link.held_request.request.operations[:] = [
         Operation(1, text, Phase.PREPARE),
         *(Operation(number, text, values=(b"1",)) for number in (1, 2, 2, 3)),
         Operation(4, "select 1"),
@@ -353,7 +353,7 @@ async def test_who_gives_up_withdraws_at_once(world: World, monkeypatch: pytest.
     park(held, line, *await permit(world))
     await asyncio.wait_for(line.asked.wait(), 60)
     await until(lambda: line.on_settled is not None)
-    line.link.parked = None
+    line.link.held_request = None
     assert line.on_settled is not None
     line.on_settled()
     await until(lambda: _decided(world))
@@ -366,10 +366,10 @@ async def test_a_long_session_collects_nothing(world: World) -> None:
     held = held_by(world)
     session_id, of = await permit(world)
     line = Line(Hold("t1", "parsing", work=work_of(partial(str))))
-    parked = line.link.parked
+    parked = line.link.held_request
     for _ in range(3):
         line.settled = asyncio.get_running_loop().create_future()
-        line.link.parked = parked
+        line.link.held_request = parked
         park(held, line, session_id, of)
         await asyncio.wait_for(line.settled, 60)
         await until(lambda: not held._tasks)
@@ -445,7 +445,7 @@ async def test_who_decides_sees_how_many_rows_it_would_touch(world: World) -> No
     counted = Counted(COUNT)
     held = held_by(world, counted)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
-    line.link.parked.request.operations *= 2
+    line.link.held_request.request.operations *= 2
     park(held, line, *await permit(world))
     await asyncio.wait_for(counted.begun.wait(), 60)
     assert counted.asked == [

@@ -9,7 +9,7 @@ import zstandard
 from tests.support.proofs import BEGIN, ORG, segment_bytes, stored
 
 from postern.errors import Malformed
-from postern.interception.events import Shown
+from postern.interception.events import ClientOutput
 from postern.proof.proof_copies import locate, measure, plain
 from postern.recording.record_format import (
     FILE_PREFIX,
@@ -77,7 +77,7 @@ def test_the_first_damaged_record_is_located() -> None:
 
 
 HEADER = encode_header(Header(UUID(int=1), ORG, "postgres", "shop", "ann@example.com", BEGIN, 1))
-RECORDS = [encode(Shown(b"row %d" % number), number * 1000) for number in range(5)]
+RECORDS = [encode(ClientOutput(b"row %d" % number), number * 1000) for number in range(5)]
 
 
 def _edit(data: bytes, at: int) -> bytes:

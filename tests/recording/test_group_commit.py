@@ -10,7 +10,7 @@ import pytest
 from tests.support.promises import wait_until
 
 from postern.errors import RecordingFailed
-from postern.interception.events import Shown
+from postern.interception.events import ClientOutput
 from postern.recording import sealing
 from postern.recording.group_commit import GroupCommit
 from postern.recording.reader import SegmentReader
@@ -27,7 +27,7 @@ def test_dirty_spools_are_synced_again_and_again(make_spool: MakeSpool) -> None:
         commit.register(spool)
     for _ in range(3):
         for spool in spools:
-            spool.append(encode(Shown(b"x"), 0))
+            spool.append(encode(ClientOutput(b"x"), 0))
             assert spool.dirty
         wait_until(lambda: not any(spool.dirty for spool in spools))
     commit.close()
@@ -68,7 +68,7 @@ def test_a_failed_sync_ends_its_own_session_only(make_spool: MakeSpool, monkeypa
     wait_until(lambda: broken.failed and not healthy.dirty)
     with pytest.raises(RecordingFailed, match="durable"):
         broken.append(b"x")
-    healthy.append(encode(Shown(b"x"), 0))
+    healthy.append(encode(ClientOutput(b"x"), 0))
     wait_until(lambda: not healthy.dirty)
     commit.close()
 
@@ -78,7 +78,7 @@ def test_closing_a_spool_while_it_is_synced_is_safe(make_spool: MakeSpool) -> No
     for _ in range(30):
         spool = make_spool(uuid4())
         commit.register(spool)
-        spool.append(encode(Shown(b"x"), 0))
+        spool.append(encode(ClientOutput(b"x"), 0))
         commit.unregister(spool)
         spool.close()
         assert spool._synced == spool.size

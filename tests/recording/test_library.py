@@ -7,7 +7,7 @@ import pytest
 
 from postern.domain.sessions.results import CUT, Finished, Problem, Result, Row
 from postern.errors import NotFound, ProtocolViolation
-from postern.interception.events import Completed, Event, Note, Operation, Refusal, Shown
+from postern.interception.events import ClientOutput, Completed, Event, Note, Operation, Refusal
 from postern.recording.layout import sealed_path
 from postern.recording.record_format import Header
 from postern.recording.recorder import Recorder
@@ -37,8 +37,8 @@ class Lines:
 
 EVENTS: list[tuple[int, Event]] = [
     (1500, Operation(1, "select $1, $2", values=(b"it's", None))),
-    (2000, Shown(b"one\ntw")),
-    (2500, Shown(b"o\n!bad\n")),
+    (2000, ClientOutput(b"one\ntw")),
+    (2500, ClientOutput(b"o\n!bad\n")),
     (2500, Completed(1, "SELECT 2", 2)),
     (3000, Refusal(2, "drop", "blocked by drop")),
     (4000, Note("killed", {"by": "an admin"})),
@@ -87,7 +87,7 @@ def test_after_the_cut_errors_and_tags_are_still_told(
     record(
         make_segments,
         [
-            (0, Shown(b"one\ntwo\n")),
+            (0, ClientOutput(b"one\ntwo\n")),
             (0, Completed(1, "SELECT 1", 1)),
             (0, Refusal(2, "drop", "blocked by drop")),
             (0, Completed(3, error_code="42P01", error="no such table")),
@@ -106,14 +106,14 @@ def test_after_the_cut_errors_and_tags_are_still_told(
 def test_a_renderer_that_fails_hides_nothing(
     make_segments: MakeSegments, header: Header, library: RecordingLibrary
 ) -> None:
-    record(make_segments, [(0, Shown(b"poison\n")), (0, Operation(1, "select 1")), (0, Shown(b"rest"))])
+    record(make_segments, [(0, ClientOutput(b"poison\n")), (0, Operation(1, "select 1")), (0, ClientOutput(b"rest"))])
     contents = [content for _, _, content in library.events(header.session)]
     assert contents[1:] == [b"poison\n", b"select 1", b"rest"]
     assert contents[0].startswith(b"[note] output could not be rendered")
 
 
 def test_an_unknown_protocol_is_replayed_as_it_was(make_segments: MakeSegments, home: Path, header: Header) -> None:
-    record(make_segments, [(0, Shown(b"\x00raw"))])
+    record(make_segments, [(0, ClientOutput(b"\x00raw"))])
     assert list(RecordingLibrary(home, {}).events(header.session)) == [(0.0, "o", b"\x00raw")]
 
 
@@ -179,9 +179,9 @@ def test_results_are_values_notes_and_after_the_cut_how_it_ended(
     make_segments: MakeSegments, home: Path, header: Header
 ) -> None:
     events: list[tuple[int, Event]] = [
-        (0, Shown(b"ab")),
+        (0, ClientOutput(b"ab")),
         (0, Note("session ended", {"reason": "failed"})),
-        (0, Shown(b"cd")),
+        (0, ClientOutput(b"cd")),
         (0, Completed(1, "SELECT 4", 4)),
         (0, Completed(2, error_code="22012", error="division by zero")),
         (0, Note("session ended", {"reason": "killed"})),
@@ -197,7 +197,7 @@ def test_results_are_values_notes_and_after_the_cut_how_it_ended(
 
 
 def test_results_that_cannot_be_read_end_with_a_word(make_segments: MakeSegments, home: Path, header: Header) -> None:
-    record(make_segments, [(0, Shown(b"a")), (0, Shown(b"!")), (0, Shown(b"b"))])
+    record(make_segments, [(0, ClientOutput(b"a")), (0, ClientOutput(b"!")), (0, ClientOutput(b"b"))])
     first, cut = results_of(home, header)
     assert first == Row(("a",))
     assert isinstance(cut, Problem)
@@ -205,7 +205,7 @@ def test_results_that_cannot_be_read_end_with_a_word(make_segments: MakeSegments
 
 
 def test_a_protocol_without_values_has_no_results(make_segments: MakeSegments, home: Path, header: Header) -> None:
-    record(make_segments, [(0, Shown(b"a"))])
+    record(make_segments, [(0, ClientOutput(b"a"))])
     with pytest.raises(NotFound, match="no results"):
         next(RecordingLibrary(home, {}).results(header.session))
 

@@ -6,15 +6,15 @@ import pytest
 import zstandard
 
 from postern.errors import Malformed
-from postern.interception.events import Event, Operation, Shown
+from postern.interception.events import ClientOutput, Event, Operation
 from postern.recording.reader import SegmentReader
 from postern.recording.record_format import Header, encode, encode_header
 from postern.recording.sealing import seal
 
 EVENTS: list[Event] = [
     Operation(1, "select 1"),
-    Shown(b"one"),
-    Shown(b""),
+    ClientOutput(b"one"),
+    ClientOutput(b""),
     Operation(2, "select 2", values=(None, b"x")),
 ]
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.support.examples import examples
 
 from postern.errors import RecordingFailed
-from postern.interception.events import Completed, Event, Note, Operation, Refusal, Shown
+from postern.interception.events import ClientOutput, Completed, Event, Note, Operation, Refusal
 from postern.recording.reader import SegmentReader
 from postern.recording.recorder import OUTPUT_LIMIT_REACHED, Recorder
 
@@ -24,7 +24,7 @@ def test_everything_is_kept_in_order(make_segments: MakeSegments) -> None:
     recorder = Recorder(make_segments(), 1000)
     events: list[Event] = [
         Operation(1, "select $1", values=(b"1", None)),
-        Shown(b"answer"),
+        ClientOutput(b"answer"),
         Completed(1, "SELECT 1", 1),
         Refusal(2, "no drops", "blocked"),
         Note("killed", {"by": "an admin"}),
@@ -38,11 +38,18 @@ def test_everything_is_kept_in_order(make_segments: MakeSegments) -> None:
 
 def test_output_is_cut_at_the_limit_once_and_the_rest_goes_on(make_segments: MakeSegments) -> None:
     recorder = Recorder(make_segments(), 10)
-    for event in (Shown(b"123456"), Shown(b"789012"), Shown(b"3"), Operation(2, "select 2"), Shown(b"4"), Completed(2)):
+    for event in (
+        ClientOutput(b"123456"),
+        ClientOutput(b"789012"),
+        ClientOutput(b"3"),
+        Operation(2, "select 2"),
+        ClientOutput(b"4"),
+        Completed(2),
+    ):
         recorder.record(event, 1)
     assert recorded(recorder) == [
-        Shown(b"123456"),
-        Shown(b"7890"),
+        ClientOutput(b"123456"),
+        ClientOutput(b"7890"),
         Note(OUTPUT_LIMIT_REACHED, {"limit": "10"}),
         Operation(2, "select 2"),
         Completed(2),
@@ -61,8 +68,8 @@ def test_what_is_kept_is_the_first_limit_bytes(make_segments: MakeSegments, chun
     try:
         recorder = Recorder(segments, limit)
         for chunk in chunks:
-            recorder.record(Shown(chunk), 0)
-        kept = b"".join(event.data for event in recorded(recorder) if isinstance(event, Shown))
+            recorder.record(ClientOutput(chunk), 0)
+        kept = b"".join(event.data for event in recorded(recorder) if isinstance(event, ClientOutput))
         assert kept == b"".join(chunks)[:limit]
         assert recorder.truncated == (sum(map(len, chunks)) > limit)
     finally:
@@ -75,11 +82,11 @@ def test_what_cannot_be_encoded_fails_the_session(make_segments: MakeSegments) -
     with pytest.raises(RecordingFailed):
         recorder.record(Event(), 0)
     with pytest.raises(RecordingFailed):
-        recorder.record(Shown(b"x"), 0)
+        recorder.record(ClientOutput(b"x"), 0)
 
 
 def test_record_after_close_fails(make_segments: MakeSegments) -> None:
     recorder = Recorder(make_segments(), 10)
     recorder.segments.spool.close()
     with pytest.raises(RecordingFailed):
-        recorder.record(Shown(b"x"), 0)
+        recorder.record(ClientOutput(b"x"), 0)

@@ -10,7 +10,18 @@ from hypothesis import strategies as st
 from tests.support.tables import cross
 
 from postern.errors import Malformed
-from postern.interception.events import RECORDED, Completed, End, Event, Note, Operation, Phase, Refusal, Resized, Shown
+from postern.interception.events import (
+    RECORDED,
+    ClientOutput,
+    Completed,
+    End,
+    Event,
+    Note,
+    Operation,
+    Phase,
+    Refusal,
+    Resized,
+)
 from postern.recording import record_format
 from postern.recording.record_format import (
     CRC,
@@ -42,7 +53,7 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
         values=st.lists(st.none() | st.binary()).map(tuple),
         truncated=st.booleans(),
     ),
-    st.builds(Shown, st.binary()),
+    st.builds(ClientOutput, st.binary()),
     st.builds(
         Completed,
         exchange=U64,
@@ -76,7 +87,7 @@ def test_every_event_comes_back_as_it_went_in(event: Event, micros: int) -> None
 def test_every_recorded_event_has_a_form() -> None:
     examples = [
         Operation(1, "x"),
-        Shown(b""),
+        ClientOutput(b""),
         Completed(1),
         Refusal(1, "rule", "message"),
         Note("x"),
@@ -99,7 +110,13 @@ def test_a_payload_that_makes_no_sense_is_malformed_and_nothing_else(kind: int, 
 
 @pytest.mark.parametrize(
     ("event", "micros"),
-    [(Event(), 0), (Shown(b"x"), -1), (Shown(b"x"), 2**64), (Operation(-1, "x"), 0), (Completed(1, rows=2**63), 0)],
+    [
+        (Event(), 0),
+        (ClientOutput(b"x"), -1),
+        (ClientOutput(b"x"), 2**64),
+        (Operation(-1, "x"), 0),
+        (Completed(1, rows=2**63), 0),
+    ],
     ids=["not recorded", "before the start", "too late", "negative exchange", "too many rows"],
 )
 def test_what_the_format_cannot_hold_is_refused(event: Event, micros: int) -> None:
@@ -110,7 +127,7 @@ def test_what_the_format_cannot_hold_is_refused(event: Event, micros: int) -> No
 def test_a_payload_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_format, "MAX_PAYLOAD", 1000)
     with pytest.raises(Malformed, match="larger than 1000 bytes"):
-        encode(Shown(bytes(1001)), 0)
+        encode(ClientOutput(bytes(1001)), 0)
 
 
 def read_header(data: bytes) -> Header:

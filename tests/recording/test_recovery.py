@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from postern.interception.events import Completed, End, Note, Operation, Refusal, Shown
+from postern.interception.events import ClientOutput, Completed, End, Note, Operation, Refusal
 from postern.recording import recovery
 from postern.recording.layout import sealed_path, spool_folder
 from postern.recording.reader import SegmentReader
@@ -20,7 +20,7 @@ from .conftest import MakeSpool
 def fill(make_spool: MakeSpool, **which: object) -> Path:
     spool = make_spool(**which)
     spool.append(encode(Operation(1, "select 1"), 10))
-    spool.append(encode(Shown(b"answer"), 20))
+    spool.append(encode(ClientOutput(b"answer"), 20))
     spool.append(encode(Completed(1), 20))
     spool.append(encode(Refusal(2, "no drops", "blocked"), 1_500_000))
     return spool.path
@@ -45,7 +45,7 @@ def test_what_a_dead_worker_left_is_marked_sealed_and_reported(
 def test_a_torn_tail_is_replaced_by_the_marker(make_spool: MakeSpool, home: Path, header: Header) -> None:
     path = fill(make_spool)
     with path.open("ab") as file:
-        file.write(encode(Shown(b"half a record"), 2_000_000)[:-3])
+        file.write(encode(ClientOutput(b"half a record"), 2_000_000)[:-3])
     (found,) = recover(spool_folder(home, "w1"))
     assert "incomplete" in found.damage
     with SegmentReader(sealed_path(home, header.session, header.started_at)) as reader:

@@ -9,7 +9,7 @@ import pytest
 from tests.support.spooled import ended, library, rows
 
 from postern.domain.sessions.recorded import Missing
-from postern.interception.events import Completed, End, Event, Operation, Shown
+from postern.interception.events import ClientOutput, Completed, End, Event, Operation
 from postern.protocols.postgres.wire import postgres_messages as pg
 from postern.recording.layout import sealed_path
 from postern.recording.record_format import Header, encode, encode_header
@@ -34,10 +34,17 @@ def texts(home: Path, header: Header) -> bytes:
 @pytest.fixture
 def files(home: Path, header: Header) -> list[Path]:
     """Three segments. The answer to the second request goes through all of them, in four reads."""
-    reads: list[tuple[int, Event]] = [(20, Shown(CUT[at : at + 2500])) for at in range(0, len(CUT), 2500)]
-    first: list[tuple[int, Event]] = [(1, Operation(1, "select 1")), (2, Shown(rows("first"))), (2, Completed(1, "S"))]
-    last: list[tuple[int, Event]] = [(21, Shown(pg.message(b"C", b"SELECT 1\0"))), (21, Completed(2, "SELECT 1"))]
-    last += [(30, Operation(3, "select 3")), (31, Shown(rows("third"))), (31, Completed(3, "S"))]
+    reads: list[tuple[int, Event]] = [(20, ClientOutput(CUT[at : at + 2500])) for at in range(0, len(CUT), 2500)]
+    first: list[tuple[int, Event]] = [
+        (1, Operation(1, "select 1")),
+        (2, ClientOutput(rows("first"))),
+        (2, Completed(1, "S")),
+    ]
+    last: list[tuple[int, Event]] = [
+        (21, ClientOutput(pg.message(b"C", b"SELECT 1\0"))),
+        (21, Completed(2, "SELECT 1")),
+    ]
+    last += [(30, Operation(3, "select 3")), (31, ClientOutput(rows("third"))), (31, Completed(3, "S"))]
     return [
         write(home, header, 1, [*first, (10, Operation(2, "select 2")), reads[0], GOES_ON]),
         write(home, header, 2, [reads[1], GOES_ON]),
@@ -67,7 +74,7 @@ def test_behind_damage_output_is_right_again_at_the_next_request(files: list[Pat
 
 
 def test_a_row_that_was_cut_off_is_told_as_far_as_it_came(home: Path, header: Header) -> None:
-    write(home, header, 1, [(1, Operation(1, "select 1")), (2, Shown(CUT[:2000])), ended(3, "target_closed")])
+    write(home, header, 1, [(1, Operation(1, "select 1")), (2, ClientOutput(CUT[:2000])), ended(3, "target_closed")])
     assert texts(home, header) == b"select 1" + LONG[: 2000 - 11] + b"\n"
 
 
@@ -75,6 +82,6 @@ def test_a_row_that_was_cut_off_is_told_as_far_as_it_came(home: Path, header: He
 def test_a_row_may_be_cut_anywhere(home: Path, header: Header, size: int) -> None:
     values = (b"first", b"second")
     row = pg.message(b"D", b"\0\2" + b"".join(len(value).to_bytes(4, "big") + value for value in values))
-    write(home, header, 1, [(1, Shown(row[:size])), ended(2, "target_closed")])
+    write(home, header, 1, [(1, ClientOutput(row[:size])), ended(2, "target_closed")])
     came = [values[0][: max(0, size - 11)], values[1][: max(0, size - 20)]]
     assert texts(home, header).rstrip(b"\n") == b"\t".join(came[: 1 + (size >= 20)])

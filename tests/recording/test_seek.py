@@ -9,7 +9,7 @@ import pytest
 from tests.support.promises import wait_until
 
 from postern.domain.sessions.recorded import Moment, RecordedPosition, placed
-from postern.interception.events import Completed, Event, Operation, Resized, Shown
+from postern.interception.events import ClientOutput, Completed, Event, Operation, Resized
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.lens import TerminalLens
 from postern.recording.layout import spool_folder
@@ -29,8 +29,8 @@ def exchange(number: int) -> list[tuple[int, Event]]:
     at = number * 1000
     return [
         (at, Operation(number, f"select {number}")),
-        (at + 200, Shown(b"row %d\nro" % number)),
-        (at + 300, Shown(b"w %d again\n" % number)),
+        (at + 200, ClientOutput(b"row %d\nro" % number)),
+        (at + 300, ClientOutput(b"w %d again\n" % number)),
         (at + 300, Completed(number, f"SELECT {number}", 2)),
     ]
 
@@ -72,8 +72,8 @@ def test_rendering_does_not_begin_within_an_answer(make_segments: MakeSegments, 
     recorder = Recorder(segments, 1 << 20)
     recorder.record(Operation(1, "copy"), 0)
     for number in range(100):
-        recorder.record(Shown(b"half of a li"), number * 1000 + 1)
-        recorder.record(Shown(b"ne\n"), number * 1000 + 2)
+        recorder.record(ClientOutput(b"half of a li"), number * 1000 + 1)
+        recorder.record(ClientOutput(b"ne\n"), number * 1000 + 2)
     library = RecordingLibrary(home, {"postgres": Lines})
     found = [moment for moment in library.moments(header.session, 90_000) if moment.micros >= 90_000]
     assert found[0] == Moment(90_002, "o", b"half of a line\n")
@@ -84,7 +84,7 @@ def test_frames_are_rendered_from_anywhere(make_segments: MakeSegments, home: Pa
     recorder = Recorder(segments, 1 << 20)
     recorder.record(Resized(80, 24), 0)
     for number in range(100):
-        recorder.record(Shown(m.frame(m.STDOUT, b"%d\r\n" % number)), number * 1000)
+        recorder.record(ClientOutput(m.frame(m.STDOUT, b"%d\r\n" % number)), number * 1000)
     library = RecordingLibrary(home, {"postgres": TerminalLens}, framed=("postgres",))
     first = next(library.moments(header.session, 90_000))
     assert first.micros > 60_000

@@ -12,7 +12,7 @@ import pytest
 from tests.support.promises import wait_until
 
 from postern.errors import RecordingFailed
-from postern.interception.events import End, Event, Note, Operation, Shown
+from postern.interception.events import ClientOutput, End, Event, Note, Operation
 from postern.recording.layout import sealed_path, spool_folder, spool_path
 from postern.recording.record_format import Header
 from postern.recording.recorder import Recorder
@@ -155,7 +155,7 @@ def test_no_room_for_the_next_segment_ends_the_session_and_keeps_what_was_there(
 ) -> None:
     segments = make_segments(most=100)
     recorder = Recorder(segments, 1000)
-    recorder.record(Shown(b"x" * 100), 0)
+    recorder.record(ClientOutput(b"x" * 100), 0)
     real = os.open
 
     def full(path: object, flags: int, *mode: int) -> int:
@@ -165,10 +165,10 @@ def test_no_room_for_the_next_segment_ends_the_session_and_keeps_what_was_there(
 
     monkeypatch.setattr(os, "open", full)
     with pytest.raises(RecordingFailed, match="No space left"):
-        recorder.record(Shown(b"y"), 1)
+        recorder.record(ClientOutput(b"y"), 1)
     with pytest.raises(RecordingFailed):
-        recorder.record(Shown(b"z"), 2)
+        recorder.record(ClientOutput(b"z"), 2)
     monkeypatch.setattr(os, "open", real)
     found = [event for _, event in RecordingLibrary(home, {}).records(header.session)]
-    assert found == [Shown(b"x" * 100)]
+    assert found == [ClientOutput(b"x" * 100)]
     assert len(list(spool_folder(home, "w1").iterdir())) == 1

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from postern.errors import RecordingFailed
-from postern.interception.events import End, Operation, Shown
+from postern.interception.events import ClientOutput, End, Operation
 from postern.recording.group_commit import GroupCommit
 from postern.recording.layout import sealed_path
 from postern.recording.reader import SegmentReader
@@ -87,12 +87,12 @@ def test_a_running_session_ends_with_a_word_and_none_begins(home: Path, header: 
         look(space)
         with pytest.raises(RecordingFailed, match="no recording can begin: this gateway's disk has 99 MiB left"):
             Segments(commits, home, "w1", replace(header, session=uuid4()))
-        segments.append(encode(Shown(b"goes on"), 20), 20)
+        segments.append(encode(ClientOutput(b"goes on"), 20), 20)
         disk.free = 0
         look(space)
         commits._look()
         with pytest.raises(RecordingFailed, match="MiB left"):
-            segments.append(encode(Shown(b"not shown"), 30), 30)
+            segments.append(encode(ClientOutput(b"not shown"), 30), 30)
         segments.finish("recording_failed", 40, lambda _error: None, soon=True)
     finally:
         commits.close()
@@ -100,7 +100,7 @@ def test_a_running_session_ends_with_a_word_and_none_begins(home: Path, header: 
         found = list(reader)
     assert found == [
         (10, Operation(1, "select 1")),
-        (20, Shown(b"goes on")),
+        (20, ClientOutput(b"goes on")),
         (40, End("recording_failed")),
     ]
     assert not list((home / "spool").glob("*/*.rec"))

@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 
 from postern.errors import RecordingFailed
-from postern.interception.events import Event, Operation, Shown
+from postern.interception.events import ClientOutput, Event, Operation
 from postern.recording.reader import SegmentReader
 from postern.recording.record_format import Header, encode
 from postern.recording.spool import Spool
@@ -41,8 +41,8 @@ def test_files_and_folders_are_for_the_owner_only(make_spool: MakeSpool, home: P
 
 def test_an_append_is_visible_to_others_at_once(make_spool: MakeSpool) -> None:
     spool = make_spool()
-    spool.append(encode(Shown(b"hello"), 1))
-    assert events_of(spool.path) == [Shown(b"hello")]
+    spool.append(encode(ClientOutput(b"hello"), 1))
+    assert events_of(spool.path) == [ClientOutput(b"hello")]
     assert spool.size == spool.path.stat().st_size
 
 
@@ -86,7 +86,7 @@ def test_sync_makes_it_clean(make_spool: MakeSpool, monkeypatch: pytest.MonkeyPa
     assert len(synced) == 1
     spool.sync()
     assert len(synced) == 1, "a clean spool must not cost a sync"
-    spool.append(encode(Shown(b"x"), 1))
+    spool.append(encode(ClientOutput(b"x"), 1))
     assert spool.dirty
 
 
@@ -119,7 +119,7 @@ def test_first_sync_makes_the_name_of_the_file_durable_once(
     monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.readlink(f"/proc/self/fd/{descriptor}")))
     spool.sync()
     assert synced == ["file", str(spool.path.parent)]
-    spool.append(encode(Shown(b"x"), 1))
+    spool.append(encode(ClientOutput(b"x"), 1))
     spool.sync()
     assert synced == ["file", str(spool.path.parent), "file"]
 
@@ -169,8 +169,8 @@ def test_spool_that_was_stopped_takes_its_last_record_only(make_spool: MakeSpool
     with pytest.raises(RecordingFailed, match="takes no more records: the disk runs full"):
         spool.append(b"x")
     assert (spool.failed, spool.stopped, spool.dirty) == (True, True, True)
-    spool.append_last(encode(Shown(b"last"), 1))
-    assert events_of(spool.path) == [Shown(b"last")]
+    spool.append_last(encode(ClientOutput(b"last"), 1))
+    assert events_of(spool.path) == [ClientOutput(b"last")]
 
 
 def test_spool_that_failed_takes_not_even_its_last_record(make_spool: MakeSpool) -> None:
@@ -180,23 +180,23 @@ def test_spool_that_failed_takes_not_even_its_last_record(make_spool: MakeSpool)
     spool.fail("and the room is on fire")
     assert (spool.stopped, spool.dirty) == (False, False)
     with pytest.raises(RecordingFailed, match="the disk is gone"):
-        spool.append_last(encode(Shown(b"last"), 1))
+        spool.append_last(encode(ClientOutput(b"last"), 1))
 
 
 def test_a_full_disk_fails_the_append_and_keeps_what_was_there(make_spool: MakeSpool) -> None:
     """RLIMIT_FSIZE stands for the full disk: the kernel takes a part of the record, then refuses."""
     spool = make_spool()
-    spool.append(encode(Shown(b"kept"), 1))
+    spool.append(encode(ClientOutput(b"kept"), 1))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (spool.size + 100, hard))
     try:
         with pytest.raises(RecordingFailed, match="cannot be written"):
-            spool.append(encode(Shown(bytes(1000)), 2))
+            spool.append(encode(ClientOutput(bytes(1000)), 2))
         with pytest.raises(RecordingFailed):
-            spool.append(encode(Shown(b"small"), 3))
+            spool.append(encode(ClientOutput(b"small"), 3))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert events_of(spool.path) == [Shown(b"kept")]
+    assert events_of(spool.path) == [ClientOutput(b"kept")]
 
 
 def test_no_room_for_the_header_leaves_no_file(tmp_path: Path, header: Header, monkeypatch: pytest.MonkeyPatch) -> None:

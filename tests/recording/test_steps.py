@@ -8,7 +8,7 @@ import pytest
 from tests.support.protocols import postgres_test_messages as pg
 
 from postern.domain.rules.trial import Answered, LostPart, RecordedStatement, Step
-from postern.interception.events import Completed, Event, Note, Operation, Phase, Refusal, Shown
+from postern.interception.events import ClientOutput, Completed, Event, Note, Operation, Phase, Refusal
 from postern.protocols.postgres.recorded.postgres_answer_reader import PostgresAnswers
 from postern.protocols.terminal.lens import TerminalLens
 from postern.protocols.terminal.terminal_frames import STDOUT, frame
@@ -45,20 +45,22 @@ def test_a_statement_has_its_values_and_its_phase() -> None:
 @pytest.mark.parametrize("cut", range(1, 60, 7))
 def test_an_answer_is_read_however_it_was_cut(cut: int) -> None:
     stream = TABLE + pg.data_row(b"one", b"1") + pg.data_row(b"two", None) + pg.command_complete("SELECT 2")
-    found = read(Operation(1, "select"), Shown(stream[:cut]), Shown(stream[cut:]), Completed(1, "SELECT 2"))
+    found = read(
+        Operation(1, "select"), ClientOutput(stream[:cut]), ClientOutput(stream[cut:]), Completed(1, "SELECT 2")
+    )
     assert answered(found) == [((b"one", b"1"), 1, False), ((b"two",), 1, False), ((), 0, True)]
 
 
 def test_binary_cells_are_read_by_their_type_or_by_themselves() -> None:
     described = pg.row_description(("n", 23, 1))
     four = (7).to_bytes(4, "big")
-    assert answered(read(Shown(described + pg.data_row(four))))[0][0] == (b"7",)
-    assert answered(read(Shown(pg.data_row(b"plain text"))))[0][0] == (b"plain text",)
+    assert answered(read(ClientOutput(described + pg.data_row(four))))[0][0] == (b"7",)
+    assert answered(read(ClientOutput(pg.data_row(b"plain text"))))[0][0] == (b"plain text",)
 
 
 def test_copies_errors_and_notices_are_texts() -> None:
     error = pg.error("relation secret does not exist", "42P01")
-    found = answered(read(Shown(pg.copy_data(b"a\tb\n") + error)))
+    found = answered(read(ClientOutput(pg.copy_data(b"a\tb\n") + error)))
     assert found[0] == ((b"a\tb\n",), 1, False)
     assert b"relation secret does not exist" in found[1][0]
 
@@ -67,9 +69,11 @@ def test_what_the_gateway_itself_said_is_no_answer() -> None:
     """A rule about `drop` does not hit the error that quotes it; the record of it is behind what was shown."""
     refused = 'blocked by guard rail "care" (rule "1"): "drop" matches it'
     said = pg.error(refused, "42501")
-    found = read(Operation(1, "drop table x"), Shown(said), Refusal(1, "care / 1", refused), Operation(2, "select 1"))
+    found = read(
+        Operation(1, "drop table x"), ClientOutput(said), Refusal(1, "care / 1", refused), Operation(2, "select 1")
+    )
     assert answered(found) == [((), 0, True)]
-    found = read(Operation(1, "drop table x"), Note(refused, {"rule": "care / 1"}), Shown(said))
+    found = read(Operation(1, "drop table x"), Note(refused, {"rule": "care / 1"}), ClientOutput(said))
     assert answered(found) == [((), 0, True)]
 
 
@@ -77,12 +81,12 @@ def test_gaps_and_limits_are_told_and_reading_goes_on_behind_them() -> None:
     whole = TABLE + pg.data_row(b"x", b"1") + pg.command_complete("SELECT 1")
     found = read(
         Operation(1, "select"),
-        Shown(whole[:10]),
+        ClientOutput(whole[:10]),
         Gap(2, "it is missing"),
-        Shown(b"nonsense that is the rest of something"),
+        ClientOutput(b"nonsense that is the rest of something"),
         Completed(1, "SELECT 1"),
         Operation(2, "select"),
-        Shown(whole),
+        ClientOutput(whole),
         Note(OUTPUT_LIMIT_REACHED, {}),
     )
     assert [one.reason for one in found if isinstance(one, LostPart)] == [
@@ -93,11 +97,11 @@ def test_gaps_and_limits_are_told_and_reading_goes_on_behind_them() -> None:
 
 
 def test_bytes_that_are_no_messages_are_told() -> None:
-    found = read(Shown(b"D\0\0\0\x06\0\x01"), Shown(TABLE + pg.data_row(b"x", b"1")))
+    found = read(ClientOutput(b"D\0\0\0\x06\0\x01"), ClientOutput(TABLE + pg.data_row(b"x", b"1")))
     assert [type(one) for one in found] == [LostPart]
 
 
 def test_a_terminal_has_lines() -> None:
-    records: list[tuple[int, Event | Gap]] = [(0, Operation(1, "ls")), (1, Shown(frame(STDOUT, b"one\ntwo\n")))]
+    records: list[tuple[int, Event | Gap]] = [(0, Operation(1, "ls")), (1, ClientOutput(frame(STDOUT, b"one\ntwo\n")))]
     found = list(steps(iter(records), lambda: LineAnswers(TerminalLens()), framed=True))
     assert answered(found) == [((b"one", b"two"), 0, False)]

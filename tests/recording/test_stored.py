@@ -18,7 +18,7 @@ from postern.archive.archivist import Archivist
 from postern.archive.folder import FolderBlobs
 from postern.domain.sessions.segment import Segment
 from postern.errors import NotFound, Unavailable
-from postern.interception.events import End, Event, Operation, Shown
+from postern.interception.events import ClientOutput, End, Event, Operation
 from postern.recording import seek
 from postern.recording.blob import PIECE
 from postern.recording.layout import recordings_folder, spool_folder
@@ -119,7 +119,7 @@ async def test_a_blob_that_is_gone_is_a_gap_and_the_rest_follows(made: Made, blo
 
 
 async def test_blob_that_vanishes_while_it_is_read_is_a_gap(made: Made, blobs: BrokenBlobs) -> None:
-    shown = [(number, Shown(os.urandom(65536))) for number in range(80)]  # more than one piece
+    shown = [(number, ClientOutput(os.urandom(65536))) for number in range(80)]  # more than one piece
     made.seal(1, shown)
     made.seal(2, last=True)
     rows = await store(made, blobs)
@@ -130,7 +130,7 @@ async def test_blob_that_vanishes_while_it_is_read_is_a_gap(made: Made, blobs: B
     (gap,) = [event for _, event in found if isinstance(event, Gap)]
     assert gap == Gap(1, "it is gone from the blob store")
     assert events(found)[-7:] == wanted(2)
-    assert 0 < sum(isinstance(event, Shown) for event in events(found)[:-8]) < len(shown)
+    assert 0 < sum(isinstance(event, ClientOutput) for event in events(found)[:-8]) < len(shown)
 
 
 @pytest.mark.parametrize("cut", [20, 60, 200])
@@ -182,7 +182,7 @@ async def test_a_blob_store_that_does_not_answer_is_no_gap(made: Made, blobs: Br
 
 
 async def test_a_slow_reader_asks_for_pieces(made: Made, blobs: BrokenBlobs) -> None:
-    made.seal(1, [(number, Shown(os.urandom(65536))) for number in range(80)], last=True)
+    made.seal(1, [(number, ClientOutput(os.urandom(65536))) for number in range(80)], last=True)
     rows = await store(made, blobs)
     found = library(made, blobs, rows).records(made.id)
     next(found)
@@ -221,14 +221,16 @@ async def test_memory_does_not_grow_with_the_session(made: Made, blobs: BrokenBl
     block = os.urandom(4096) * 16
     count = megabytes // 16
     for number in range(1, count + 1):
-        made.seal(number, [(number * 1000 + one, Shown(block)) for one in range(256)], last=number == count)
+        made.seal(number, [(number * 1000 + one, ClientOutput(block)) for one in range(256)], last=number == count)
         if number % 4 == 0:
             await store(made, blobs)
     rows = await store(made, blobs)
     assert sum(row.size for row in rows) > megabytes << 20
 
     def read() -> int:
-        return sum(len(event.data) for _, event in library(made, blobs, rows).records(made.id) if type(event) is Shown)
+        return sum(
+            len(event.data) for _, event in library(made, blobs, rows).records(made.id) if type(event) is ClientOutput
+        )
 
     tracemalloc.start()
     assert await asyncio.to_thread(read) == count * 256 * len(block)

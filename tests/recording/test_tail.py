@@ -11,7 +11,7 @@ import pytest
 from tests.support.promises import wait_until
 
 from postern.domain.sessions.recorded import Moment
-from postern.interception.events import Operation, Shown
+from postern.interception.events import ClientOutput, Operation
 from postern.recording import tail
 from postern.recording.layout import spool_folder, spool_path
 from postern.recording.record_format import Header, encode
@@ -201,12 +201,12 @@ def test_a_session_whose_worker_died_is_watched_to_its_end(
 def test_how_far_behind_it_is(make_segments: MakeSegments, library: RecordingLibrary, header: Header) -> None:
     segments = make_segments()
     recorder = Recorder(segments, 1 << 20)
-    recorder.record(Shown(b"x"), 1)
+    recorder.record(ClientOutput(b"x"), 1)
     watched = library.tail(header.session)
     watched.read()
     assert watched.behind == 0
     for at in range(3):
-        recorder.record(Shown(b"y" * 100_000), at)
+        recorder.record(ClientOutput(b"y" * 100_000), at)
     assert watched.behind > 300_000
 
 

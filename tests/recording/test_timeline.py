@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from postern.domain.sessions.recorded import Exchange, Kind
-from postern.interception.events import Completed, Event, Note, Operation, Phase, Refusal, Shown
+from postern.interception.events import ClientOutput, Completed, Event, Note, Operation, Phase, Refusal
 from postern.recording import recording_timeline
 from postern.recording.recording_rendering import Gap
 
@@ -19,7 +19,7 @@ def asked(at: int, number: int, text: str = "x") -> Told:
 
 
 def shown(at: int, text: bytes, kind: Kind = "o") -> Told:
-    return at, Shown(b""), [(kind, text)]
+    return at, ClientOutput(b""), [(kind, text)]
 
 
 def test_answers_of_pipelined_requests_find_theirs() -> None:

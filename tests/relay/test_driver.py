@@ -19,7 +19,7 @@ from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.terminal_wire import TypedWire
 from postern.protocols.wire_base import Side
 from postern.relay.driver import Driver
-from postern.relay.link import Link, Park
+from postern.relay.link import HoldEffect, Link
 
 
 class Noting(asyncio.Transport):
@@ -114,7 +114,7 @@ class Pipelining:
     def __init__(self, *interceptors: Interceptor) -> None:
         self.client, self.target = Noting(), Noting()
         self.cancelled: list[asyncio.Future[None]] = []
-        self.parked: list[Park] = []
+        self.parked: list[HoldEffect] = []
         link = Link(PostgresWire(), pipeline(*interceptors), clock=lambda: 0)
         self.driver = Driver(
             link,
@@ -218,7 +218,7 @@ async def test_cancel_gives_up_a_review_that_waits_for_the_rest_of_its_batch() -
     here.driver.from_client(pg.parse("review this"))
     here.driver.cancel()
     assert len(here.parked) == 1
-    assert not here.driver.link.parked
+    assert not here.driver.link.held_request
     assert b"cancelled while it was held" in here.client.written
     assert here.target.written == b""
 

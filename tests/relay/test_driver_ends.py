@@ -13,7 +13,7 @@ from tests.support.protocols import postgres_test_messages as pg
 
 from postern.domain.sessions.session import EndReason
 from postern.errors import RecordingFailed
-from postern.interception.events import Completed, Event, Shown
+from postern.interception.events import ClientOutput, Completed, Event
 from postern.interception.pipeline import Interceptor
 from postern.interception.verdicts import FORWARD, Warn
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
@@ -33,7 +33,7 @@ from postern.relay.driver import (
     Driver,
     clock_since,
 )
-from postern.relay.link import Link, Park
+from postern.relay.link import HoldEffect, Link
 
 from .test_driver import Noting
 
@@ -91,7 +91,7 @@ class Session:
         self.events: list[Event] = []
         self.failing = False
         self.cancelled: list[asyncio.Future[None]] = []
-        self.parked: list[Park] = []
+        self.parked: list[HoldEffect] = []
         self.settled = 0
         link = Link(wire or PostgresWire(), pipeline(*interceptors), clock=lambda: self.now)
         self.driver = Driver(
@@ -402,7 +402,7 @@ def unfinished_wire() -> PostgresWire:
     """Return a wire with something under way whenever it ends."""
 
     class Unfinished(PostgresWire):
-        def left_over(self) -> list[Completed]:
+        def unfinished_exchanges(self) -> list[Completed]:
             return [Completed(7, "half a file")]
 
     return Unfinished()
@@ -413,7 +413,7 @@ async def test_what_was_under_way_at_the_end_is_recorded_once(timers: Timers) ->
     session = Session(wire=unfinished_wire())
     session.driver.end(EndReason.KILLED, "an admin killed this session")
     session.lose_both()
-    assert [event for event in session.events if not isinstance(event, Shown)] == [Completed(7, "half a file")]
+    assert [event for event in session.events if not isinstance(event, ClientOutput)] == [Completed(7, "half a file")]
 
 
 @interpreted_only

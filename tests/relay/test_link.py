@@ -36,14 +36,14 @@ from tests.support.protocols.playbook import (
 )
 
 from postern.domain.sessions.session import EndReason
-from postern.interception.events import Completed, Event, Operation, Refusal, Shown
+from postern.interception.events import ClientOutput, Completed, Event, Operation, Refusal
 from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Work
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.wire_base import Side
-from postern.relay.link import MAX_FILLED, Close, Link, Park, Record, Send
+from postern.relay.link import MAX_FILLED, Close, HoldEffect, Link, Record, Send
 
-QUESTION = Park("t1", "may review this run?")
+QUESTION = HoldEffect("t1", "may review this run?")
 DONE = pg.command_complete("SELECT 1")
 ANSWER = [DONE, pg.ready()]
 
@@ -89,7 +89,7 @@ def test_data_that_arrives_while_parked_waits_its_turn() -> None:
 
 def test_what_is_sent_before_a_park_is_sent_before_it() -> None:
     effects = links(Asks())().receive(Side.CLIENT, pg.query("select 0") + pg.query("review this"))
-    assert [type(effect) for effect in effects] == [Record, Send, Park]
+    assert [type(effect) for effect in effects] == [Record, Send, HoldEffect]
 
 
 def test_a_ticket_that_nobody_gave_changes_nothing() -> None:
@@ -108,7 +108,7 @@ def test_the_rest_of_a_held_batch_is_judged_yet() -> None:
     effects = link.receive(Side.CLIENT, b"".join(batch))
     assert [type(event) for event in recorded(effects)] == [Operation] * 4 + [Refusal]
     assert sent(effects, Side.TARGET) == b""
-    assert not link.parked  # nobody is asked about what is refused anyway
+    assert not link.held_request  # nobody is asked about what is refused anyway
 
 
 def test_an_interceptor_behind_the_one_that_held_may_refuse() -> None:
@@ -124,7 +124,7 @@ def test_each_hold_is_asked_in_turn() -> None:
         play >> from_client(pg.query("review this"))
         play << QUESTION
         play >> resume("t1", FORWARD)
-        play << Park("t2", QUESTION.question)
+        play << HoldEffect("t2", QUESTION.question)
         play >> resume("t2", FORWARD)
         play << operation(1, "review this") << to_target(pg.query("review this"))
         play >> from_target(*ANSWER)
@@ -136,9 +136,9 @@ def test_two_held_statements_of_one_batch_are_asked_in_turn() -> None:
     batch = [pg.bind("", "s"), pg.parse("review 1"), pg.parse("review 2"), pg.sync()]
     with playbook(Asks()) as play:
         play >> from_client(*batch)
-        play << Park("t1", "may review 1 run?")
+        play << HoldEffect("t1", "may review 1 run?")
         play >> resume("t1", FORWARD)
-        play << Park("t1", "may review 2 run?")
+        play << HoldEffect("t1", "may review 2 run?")
         play >> resume("t1", Refuse("review", "no"))
         play << prepare(1, "review 1") << prepare(1, "review 2")
         play << refusal(1, "review", "no") << to_client(refused("no"), pg.ready())
@@ -165,10 +165,10 @@ def test_rest_of_a_batch_is_not_judged_while_one_statement_of_it_is_parsed() -> 
     batch = [pg.parse(f"long {number}") for number in range(100)]
     link = links(parses)()
     effects = link.receive(Side.CLIENT, b"".join([*batch, pg.sync()]))
-    while link.parked is not None:
-        assert link.parked.hold.work is not None
+    while link.held_request is not None:
+        assert link.held_request.hold.work is not None
         assert sent(effects, Side.TARGET) == b""
-        effects = link.resume("t1", link.parked.hold.work())
+        effects = link.resume("t1", link.held_request.hold.work())
     assert sent(effects, Side.TARGET).startswith(batch[0])
     assert parses.asked == 100
 
@@ -178,7 +178,7 @@ def test_refusal_behind_what_is_parsed_refuses_the_whole_batch(texts: list[str])
     link = links(Parses(), Asks(), Words())()
     batch = [message for text in texts for message in (pg.parse(text), pg.bind(), pg.execute())]
     effects = link.receive(Side.CLIENT, b"".join([*batch, pg.sync()]))
-    while link.parked is not None:
+    while link.held_request is not None:
         assert sent(effects, Side.TARGET) == b""
         effects = link.resume("t1", FORWARD)
     assert sent(effects, Side.TARGET) == b""
@@ -188,7 +188,7 @@ def test_refusal_behind_what_is_parsed_refuses_the_whole_batch(texts: list[str])
 def test_a_policy_renewed_while_parked_judges_the_whole_request_again() -> None:
     with playbook(Asks()) as play:
         play >> from_client(pg.query("review drop"))
-        play << Park("t1", "may review drop run?")
+        play << HoldEffect("t1", "may review drop run?")
         play >> renew(pipeline(Words()))
         play >> resume("t1", FORWARD)
         play << operation(1, "review drop") << refusal(1) << to_client(refused(), pg.ready())
@@ -335,14 +335,19 @@ def test_link_that_could_not_be_recorded_takes_and_sends_nothing_more() -> None:
     link.receive(Side.CLIENT, pg.query("select 1") + pg.query("review this"))
     farewell = link.unrecorded("this session cannot be recorded", "58030")
     assert farewell == pg.error("this session cannot be recorded", "58030", "FATAL")
-    assert link.parked is None
+    assert link.held_request is None
     assert link.receive(Side.CLIENT, pg.query("select 2")) == []
     assert link.receive(Side.TARGET, b"".join(ANSWER)) == []
     assert link.resume("t1", FORWARD) == []
-    assert link.release() == link.client_finished() == link.target_finished() == []
+    assert link.flush() == link.client_finished() == link.target_finished() == []
     assert link.end(EndReason.KILLED, "an admin killed this session", "57P01") == []
     assert link.unrecorded("this session cannot be recorded", "58030") == b""
-    assert (link.open_batch, link.withholds, link.settles, link.swallows) == (0, False, False, False)
+    assert (link.open_batch, link.has_buffered_output, link.input_paused, link.discarding_response) == (
+        0,
+        False,
+        False,
+        False,
+    )
 
 
 def test_farewell_that_could_not_be_recorded_is_not_repeated() -> None:
@@ -406,17 +411,17 @@ def test_the_rules_of_the_record_are_held() -> None:
     with pytest.raises(PlaybookError, match="the client is sent"):
         OrderCheck().check([unrecorded])
     with pytest.raises(PlaybookError, match="the client is sent"):
-        OrderCheck().check([unrecorded, Record([Shown(b"x")], 0)])
+        OrderCheck().check([unrecorded, Record([ClientOutput(b"x")], 0)])
     with pytest.raises(PlaybookError, match="but not sent"):
-        OrderCheck().check([Record([Shown(b"xy")], 0), unrecorded])
+        OrderCheck().check([Record([ClientOutput(b"xy")], 0), unrecorded])
     with pytest.raises(PlaybookError, match="after bytes were sent"):
         OrderCheck().check([Send(Side.TARGET, b"x"), Record([operation(1, "x")], 0)])
 
 
-def recorded(effects: list[Record | Send | Park | Close]) -> list[Event]:
+def recorded(effects: list[Record | Send | HoldEffect | Close]) -> list[Event]:
     events = [event for effect in effects if isinstance(effect, Record) for event in effect.events]
-    return [event for event in events if not isinstance(event, Shown)]
+    return [event for event in events if not isinstance(event, ClientOutput)]
 
 
-def sent(effects: list[Record | Send | Park | Close], side: Side) -> bytes:
+def sent(effects: list[Record | Send | HoldEffect | Close], side: Side) -> bytes:
     return b"".join(effect.data for effect in effects if isinstance(effect, Send) and effect.side is side)

@@ -25,7 +25,6 @@ from postern.domain.sessions.session import EndReason, Verb
 from postern.errors import Denied, Invalid, NotFound, Unauthenticated, Unavailable
 from postern.services.admission import REFUSED_LOGIN
 from postern.services.bundle import Services
-from postern.services.identity.machines import MachineFields
 from postern.services.server.organisations import OrganisationFields
 from postern.services.targets.connections import ConnectionFilter
 from postern.store.ports.common_ports import Topic
@@ -365,7 +364,7 @@ async def test_rules_of_another_organisation_give_nothing(
 async def test_a_machine_keeps_what_it_was_given_by_name(world: World, services: Services, admin: Principal) -> None:
     await world.add_connection()
     await switch(services, admin)
-    made = await services.machines.create(admin, "backup", MachineFields(connection_names=("shop",)))
+    made = await services.machines.create(admin, {"name": "backup", "connection_names": ("shop",)})
     grant = await services.access.find_grant(made.issued[0].credential.username)
     assert grant is not None
     permit = await services.access.admit(grant, source="::1")

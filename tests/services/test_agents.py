@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
@@ -112,8 +113,8 @@ async def test_who_missed_a_signal_learns_whose_key_is_good_no_more(world: World
     agents = world.services().agents
     (edge, _), (other, _), (gone, _) = [await dialling(world, name) for name in ("edge", "other", "gone")]
     assert await agents.still_good([edge, other, gone]) == {edge.id, other.id, gone.id}
-    await world.stores.agents.renew(other.id, digest_of(make_secret()))
-    await world.stores.agents.remove(gone.id)
+    await world.stores.agents.update(replace(other, digest=digest_of(make_secret())))
+    await world.stores.agents.remove(gone)
     assert await agents.still_good([edge, other, gone]) == {edge.id}
     assert await agents.still_good([await world.add_agent()]) == frozenset()  # one without any key
 

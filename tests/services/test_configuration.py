@@ -109,7 +109,7 @@ async def test_agents_live_for_15_seconds(services: Services, admin: Principal, 
     assert await status() is ConnectionStatus.ONLINE
     world.clock.forward(seconds=1)
     assert await status() is ConnectionStatus.OFFLINE
-    assert (await services.agents.get(admin, "embedded")).id == agent.id
+    assert (await services.agent_keys.get(admin, "embedded")).id == agent.id
 
 
 async def test_the_audit_log_keeps_what_was_given(services: Services, admin: Principal) -> None:

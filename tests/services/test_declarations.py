@@ -51,7 +51,7 @@ async def agent(services: Services, admin: Principal) -> Agent:
 
 
 async def embedded(services: Services, admin: Principal, name: str) -> Agent:
-    return (await services.agent_keys.create(admin, name, AgentMode.EMBEDDED)).agent
+    return await services.agent_keys.create(admin, {"name": name, "mode": AgentMode.EMBEDDED})
 
 
 async def declared(services: Services, agent: Agent, given: Declaration, *, beside: bool = False) -> None:
@@ -203,7 +203,7 @@ async def test_another_name_waits_while_an_instance_serves_the_one_before(
     await declared(services, agent, SHOP)
     if by == "a tunnel":
         await services.agents.beat_for([agent.id])
-    agent = await services.agents.get(admin, "shop")
+    agent = await services.agent_keys.get(admin, "shop")
     with pytest.raises(Conflict, match="an instance of agent 'shop' serves connection 'shop-db'") as caught:
         await declared(services, agent, replace(SHOP, name="shop-2"), beside=by == "attendance")
     assert caught.value.retry_after is not None  # it is tried again
@@ -361,9 +361,9 @@ async def test_attack_an_agent_that_declares_its_connection_anew_while_it_is_del
     world: World, services: Services, admin: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It could keep itself from being deleted: one with a connection is not."""
-    issued = await services.agent_keys.create(admin, "app", AgentMode.EMBEDDED)
+    issued = await services.agent_keys.create(admin, {"name": "app", "mode": AgentMode.EMBEDDED})
     key = AgentKey.read(issued.key)
-    await declared(services, issued.agent, SHOP)
+    await declared(services, issued, SHOP)
     remove, refused = type(world.stores.connections).remove, []
 
     async def again(self: object, connection: Connection) -> None:
@@ -379,7 +379,7 @@ async def test_attack_an_agent_that_declares_its_connection_anew_while_it_is_del
     with pytest.raises(NotFound):
         await found(services, admin)
     with pytest.raises(NotFound):
-        await services.agents.get(admin, "app")
+        await services.agent_keys.get(admin, "app")
 
 
 async def test_an_agent_with_the_longest_name(services: Services, admin: Principal) -> None:

@@ -12,7 +12,6 @@ from postern.domain.reviews.review import person_of
 from postern.domain.secret import Secret
 from postern.domain.targets.connection import ConnectionType, Toggle
 from postern.services.bundle import Services
-from postern.services.identity.machines import MachineFields
 
 HOST, OTHER = Secret("ZGIuZXhhbXBsZQ=="), Secret("b3RoZXIuZXhhbXBsZQ==")
 
@@ -99,13 +98,13 @@ async def test_new_connections_have_places_of_their_own(services: Services, worl
 async def test_makers_are_those_who_could_use_it_themselves(services: Services, world: World, root: Principal) -> None:
     await world.add_connection("shop")
     boss = await world.add_user("boss", "admin")
-    machine = await services.machines.create(root, "batch", MachineFields(connection_names=("shop",)))
+    machine = await services.machines.create(root, {"name": "batch", "connection_names": ("shop",)})
     (first,) = machine.issued
     second = await services.machines.rotate(boss, "batch", "shop", overlap=60, seconds=None)
     own = await services.credentials.issue(root, "shop", None)
     key = await services.api_keys.create(boss, {"name": "ci"})
     makers = world.stores.reviews.makers
-    acting = machine.machine.principal.id
+    acting = machine.id
     assert await makers(acting, first.credential.id) == (person_of(root),)
     assert await makers(acting, second.credential.id) == (person_of(boss),)
     assert await makers(root.id, own.credential.id) == ()

@@ -59,7 +59,8 @@ class Place:
             self.server = None
 
     async def key(self, name: str = "edge", mode: AgentMode = AgentMode.STANDARD) -> AgentKey:
-        return self.trusting(AgentKey.read((await self.services.agent_keys.create(self.admin, name, mode)).key))
+        made = await self.services.agent_keys.create(self.admin, {"name": name, "mode": mode})
+        return self.trusting(AgentKey.read(made.key))
 
     def trusting(self, key: AgentKey) -> AgentKey:
         return replace(key, authority=self.issued.der)

@@ -30,6 +30,7 @@ from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import PATIENT, wait_until
 from tests.support.world import logged_in
 
+from postern.domain.identity.credential import Issued
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
 from postern.domain.rules.guardrail import GuardRail, Rule, RuleType
@@ -41,7 +42,6 @@ from postern.interception.events import Event
 from postern.process import PARENT_PID, READY_FD
 from postern.recording.recording_library import Gap, RecordingLibrary
 from postern.services.bundle import Services
-from postern.services.identity.credentials import Issued
 from postern.settings import Settings, load
 from postern.store.ports.target_ports import SessionFilter
 from postern.store.signals import SignalHub, SocketSignals

@@ -9,8 +9,8 @@ from pymysql.constants import CLIENT
 from tests.support.gateway import Gateway
 from tests.support.mariadb import MariaDbServer
 
+from postern.domain.identity.credential import Issued
 from postern.domain.targets.connection import Connection
-from postern.services.identity.credentials import Issued
 
 DATABASE = "shop"
 ACCOUNT, PASSWORD = "app", "the target's own password"

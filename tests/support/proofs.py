@@ -26,7 +26,7 @@ from postern.domain.sessions.ledger import (
     moment,
 )
 from postern.domain.sessions.segment import first_link, next_link
-from postern.interception.events import RUN, End, Operation, Shown
+from postern.interception.events import RUN, ClientOutput, End, Operation
 from postern.proof.canonical import canonical
 from postern.proof.package import Manifest, segment_name
 from postern.proof.proof_checkpoints import line_of, new_key, signed
@@ -49,7 +49,7 @@ def segment_bytes(session: UUID, number: int, *, is_last: bool, texts: Sequence[
     parts = [encode_header(Header(session, ORG, "postgres", "shop", "ann@example.com", BEGIN, number))]
     for at, text in enumerate(texts):
         parts.append(encode(Operation(at, text, RUN, (), False), at * 1000))
-        parts.append(encode(Shown(b"row of " + text.encode()), at * 1000 + 10))
+        parts.append(encode(ClientOutput(b"row of " + text.encode()), at * 1000 + 10))
     parts.append(encode(End("client_closed" if is_last else "", goes_on=not is_last), len(texts) * 1000))
     return b"".join(parts)
 

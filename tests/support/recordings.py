@@ -19,7 +19,7 @@ from postern.domain.sessions.segment import Segment
 from postern.domain.sessions.session import Session, SessionStatus, Verb
 from postern.domain.targets.connection import Connection
 from postern.errors import Malformed, Unavailable
-from postern.interception.events import End, Event, Operation, Refusal, Shown
+from postern.interception.events import ClientOutput, End, Event, Operation, Refusal
 from postern.recording.blob import open_blob
 from postern.recording.cipher import SALT, Preamble, encrypted, info
 from postern.recording.layout import sealed_path, spool_path
@@ -65,7 +65,7 @@ def events_of(number: int, count: int = 3) -> list[tuple[int, Event]]:
     found: list[tuple[int, Event]] = []
     for one in range(count):
         found.append((start + one * 1000, Operation(one, f"select {number}.{one}")))
-        found.append((start + one * 1000, Shown(f"row {number}.{one}\n".encode())))
+        found.append((start + one * 1000, ClientOutput(f"row {number}.{one}\n".encode())))
     return [*found, (start + 900_000, Refusal(9, "drop", "blocked"))]
 
 

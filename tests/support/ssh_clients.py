@@ -17,11 +17,11 @@ from uuid import uuid4
 from tests.support.gateway import Gateway
 from tests.support.sshds import Sshd, make_key, public
 
+from postern.domain.identity.credential import Issued
 from postern.domain.identity.principal import Principal
 from postern.domain.secret import Secret
 from postern.domain.targets.connection import Connection, ConnectionType, Toggle
 from postern.protocols.ssh.listener.ssh_host_key import ensure_host_key, host_key_file
-from postern.services.identity.credentials import Issued
 
 TIMEOUT = 120.0  # seconds: a client that hangs fails its test
 UNHURRIED: Mapping[str, Any] = {"handshake_timeout": TIMEOUT, "dial_timeout": TIMEOUT}

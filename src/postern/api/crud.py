@@ -11,10 +11,11 @@ from copy import copy
 from types import MappingProxyType
 from typing import Annotated, Any, Protocol, TypeVar
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from pydantic import create_model
 
 from postern.api.authentication_of_requests import Caller, Use
+from postern.api.depends import services_of
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
 from postern.api.rule_filter_query import filter_of, name_filter_of
@@ -76,8 +77,8 @@ class AnswerOf(Protocol[R_contra]):
 
 
 class Show(Protocol[R_contra]):
-    def __call__(self, resource: R_contra, services: Services, caller: Principal, /) -> Awaitable[Answer]:
-        """Return the answer about one resource, with what a list of them leaves out."""
+    def __call__(self, resource: R_contra, asked: Request, caller: Principal, /) -> Awaitable[Answer]:
+        """Return the answer to this request about one resource, with what a list of them leaves out."""
 
 
 def add_crud(
@@ -97,6 +98,7 @@ def add_crud(
     lists_connections: bool = False,
     key: str = "{nameOrID}",
     listing: tuple[Callable[..., Awaitable[Any]], type[Answer]] | None = None,
+    is_fixed: bool = False,
 ) -> None:
     """Add the routes of one kind of resource. `names` are what operations are called by: one, and many. `texts` say of
     an operation (list, create, show, update, delete) what it leads to. `change` is the body of PUT and PATCH, where
@@ -104,7 +106,8 @@ def add_crud(
     are answers to writes that show a secret once, by method. `remove` is the route that deletes, where it takes more
     than a name. `lists_connections`: lists can be narrowed to those that are about a connection. `listing` is the route
     that lists, and its answer, where that has more than a page or other filters. `key` is the part of the path that
-    says which one: `{nameOrID:path}` where names have slashes."""
+    says which one: `{nameOrID:path}` where names have slashes. `is_fixed`: no field can change, so there is no PUT and
+    no PATCH."""
     one, many = names
     change = change or request
     patch = patch_of(change)
@@ -112,44 +115,44 @@ def add_crud(
 
     answered: AnswerOf[R] = answer_of or (lambda resource, _, form: form.of(resource))
 
-    async def shown(method: str, resource: R, services: Services, caller: Principal, response: Response) -> Answer:
+    async def shown(resource: R, asked: Request, caller: Principal, response: Response) -> Answer:
         response.headers["ETag"] = etag_of(resource.version)
         if show is not None:
-            return await show(resource, services, caller)
-        return answered(resource, services, written.get(method, answer))
+            return await show(resource, asked, caller)
+        return answered(resource, services_of(asked), written.get(asked.method, answer))
 
     async def list_them(caller: Caller, services: Use, page: Paging, where: Where) -> Any:
         found = await service(services).find(caller, page, where)
         return listed([answered(resource, services, answer) for resource in found.items], found, page)
 
-    async def create(body: request, caller: Caller, services: Use, response: Response) -> Any:  # type: ignore[valid-type]
-        made = await service(services).create(caller, _fields(body))
-        return await shown("POST", made, services, caller, response)
+    async def create(body: request, caller: Caller, asked: Request, response: Response) -> Any:  # type: ignore[valid-type]
+        made = await service(services_of(asked)).create(caller, _fields(body))
+        return await shown(made, asked, caller, response)
 
-    async def get(key: Key, caller: Caller, services: Use, response: Response) -> Any:
-        return await shown("GET", await service(services).get(caller, key), services, caller, response)
+    async def get(key: Key, caller: Caller, asked: Request, response: Response) -> Any:
+        return await shown(await service(services_of(asked)).get(caller, key), asked, caller, response)
 
     async def replace(
         key: Key,
         body: change,  # type: ignore[valid-type]
         caller: Caller,
-        services: Use,
+        asked: Request,
         response: Response,
         version: Version,
     ) -> Any:
-        changed = await service(services).replace(caller, key, _fields(body), version)
-        return await shown("PUT", changed, services, caller, response)
+        changed = await service(services_of(asked)).replace(caller, key, _fields(body), version)
+        return await shown(changed, asked, caller, response)
 
     async def update(
         key: Key,
         body: patch,  # type: ignore[valid-type]
         caller: Caller,
-        services: Use,
+        asked: Request,
         response: Response,
         version: Version,
     ) -> Any:
-        changed = await service(services).update(caller, key, _fields(body), version)
-        return await shown("PATCH", changed, services, caller, response)
+        changed = await service(services_of(asked)).update(caller, key, _fields(body), version)
+        return await shown(changed, asked, caller, response)
 
     async def delete(key: Key, caller: Caller, services: Use, version: Version) -> None:
         await service(services).remove(caller, key, version)
@@ -166,6 +169,8 @@ def add_crud(
         (by_key, "DELETE", remove or delete, f"delete_{one}", texts.get("delete", ""), _NO_BODY),
     )
     for place, method, endpoint, name, text, more in routes:
+        if is_fixed and method in ("PUT", "PATCH"):
+            continue
         form = written.get(method, answer)
         options = {"response_model": form, "responses": errors(*_FAILURES[method]), **more}
         router.add_api_route(place, endpoint, methods=[method], name=name, description=text.strip(), **options)

@@ -281,7 +281,6 @@ class _Lookup:
 # Collections whose routes do not take names and ids alike. The client lists them to find an item. Delete a line when
 # its routes take both, and `_Lookup` with the last line.
 _LOOKUPS: Mapping[tuple[str, ...], _Lookup] = {
-    ("machineidentities",): _Lookup("machine identity", address="name"),
     ("orgs",): _Lookup("organisation", has_get=False),
     ("sshkeys",): _Lookup("SSH key", ("name", "fingerprint", "id"), has_get=False),
     ("users", "groups"): _Lookup("group", address="name", has_get=False),
@@ -298,7 +297,6 @@ class Change(StrEnum):
 # Collections whose items have no PATCH.
 _CHANGES: Mapping[tuple[str, ...], Change] = {
     ("feature-flags",): Change.PUT,
-    ("machineidentities",): Change.PUT,
     ("orgs",): Change.PUT,
     ("serverconfig",): Change.PUT,
     ("users", "groups"): Change.PUT,

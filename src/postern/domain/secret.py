@@ -28,3 +28,6 @@ class Secret:
 
     def __hash__(self) -> int:
         return hash(("Secret", self._value))
+
+
+NO_SECRET = Secret("")

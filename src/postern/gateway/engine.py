@@ -32,7 +32,7 @@ from postern.interception.pipeline import Metrics, Pipeline, SessionView
 from postern.protocols.wire_base import Side, Wire
 from postern.relay import endpoint
 from postern.relay.driver import Driver, clock_since
-from postern.relay.link import Link, Park
+from postern.relay.link import HoldEffect, Link
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Dialer, Start, Target
 from postern.services.issues.opening import NO_FIELDS
@@ -297,7 +297,7 @@ class Engine:
         clock = clock_since(opened.started)
         link = Link(wire, self._parts.pipeline(permit, opened.view), clock)
 
-        def on_park(driver: Driver, park: Park) -> None:
+        def on_park(driver: Driver, park: HoldEffect) -> None:
             if self._held is not None:  # by the permit as it is then: who decides may have changed
                 self._held.on_park(opened.id, live.permit, opened.start, driver, park)
 

@@ -247,7 +247,11 @@ class LiveLinks:
         """A client that waits for an answer is not idle, however long the target is quiet."""
         limit = self._idle_timeout
         running = link.driver.link
-        return bool(limit) and not (running.busy or running.parked is not None) and link.driver.idle >= limit
+        return (
+            bool(limit)
+            and not (running.awaiting_response or running.held_request is not None)
+            and link.driver.idle >= limit
+        )
 
     async def stop(self, grace: float) -> None:
         """Ends every link, and waits until they are closed and their targets stop what they ran, or `grace` seconds

@@ -315,7 +315,7 @@ class Summary(Output):
 
 
 @dataclass(init=False)
-class Shown(Event):
+class ClientOutput(Event):
     """Wire bytes that are about to reach the client, after masking. Told to the recorder."""
 
     data: bytes
@@ -385,4 +385,4 @@ class End(Event):
     goes_on: bool = False
 
 
-RECORDED: tuple[type[Event], ...] = (Operation, Shown, Completed, Refusal, Note, Resized, End)
+RECORDED: tuple[type[Event], ...] = (Operation, ClientOutput, Completed, Refusal, Note, Resized, End)

@@ -1,8 +1,8 @@
-"""What every protocol offers the relay, and what it may ask of it.
+"""The interface between a protocol and the relay.
 
-A protocol is two things. Its *login* is a coroutine over a `Handshake`: it reads top to bottom, and
-any driver can run it, because it awaits nothing but the handshake's own methods. Its steady state
-is a `Wire`: fed with bytes of one side, polled for pieces, told what the pipeline decided.
+A protocol has two parts. Its *login* is a coroutine over a `Handshake`. It reads top to bottom, and any driver can run
+it, because it awaits only the handshake's own methods. Its steady state is a `Wire`: the relay feeds it the bytes of
+one side, polls it for pieces, and passes on the decisions of the pipeline. Neither part does I/O.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from postern.interception.verdicts import Refuse, Warn
 
 T = TypeVar("T")
 
-TARGET_GONE: Final = "08006"  # the code of a farewell where the target has closed the connection
+TARGET_GONE: Final = "08006"  # the code of the last error when the target has closed the connection
 
 
 class Side(Enum):
@@ -35,18 +35,18 @@ class Handshake(Protocol):
 
     @property
     def buffered(self) -> int:
-        """Bytes received and not read yet. Anything here when TLS starts was stuffed in, where the peer has to wait for
-        an answer before it starts: refuse it."""
+        """Number of bytes received and not read yet. Where the peer has to wait for an answer before it starts TLS, any
+        byte here was injected before encryption: reject it."""
 
     async def start_tls(self) -> None:
-        """From here on TLS, with the context that the driver was made with: what is buffered belongs to it."""
+        """Switch to TLS with the driver's context. Buffered bytes are part of the TLS stream."""
 
     @property
     def tls_offered(self) -> bool:
         """Whether `start_tls` can work."""
 
     async def offload(self, work: Callable[[], T]) -> T:
-        """The result of a computation that is too long for the event loop."""
+        """Run a computation that is too long for the event loop elsewhere, and return its result."""
 
     @property
     def channel_binding(self) -> bytes | None:
@@ -54,9 +54,9 @@ class Handshake(Protocol):
 
 
 class Request:
-    """Client messages that are judged as one: all of them reach the target, or none.
+    """Client messages that are judged together: all of them are forwarded, or none.
 
-    `forced` is a refusal that the protocol itself decided on, such as a message too large to be judged.
+    `forced` is a refusal by the protocol itself, for example of a message that is too large to be judged.
     """
 
     __slots__ = ("forced", "operations")
@@ -66,8 +66,8 @@ class Request:
         self.forced: Refuse | None = None
 
 
-class Carried:
-    """Bytes for the client that a recording names and does not hold: of a file. An event tells of them."""
+class UnrecordedOutput:
+    """Bytes of a file for the client. The recording does not contain them; an event describes them."""
 
     __slots__ = ("data",)
 
@@ -76,7 +76,7 @@ class Carried:
 
 
 class Reply:
-    """Bytes for the target, in answer to what it has said: the client is not asked."""
+    """Bytes for the target that answer a message of its own, without the client."""
 
     __slots__ = ("data",)
 
@@ -84,12 +84,12 @@ class Reply:
         self.data = data
 
 
-Piece = bytes | Carried | Rows | Output | Completed | Reply
+Piece = bytes | UnrecordedOutput | Rows | Output | Completed | Reply
 
 
 @dataclass(slots=True)
 class Wants:
-    """Which events some interceptor asks for. What nobody wants is not even decoded. `batches`: some interceptor needs
+    """The events that at least one interceptor asks for. Others are not even decoded. `batches`: an interceptor needs
     requests that belong together to be complete before any of them is forwarded, see `Wire.open_batch`."""
 
     operations: bool = False
@@ -102,9 +102,11 @@ class Wants:
 
 @dataclass(frozen=True)
 class TransactionState:
-    """How a session stands at the target. `in_transaction`: it may have changes that nobody else sees yet; `unsettled`:
-    it has asked for something that may change what is told here. `reported` are settings, as the target told them;
-    None where nothing is known of them."""
+    """The transaction state of a session at the target.
+
+    `in_transaction`: it may have uncommitted changes. `unsettled`: a pending request may change this state. `reported`:
+    the settings that the target has reported, or None if it reports none.
+    """
 
     in_transaction: bool = False
     unsettled: bool = False
@@ -112,9 +114,9 @@ class TransactionState:
 
 
 class Wire:
-    """The steady state of one link. Raises ProtocolViolation for bytes that its protocol forbids.
+    """The steady state of one link. Methods that read raise ProtocolViolation for bytes that the protocol forbids.
 
-    A base class rather than a Protocol, because calls to it are compiled into direct ones; not an ABC, see `Event`.
+    A base class and not a Protocol, because calls to it are compiled into direct ones; not an ABC, see `Event`.
     """
 
     wants: Wants
@@ -123,54 +125,54 @@ class Wire:
         raise NotImplementedError
 
     def poll_client(self) -> bytes | Request | Resized | None:
-        """Bytes for the target that need no judgement, a request to judge, what is only to be recorded, or None: feed
-        me more."""
+        """Return bytes for the target that need no judgement, a request to judge, or an event that is only recorded.
+        None: feed more bytes."""
         raise NotImplementedError
 
-    def admit(self, request: Request) -> bytes:
-        """The request was let through: its bytes for the target."""
+    def forward(self, request: Request) -> bytes:
+        """The request was admitted. Return its bytes for the target."""
         raise NotImplementedError
 
-    def refuse(self, request: Request, refusal: Refuse) -> bytes:
-        """The request was refused: bytes for the target, if it must be told anything.
+    def reject(self, request: Request, refusal: Refuse) -> bytes:
+        """The request was refused. Return bytes for the target, if it must be sent anything.
 
-        What the client is told comes out of `poll_target` when its turn in the order of answers has come.
+        The error for the client comes out of `poll_target`, at its place in the order of responses.
         """
         raise NotImplementedError
 
-    def notice(self, warning: Warn) -> bytes:
-        """What tells the client of a warning, as bytes that may stand between two messages of an answer."""
+    def warning_bytes(self, warning: Warn) -> bytes:
+        """Return the warning as bytes that may be sent between two messages of a response."""
         raise NotImplementedError
 
-    def tell(self, warning: Warn) -> None:
-        """The client is to be told in front of the answer to what is admitted next: `poll_target` says it when the
-        turn of that has come. It is no answer itself."""
+    def queue_warning(self, warning: Warn) -> None:
+        """Send the client this warning before the response to the next admitted request: `poll_target` returns it at
+        that place in the order of responses. It is not a response itself."""
         raise NotImplementedError
 
     @property
-    def answers_waiting(self) -> bool:
-        """Whether `poll_target` has something to say without further bytes of the target."""
+    def has_pending_output(self) -> bool:
+        """Whether `poll_target` has pieces to return without further bytes of the target."""
         raise NotImplementedError
 
     def feed_target(self, data: bytes) -> None:
         raise NotImplementedError
 
     def poll_target(self) -> list[Piece]:
-        """The next pieces in order; a Rows or Output is always the last of a list. Empty: feed me more."""
+        """Return the next pieces in order; a Rows or Output is always the last of a list. Empty: feed more bytes."""
         raise NotImplementedError
 
     def render(self, event: Rows | Output) -> bytes:
-        """The event's bytes as it stands now."""
+        """Encode the event, with the changes that interceptors made."""
         raise NotImplementedError
 
-    def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
-        """The answer was refused: bytes for the client in its place; the rest of the answer is swallowed."""
+    def abort_response(self, event: Rows | Output, refusal: Refuse) -> bytes:
+        """The response was refused. Return bytes for the client in its place; the rest is discarded."""
         raise NotImplementedError
 
     @property
     def open_batch(self) -> int:
-        """A number that identifies the incomplete batch whose requests are kept back, or 0 when there is none. A client
-        that waits for an answer may never complete it: `release` ends the wait."""
+        """A number that identifies the incomplete batch whose requests are buffered, or 0 when there is none. A client
+        that waits for a response may never complete it: `flush` ends the wait."""
         return 0
 
     @property
@@ -179,69 +181,69 @@ class Wire:
         return False
 
     @property
-    def withholds(self) -> bool:
-        """Whether something waits for more of it to come, and should not wait for long: see `release`."""
+    def has_buffered_output(self) -> bool:
+        """Whether output is buffered until more of it comes. It should not wait for long: see `flush`."""
         return False
 
     @property
-    def settles(self) -> bool:
-        """Whether what the client sends waits until the target has taken in what it was told last: `poll_client` gives
-        nothing until `release`."""
+    def input_paused(self) -> bool:
+        """Whether client input is paused until the target has processed the last control sequence: `poll_client`
+        returns None until `flush`."""
         return False
 
-    def release(self) -> None:
-        """What is withheld has waited long enough: `poll_target` gives it next, and `poll_client`."""
+    def flush(self) -> None:
+        """Stop waiting: `poll_target` and `poll_client` return what is buffered next."""
 
     @property
-    def swallows(self) -> bool:
-        """Whether the target still sends an answer that nobody is shown, and owes no other: it may as well be told to
-        stop."""
+    def discarding_response(self) -> bool:
+        """Whether the current response is being discarded and no other is pending, so that the target can be asked to
+        stop it."""
         return False
 
     @property
     def exit_code(self) -> int | None:
-        """Of what ran on the target, once it has ended; None in protocols that know none."""
+        """The exit code of the program at the target once it has ended; None in protocols without exit codes."""
         return None
 
     @property
-    def standing(self) -> TransactionState:
-        """How the session stands at the target."""
+    def transaction_state(self) -> TransactionState:
+        """The transaction state of the session at the target."""
         return TransactionState()
 
     @property
-    def busy(self) -> bool:
-        """Whether the target still owes an answer."""
+    def awaiting_response(self) -> bool:
+        """Whether the target still owes a response."""
         raise NotImplementedError
 
     def position(self, side: Side) -> str:
-        """Say for the log where `side` stands: the type of the message that is read, its offset in all that the side
-        has sent, and what the other one owes. Never holds data."""
+        """Describe for the log where `side` is: the type of the message being read, its offset in all bytes of this
+        side, and the responses that the other side owes. Never contains data."""
         return ""
 
     def client_finished(self) -> bytes:
-        """The client sends no more: bytes that tell the target so, in the protocol's own way."""
+        """The client sends no more. Return the bytes that tell the target, in the protocol's own way."""
         raise NotImplementedError
 
-    def left_over(self) -> list[Completed]:
-        """What is to be recorded of what is under way when the link ends; asked once."""
+    def unfinished_exchanges(self) -> list[Completed]:
+        """Return what is recorded of requests still running when the link ends; called once."""
         return []
 
-    def farewell(self, message: str, code: str, hint: str = "") -> bytes:
-        """A last error for the client, before the link closes; nothing where the protocol says it by the close alone.
-        `code` is an SQLSTATE of PostgreSQL."""
+    def fatal_error(self, message: str, code: str, hint: str = "") -> bytes:
+        """Encode a last error for the client before the link closes; empty where the protocol only closes. `code` is an
+        SQLSTATE of PostgreSQL."""
         raise NotImplementedError
 
     @property
-    def goodbye(self) -> bool:
-        """The client has ended the conversation in the protocol's own way."""
+    def client_terminated(self) -> bool:
+        """Whether the client has ended the session in the protocol's own way."""
         raise NotImplementedError
 
     @property
-    def unfinished(self) -> int:
-        """Bytes that the client still lacks of a message of which it was sent a part."""
+    def partial_message_bytes(self) -> int:
+        """Number of bytes that the client still lacks of a message that was sent in part."""
         raise NotImplementedError
 
     @property
-    def needs_farewell(self) -> bool:
-        """False once the client has said goodbye or has been told a fatal error by the target."""
+    def needs_fatal_error(self) -> bool:
+        """False once the client has terminated the session or the target has sent it a fatal error."""
         raise NotImplementedError

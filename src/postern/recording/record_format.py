@@ -22,7 +22,18 @@ from uuid import UUID
 from zlib import crc32
 
 from postern.errors import Malformed
-from postern.interception.events import RUN, Completed, End, Event, Note, Operation, Phase, Refusal, Resized, Shown
+from postern.interception.events import (
+    RUN,
+    ClientOutput,
+    Completed,
+    End,
+    Event,
+    Note,
+    Operation,
+    Phase,
+    Refusal,
+    Resized,
+)
 
 MAGIC = b"POSTREC\n"
 FORMAT = 1
@@ -149,7 +160,7 @@ def encode(event: Event, micros: int) -> bytes:
 
 
 def _encode(event: Event, micros: int) -> bytes:
-    if isinstance(event, Shown):
+    if isinstance(event, ClientOutput):
         return _encode_shown(event, micros)
     if isinstance(event, Operation):
         return _encode_operation(event, micros)
@@ -220,7 +231,7 @@ def _decode_operation(payload: bytes) -> Operation:
     return Operation(exchange, _text(text), _PHASES[phase], tuple(values), bool(truncated))
 
 
-def _encode_shown(event: Shown, micros: int) -> bytes:
+def _encode_shown(event: ClientOutput, micros: int) -> bytes:
     data = event.data
     head = _pack_prefix(len(data), SHOWN, micros)
     return b"".join((head, data, _pack_crc(_crc32(data, _crc32(head)))))
@@ -312,7 +323,7 @@ def _text(data: bytes) -> str:
 
 _DECODERS: dict[int, Callable[[bytes], Event]] = {
     OPERATION: _decode_operation,
-    SHOWN: Shown,
+    SHOWN: ClientOutput,
     COMPLETED: _decode_completed,
     REFUSAL: _decode_refusal,
     NOTE: _decode_note,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from postern.errors import Malformed, RecordingFailed
-from postern.interception.events import Event, Note, Shown
+from postern.interception.events import ClientOutput, Event, Note
 from postern.recording.record_format import encode
 from postern.recording.segments import Segments
 
@@ -48,7 +48,7 @@ class Recorder:
 
     def _encode(self, event: Event, micros: int) -> bytes:
         """The event's record; of output beyond the limit, only the first says that it was cut."""
-        if not isinstance(event, Shown):
+        if not isinstance(event, ClientOutput):
             return encode(event, micros)
         size = len(event.data)
         if size <= self._left:
@@ -56,7 +56,7 @@ class Recorder:
             return encode(event, micros)
         if self.truncated:
             return b""
-        kept = encode(Shown(event.data[: self._left]), micros) if self._left else b""
+        kept = encode(ClientOutput(event.data[: self._left]), micros) if self._left else b""
         self._left = 0
         self.truncated = True
         return kept + encode(Note(OUTPUT_LIMIT_REACHED, {"limit": str(self.output_limit)}), micros)

@@ -16,7 +16,7 @@ from postern.domain.sessions.segment import Segment
 from postern.domain.sessions.session import EndReason, Session, require_recording
 from postern.domain.text import one_line
 from postern.errors import Malformed, NotFound, PosternError
-from postern.interception.events import Completed, Event, Note, Operation, Refusal, Shown
+from postern.interception.events import ClientOutput, Completed, Event, Note, Operation, Refusal
 from postern.recording import recording_timeline, seek
 from postern.recording.layout import SEALED_SUFFIX, SPOOL_SUFFIX, read_sealed_name, read_spool_name, sealed_folder
 from postern.recording.reader import SegmentReader
@@ -182,7 +182,7 @@ class RecordingLibrary:
         made: ResultReader | None = values() if values else None
         is_cut = False
         for _, event in self.records(session):
-            if isinstance(event, Shown):
+            if isinstance(event, ClientOutput):
                 if made is None:
                     continue
                 try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from postern.domain.sessions.recorded import ERROR, INPUT, OUTPUT, SIZE, UNREADABLE, Kind
-from postern.interception.events import Completed, End, Event, Note, Operation, Refusal, Resized, Shown
+from postern.interception.events import ClientOutput, Completed, End, Event, Note, Operation, Refusal, Resized
 from postern.recording.recorder import OUTPUT_LIMIT_REACHED
 from postern.recording.unrendered_rest import Rest
 from postern.store.ports.target_ports import Piece
@@ -74,7 +74,7 @@ class RecordingReplay:
     def _pieces(self, event: Event) -> list[tuple[Kind, bytes]]:
         if isinstance(event, Operation):
             return [(INPUT, describe(event))]
-        if isinstance(event, Shown):
+        if isinstance(event, ClientOutput):
             return self._render(event.data)
         if isinstance(event, Note):
             self._cut = self._cut or event.text == OUTPUT_LIMIT_REACHED

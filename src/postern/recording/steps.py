@@ -8,7 +8,7 @@ from typing import Protocol
 
 from postern.domain.rules.trial import Answered, LostPart, RecordedStatement, Step
 from postern.errors import PosternError
-from postern.interception.events import RUN, Event, Note, Operation, Refusal, Shown
+from postern.interception.events import RUN, ClientOutput, Event, Note, Operation, Refusal
 from postern.recording.recorder import OUTPUT_LIMIT_REACHED
 from postern.recording.recording_rendering import Gap, Renderer
 from postern.recording.unrendered_rest import Rest
@@ -68,7 +68,7 @@ class _Answers:
         if self._rest is not None and self._rest.has_come(event):
             self._rest = None
             self._reader = self._make()
-        if isinstance(event, Shown):
+        if isinstance(event, ClientOutput):
             self._waiting.append((at, event.data))
 
     def _shown(self, at: float, reader: AnswerReader, data: bytes) -> Iterator[Step]:

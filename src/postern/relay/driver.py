@@ -31,7 +31,7 @@ from postern.interception.events import Event
 from postern.interception.pipeline import Pipeline
 from postern.interception.verdicts import Refuse, Verdict, Warn
 from postern.protocols.wire_base import Side
-from postern.relay.link import Clock, Close, Effect, Link, Park, Record, Send
+from postern.relay.link import Clock, Close, Effect, HoldEffect, Link, Record, Send
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class Driver:
         *,
         clock: Clock,
         cancel_target: Callable[[], asyncio.Future[None]],
-        on_park: Callable[[Driver, Park], None] | None = None,
+        on_park: Callable[[Driver, HoldEffect], None] | None = None,
     ) -> None:
         self.link = link
         self.done: asyncio.Future[EndReason] = asyncio.get_running_loop().create_future()
@@ -148,9 +148,9 @@ class Driver:
     def from_client(self, data: bytes) -> None:
         self.client_bytes += len(data)
         link = self.link
-        is_behind, settled = link.parked is not None, link.settles
+        is_behind, settled = link.held_request is not None, link.input_paused
         self._perform(link.receive(_CLIENT, data))
-        if link.settles and not settled:
+        if link.input_paused and not settled:
             self._let_settle()
         self._wait_for_batch()
         if is_behind:
@@ -160,11 +160,11 @@ class Driver:
     def from_target(self, data: bytes) -> None:
         self.target_bytes += len(data)
         self._perform(self.link.receive(_TARGET, data))
-        if self.link.settles:
+        if self.link.input_paused:
             self._release_in(min(QUIET, max(self._settled_by - _monotonic(), 0.0)))
-        elif self.link.withholds:
+        elif self.link.has_buffered_output:
             self._release_soon()
-        if self.link.swallows:
+        if self.link.discarding_response:
             self._stop()
         elif self._answer is _STOPPED:
             self._answer = _RUNS
@@ -181,7 +181,7 @@ class Driver:
 
     def _go_on(self) -> None:
         if self._answer is _STOPPING:
-            self._answer = _STOPPED if self.link.swallows else _RUNS
+            self._answer = _STOPPED if self.link.discarding_response else _RUNS
         self._apply_reading()
 
     def _wait_for_batch(self) -> None:
@@ -205,7 +205,7 @@ class Driver:
         if self._closing is not None:
             return
         if self._answer is not _STOPPING:  # else what is forwarded now could be stopped by mistake
-            self._perform(self.link.release())
+            self._perform(self.link.flush())
             self._apply_reading()
         self._wait_for_batch()
 
@@ -236,8 +236,8 @@ class Driver:
         self._releasing = None
         if self._closing is not None:
             return
-        self._perform(self.link.release())
-        if self.link.settles:  # the next line is refused, too
+        self._perform(self.link.flush())
+        if self.link.input_paused:  # the next line is refused, too
             self._let_settle()
         else:
             self._apply_reading()
@@ -248,7 +248,7 @@ class Driver:
             self._perform(self.link.target_finished())
             return False
         self._perform(self.link.client_finished())
-        if not self.link.busy:
+        if not self.link.awaiting_response:
             self._close(EndReason.CLIENT_CLOSED)
         if self._closing is not None or self._encrypted(side):
             return False
@@ -280,7 +280,7 @@ class Driver:
         """Ends the link: the client is told why. A running request of the target is cancelled."""
         if self._closing is not None:
             return
-        if self.link.busy:
+        if self.link.awaiting_response:
             self.cancel_target()
         self._perform(self.link.end(reason, message, code, hint))
 
@@ -295,7 +295,7 @@ class Driver:
         """The question behind `ticket` is settled."""
         self._behind = 0
         self._perform(self.link.resume(ticket, verdict))
-        if self.link.settles:
+        if self.link.input_paused:
             self._let_settle()
         self._wait_for_batch()
         self._apply_reading()
@@ -304,10 +304,10 @@ class Driver:
 
     def cancel(self) -> None:
         """A cancel request of the client: of what runs, or else of what is held; or else of nothing."""
-        if self.link.open_batch and not self.link.busy:
+        if self.link.open_batch and not self.link.awaiting_response:
             self._release_batch()
-        parked = self.link.parked
-        if self.link.busy:
+        parked = self.link.held_request
+        if self.link.awaiting_response:
             if self._closing is None:
                 self.cancel_target()
         elif parked is not None:
@@ -341,14 +341,14 @@ class Driver:
         farewell = self.link.unrecorded("the gateway cannot record this session, so it ends", "58030")
         if farewell and self._client is not None:
             self._client.write(farewell)
-        if self.link.busy:
+        if self.link.awaiting_response:
             self.cancel_target()
         self._close(EndReason.RECORDING_FAILED)
 
     def _abandon(self) -> None:
         """The client is gone: what still runs for it is cancelled."""
         if self._closing is None:
-            if self.link.busy:
+            if self.link.awaiting_response:
                 self.cancel_target()
             self._close(EndReason.CLIENT_CLOSED)
 
@@ -364,7 +364,7 @@ class Driver:
         self._settle()
 
     def _record_left_over(self, reason: EndReason) -> None:
-        left = [] if reason is EndReason.RECORDING_FAILED else self.link.left_over()
+        left = [] if reason is EndReason.RECORDING_FAILED else self.link.unfinished_exchanges()
         if left:
             try:
                 self._record(left, self._clock())
@@ -396,9 +396,9 @@ class Driver:
     def _apply_reading(self) -> None:
         full = self._throttled
         goes_on = self._answer is not _STOPPING
-        settled = not self.link.settles
+        settled = not self.link.input_paused
         self._read(Side.TARGET, goes_on and Side.CLIENT not in full)
-        behind = self.link.parked is None or self._behind <= MOST_BEHIND
+        behind = self.link.held_request is None or self._behind <= MOST_BEHIND
         self._read(Side.CLIENT, goes_on and settled and not full and behind)
 
     def _read(self, side: Side, wanted: bool) -> None:

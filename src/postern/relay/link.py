@@ -24,6 +24,7 @@ from postern.domain.sessions.session import EndReason
 from postern.errors import ProtocolViolation
 from postern.interception.events import (
     RUN,
+    ClientOutput,
     Completed,
     Event,
     Heading,
@@ -32,13 +33,12 @@ from postern.interception.events import (
     Output,
     Refusal,
     Rows,
-    Shown,
     Summary,
 )
 from postern.interception.pipeline import BatchNeed, Pipeline
 from postern.interception.verdicts import Forward, Hold, Refuse, Replace, Verdict, Warn
-from postern.protocols.wire_base import TARGET_GONE, Carried, Reply, Request, Side, TransactionState, Wire
-from postern.relay.parked import Parked
+from postern.protocols.wire_base import TARGET_GONE, Reply, Request, Side, TransactionState, UnrecordedOutput, Wire
+from postern.relay.held_request import HeldRequest
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class Record:
 
 
 @dataclass(slots=True)
-class Park:
+class HoldEffect:
     """Nothing of the client goes on until `resume` is called with this ticket. `Link.parked` says more."""
 
     ticket: str
@@ -91,7 +91,7 @@ class Close:
     message: str = ""
 
 
-Effect = Send | Record | Park | Close
+Effect = Send | Record | HoldEffect | Close
 
 _UNCHANGEABLE = Refuse("pipeline", "an interceptor tried to change a request, which this protocol cannot do")
 
@@ -107,7 +107,7 @@ class Link:
         self._clock = clock
         self.now = clock()  # when something was last received
         self._started: dict[int, int] = {}
-        self.parked: Parked | None = None  # the request that waits for `resume`
+        self.held_request: HeldRequest | None = None  # the request that waits for `resume`
         self._held_at = 0  # the operation that the last Hold was about
         self._held_place = 0  # … and the interceptor's place in the chain
         self._warnings: list[Warn] = []  # of the request that is judged
@@ -133,12 +133,12 @@ class Link:
         return self._pipeline.session.id
 
     @property
-    def standing(self) -> TransactionState:
-        return self._wire.standing
+    def transaction_state(self) -> TransactionState:
+        return self._wire.transaction_state
 
     @property
-    def busy(self) -> bool:
-        return self._wire.busy
+    def awaiting_response(self) -> bool:
+        return self._wire.awaiting_response
 
     @property
     def open_batch(self) -> int:
@@ -151,19 +151,19 @@ class Link:
         return self._pipeline.batch_need is BatchNeed.REVIEW and not self._wire.batch_has_run
 
     @property
-    def withholds(self) -> bool:
+    def has_buffered_output(self) -> bool:
         """Whether a part of an answer waits for the rest of it: `release` when none comes."""
-        return not self._ended and self._wire.withholds
+        return not self._ended and self._wire.has_buffered_output
 
     @property
-    def settles(self) -> bool:
+    def input_paused(self) -> bool:
         """Whether what the client sends waits for a moment: `release` when that is over."""
-        return not self._ended and self._wire.settles
+        return not self._ended and self._wire.input_paused
 
     @property
-    def swallows(self) -> bool:
+    def discarding_response(self) -> bool:
         """Whether the target could be told to stop: see `Wire.swallows`."""
-        return not self._ended and self._wire.swallows
+        return not self._ended and self._wire.discarding_response
 
     @property
     def exit_code(self) -> int | None:
@@ -180,7 +180,7 @@ class Link:
 
         What comes behind the one that held is judged yet: it may refuse, or hold again.
         """
-        if self._ended or self.parked is None or self.parked.ticket != ticket:
+        if self._ended or self.held_request is None or self.held_request.ticket != ticket:
             return []
         return self._run(_CLIENT, b"", verdict)
 
@@ -188,7 +188,7 @@ class Link:
         """Takes `data`, or the verdict on what is parked. What was understood goes its way whatever comes behind it."""
         effects: list[Effect] = []
         self.now = self._clock()
-        self._owed = self._wire.unfinished
+        self._owed = self._wire.partial_message_bytes
         self._pipeline.session.parsed = 0
         try:
             if side is _TARGET:
@@ -197,7 +197,7 @@ class Link:
             else:
                 if data:
                     self._wire.feed_client(data)
-                if verdict is not None or self.parked is None:
+                if verdict is not None or self.held_request is None:
                     self._from_client(effects, verdict)
         except ProtocolViolation as error:
             self._log_offence(side, error)
@@ -218,12 +218,12 @@ class Link:
             self._wire.position(side),
         )
 
-    def release(self) -> list[Effect]:
+    def flush(self) -> list[Effect]:
         """What is withheld goes its way as it is."""
         if self._ended:
             return []
-        waits = self._wire.settles or self._wire.open_batch != 0
-        self._wire.release()
+        waits = self._wire.input_paused or self._wire.open_batch != 0
+        self._wire.flush()
         effects = self._run(_TARGET, b"", None)
         if waits and not self._ended:
             effects += self._run(_CLIENT, b"", None)
@@ -236,13 +236,13 @@ class Link:
 
     def target_finished(self) -> list[Effect]:
         """The target is gone. The client is told, unless it has said goodbye or has been told already."""
-        reason = EndReason.CLIENT_CLOSED if self._wire.goodbye else EndReason.TARGET_CLOSED
+        reason = EndReason.CLIENT_CLOSED if self._wire.client_terminated else EndReason.TARGET_CLOSED
         return self.end(reason, "the target closed the connection", TARGET_GONE)
 
-    def left_over(self) -> list[Event]:
+    def unfinished_exchanges(self) -> list[Event]:
         """What is to be recorded of what was under way; asked once, when the link has ended."""
         left: list[Event] = []
-        left.extend(self._wire.left_over())
+        left.extend(self._wire.unfinished_exchanges())
         return left
 
     def end(self, reason: EndReason, message: str, code: str, hint: str = "") -> list[Effect]:
@@ -250,11 +250,11 @@ class Link:
         if self._ended:
             return []
         self._ended = True
-        self.parked = None
+        self.held_request = None
         effects: list[Effect] = []
-        farewell = self._farewell(message, code, hint, self._wire.unfinished)
+        farewell = self._farewell(message, code, hint, self._wire.partial_message_bytes)
         if farewell:
-            effects += (Record([Shown(farewell)], self._clock()), Send(_CLIENT, farewell))
+            effects += (Record([ClientOutput(farewell)], self._clock()), Send(_CLIENT, farewell))
         effects.append(Close(reason, message))
         return effects
 
@@ -263,27 +263,27 @@ class Link:
         if self._ended and self._told:
             return b""
         self._ended = True
-        self.parked = None
+        self.held_request = None
         return self._farewell(message, code, "", self._owed)
 
     def _farewell(self, message: str, code: str, hint: str, owed: int) -> bytes:
         """A last error. A client that was sent a part of a message could not read it, so zeros fill the `owed` bytes
         first; they say nothing. A client that lacks a lot gets no error but the end."""
         self._told = True
-        if not self._wire.needs_farewell or owed > MAX_FILLED:
+        if not self._wire.needs_fatal_error or owed > MAX_FILLED:
             return b""
-        said = self._wire.farewell(message, code, hint)
+        said = self._wire.fatal_error(message, code, hint)
         return bytes(owed) + said if said else b""
 
     def _from_client(self, effects: list[Effect], verdict: Verdict | None) -> None:
         kept: list[Event] = []
         outgoing: list[bytes] = []
         wire = self._wire
-        park: Park | None = None
+        park: HoldEffect | None = None
         try:
             if verdict is not None:
                 park = self._settle(verdict, kept, outgoing)
-            while self.parked is None:
+            while self.held_request is None:
                 piece = wire.poll_client()
                 if piece is None:
                     break
@@ -301,15 +301,15 @@ class Link:
                 effects.append(Send(_TARGET, outgoing[0] if len(outgoing) == 1 else b"".join(outgoing)))
             if park is not None:
                 effects.append(park)
-            if wire.answers_waiting:  # also in front of an offence: a refusal is not lost for what stands behind it
+            if wire.has_pending_output:  # also in front of an offence: a refusal is not lost for what stands behind it
                 self._from_target(effects)
 
-    def _settle(self, verdict: Verdict, kept: list[Event], outgoing: list[bytes]) -> Park | None:
+    def _settle(self, verdict: Verdict, kept: list[Event], outgoing: list[bytes]) -> HoldEffect | None:
         """The verdict on the parked request; a Forward or a Warn lets the rest of its judgement go on. Whatever was
         decided by rules that hold no more is asked again of those that do, but a refusal stands."""
-        parked = self.parked
+        parked = self.held_request
         assert parked is not None
-        self.parked = None
+        self.held_request = None
         self._warnings = parked.warnings
         further: Verdict | None = verdict
         if isinstance(verdict, Refuse):
@@ -355,16 +355,16 @@ class Link:
 
     def _decide(
         self, request: Request, verdict: Verdict | None, kept: list[Event], outgoing: list[bytes]
-    ) -> Park | None:
+    ) -> HoldEffect | None:
         """Records the request, then forwards or refuses it; a held one is kept as it is."""
         if isinstance(verdict, Hold) and verdict.work is None and self._wire.batch_has_run:
             verdict = _too_late_to_review(verdict)
         if isinstance(verdict, Hold):
             place = self._held_place + 1
-            self.parked = Parked(verdict, request, self._held_at, self._pipeline, place, self._warnings)
+            self.held_request = HeldRequest(verdict, request, self._held_at, self._pipeline, place, self._warnings)
             if verdict.work is None:
                 self._violated("review", verdict.rule, verdict.question, request.operations)
-            return Park(verdict.ticket, verdict.question)
+            return HoldEffect(verdict.ticket, verdict.question)
         operations = request.operations
         metrics = self._pipeline.session.metrics
         runs = 0
@@ -377,7 +377,7 @@ class Link:
             kept.extend(operations)
             kept.append(Refusal(operations[0].exchange if operations else 0, verdict.rule, verdict.message))
             self._violated("deny", verdict.rule, verdict.message, operations)
-            data = self._wire.refuse(request, verdict)
+            data = self._wire.reject(request, verdict)
         else:
             for operation in operations if runs in (0, len(operations)) else _without_repeats(operations):
                 kept.append(operation)
@@ -386,7 +386,7 @@ class Link:
                 self._started[operation.exchange] = self.now
             if self._warnings:
                 self._tell_warnings(kept, operations)
-            data = self._wire.admit(request)
+            data = self._wire.forward(request)
         if data:
             outgoing.append(data)
         return None
@@ -398,7 +398,7 @@ class Link:
             if warning not in told:
                 told.append(warning)
                 kept.append(_note(warning))
-                self._wire.tell(warning)
+                self._wire.queue_warning(warning)
                 if warning.is_violation:
                     self._violated("warn", warning.rule, warning.message, operations)
         self._pipeline.session.metrics.warned += len(told)
@@ -406,11 +406,11 @@ class Link:
 
     def ask(self, warning: Warn) -> list[Effect]:
         """Tells the client what its parked request waits for."""
-        if self._ended or self.parked is None:
+        if self._ended or self.held_request is None:
             return []
-        self._wire.tell(warning)
+        self._wire.queue_warning(warning)
         effects: list[Effect] = [Record([_note(warning)], self._clock())]
-        if self._wire.answers_waiting:
+        if self._wire.has_pending_output:
             effects += self._run(_TARGET, b"", None)
         return effects
 
@@ -427,7 +427,7 @@ class Link:
                         shown.append(piece)
                         if sent is not shown:
                             sent.append(piece)
-                    elif isinstance(piece, Carried):
+                    elif isinstance(piece, UnrecordedOutput):
                         if sent is shown:
                             sent = shown.copy()
                         sent.append(piece.data)
@@ -450,7 +450,7 @@ class Link:
                 notes.clear()
             data = shown[0] if len(shown) == 1 else b"".join(shown)
             if data:
-                kept.insert(0, Shown(data))
+                kept.insert(0, ClientOutput(data))
             if kept:
                 effects.append(Record(kept, self.now))
             if sent is not shown:
@@ -459,7 +459,7 @@ class Link:
                 effects.append(Send(_CLIENT, data))
             if replies:
                 effects.append(Send(_TARGET, b"".join(replies)))
-        if not wire.busy:
+        if not wire.awaiting_response:
             if self._started:
                 self._started.clear()  # exchanges that an earlier error ended
             if self._warned:
@@ -478,13 +478,13 @@ class Link:
             kept.append(_note(verdict))
             if verdict.is_violation:
                 self._violated("warn", verdict.rule, verdict.message, ())
-            return self._wire.notice(verdict) + self._wire.render(event)
+            return self._wire.warning_bytes(verdict) + self._wire.render(event)
         if not isinstance(verdict, Refuse):
             verdict = Refuse("pipeline", "an answer cannot wait for a decision, so it was refused")
         self._pipeline.session.metrics.refused += 1
         kept.append(Refusal(event.exchange, verdict.rule, verdict.message))
         self._violated("deny", verdict.rule, verdict.message, ())
-        return self._wire.cut(event, verdict)
+        return self._wire.abort_response(event, verdict)
 
     def _violated(
         self, action: Literal["deny", "warn", "review"], rule: str, message: str, operations: Sequence[Operation]

@@ -100,7 +100,7 @@ def build_services(
             now=now,
         ),
         health=Health(stores.schema, targets.agents, signals, now, machine.recordings),
-        machines=Machines(stores.machines, stores.principals, targets.credentials, signals, now),
+        machines=Machines(stores.machines, targets.credentials, signals, now),
         organisations=Organisations(
             store=stores.organisations,
             foundings=stores.foundings,

@@ -88,10 +88,7 @@ class ResourceService(Generic[R]):
         """Raises Denied, Invalid, Conflict."""
         self.require_admin(principal)
         blank = self.new(principal.org_id)
-        made = await self.merge(blank, blank, fields)
-        await self.authorize(principal, None, made)
-        await self._store.add(made)
-        return await self.saved(None, made)
+        return await self.authorized_write(principal, None, await self.merge(blank, blank, fields))
 
     async def update(
         self, principal: Principal, name_or_id: str, fields: Mapping[str, Any], version: int | None = None
@@ -99,7 +96,7 @@ class ResourceService(Generic[R]):
         """Change the given fields alone. Raises Denied, NotFound, Invalid, Conflict, PreconditionFailed."""
         self.require_admin(principal)
         current = await self._current(principal, name_or_id, version)
-        return await self._authorized_write(principal, current, await self.merge(current, current, fields))
+        return await self.authorized_write(principal, current, await self.merge(current, current, fields))
 
     async def replace(
         self, principal: Principal, name_or_id: str, fields: Mapping[str, Any], version: int | None = None
@@ -107,18 +104,14 @@ class ResourceService(Generic[R]):
         """Set all fields. Raises Denied, NotFound, Invalid, Conflict, PreconditionFailed."""
         self.require_admin(principal)
         current = await self._current(principal, name_or_id, version)
-        return await self._authorized_write(
-            principal, current, await self.merge(current, self.emptied(current), fields)
-        )
+        return await self.authorized_write(principal, current, await self.merge(current, self.emptied(current), fields))
 
     async def remove(self, principal: Principal, name_or_id: str, version: int | None = None) -> None:
         """Raises Denied, NotFound, Conflict, PreconditionFailed."""
         self.require_remover(principal)
         current = await self._current(principal, name_or_id, version)
         await self.authorize(principal, current, None)
-        await self._store.remove(replace_fields(current, updated_at=self._now()))  # when what it leaves changed
-        changed(self.audited(current), None)
-        await self.announce(current, None)
+        await self.delete(current)
 
     async def existing(self, principal: Principal, name_or_id: str) -> R:
         """Raises NotFound."""
@@ -164,14 +157,20 @@ class ResourceService(Generic[R]):
         await self.check(merged)
         return merged
 
-    async def _authorized_write(self, principal: Principal, before: R, after: R) -> R:
+    async def authorized_write(self, principal: Principal, before: R | None, after: R) -> R:
         await self.authorize(principal, before, after)
         return await self.write(before, after)
 
-    async def write(self, before: R, after: R) -> R:
-        """Store a change of what was read. Raises NotFound, Conflict."""
-        await self._store.update(after)
+    async def write(self, before: R | None, after: R) -> R:
+        """Store a new one, or a change of what was read. Raises NotFound, Conflict."""
+        await (self._store.add(after) if before is None else self._store.update(after))
         return await self.saved(before, after)
+
+    async def delete(self, current: R) -> None:
+        """Delete what was read. Raises NotFound, Conflict."""
+        await self._store.remove(replace_fields(current, updated_at=self._now()))  # when what it leaves changed
+        changed(self.audited(current), None)
+        await self.announce(current, None)
 
     async def saved(self, before: R | None, after: R) -> R:
         """Tell the audit log and the workers about a write, and return what the store has now, names of linked

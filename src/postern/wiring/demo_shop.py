@@ -43,7 +43,7 @@ RULES = {
 async def make(services: Services, setter: Principal, target: DemoTarget) -> None:
     """Create what is missing of the connection, its guardrail and its masking rule."""
     guardrail = await _guardrail(services, setter)
-    agent = await services.agents.get(setter, EMBEDDED)
+    agent = await services.agent_keys.get(setter, EMBEDDED)
     connection = {
         "name": NAME,
         "type": ConnectionType.DATABASE,

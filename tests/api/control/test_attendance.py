@@ -38,9 +38,9 @@ async def test_an_agent_enrols_and_hears_where_tunnels_go_and_which_workers_live
     one, two = worker(place), worker(place, "w2")
     await place.services.relay_workers.beat(one)
     agent = attend(await place.key(), facts={"hostname": "db-7", "version": "0.3"})
-    kept = await place.services.agents.get(place.admin, "edge")
+    kept = await place.services.agent_keys.get(place.admin, "edge")
     assert await agent.next() == Welcome(kept.id, TUNNEL_URL, frozenset({one.id}))
-    assert (await place.services.agents.get(place.admin, "edge")).facts == {"hostname": "db-7", "version": "0.3"}
+    assert (await place.services.agent_keys.get(place.admin, "edge")).facts == {"hostname": "db-7", "version": "0.3"}
     await place.services.relay_workers.beat(two)
     assert await agent.next(within(2)) == WorkersChanged(frozenset({one.id, two.id}))
     await place.services.relay_workers.stopped(one.id)
@@ -70,7 +70,7 @@ async def test_a_gateway_with_another_authority_hears_no_key(
     assert agent.orders.empty()
     assert not agent.task.done()
     assert key.secret.reveal() not in caplog.text
-    assert (await place.services.agents.get(place.admin, "edge")).facts == {}
+    assert (await place.services.agent_keys.get(place.admin, "edge")).facts == {}
 
 
 async def test_a_certificate_for_another_name_is_refused(
@@ -135,8 +135,8 @@ async def test_a_revocation_whose_signal_was_lost_is_noticed(place: Place, atten
     agent, other = attend(await place.key()), attend(await place.key("other"))
     await agent.next()
     await other.next()
-    found = await place.services.agents.get(place.admin, "edge")
-    await place.world.stores.agents.renew(found.id, b"\x01" * 32)
+    found = await place.services.agent_keys.get(place.admin, "edge")
+    await place.world.stores.agents.update(replace(found, digest=b"\x01" * 32))
     with pytest.raises(Unauthenticated, match="takes this key no more"):
         await agent.ended(60)
     assert not other.task.done()

@@ -83,11 +83,11 @@ class Talk:
 
     def send(self, data: bytes) -> bytes:
         shown = self._carry(self.link.receive(Side.CLIENT, data))
-        while self.link.busy and not self.is_closed:
+        while self.link.awaiting_response and not self.is_closed:
             answer = self.far.receive()
             shown += self._carry(self.link.receive(Side.TARGET, answer) if answer else self.link.target_finished())
-        if self.link.withholds:
-            shown += self._carry(self.link.release())
+        if self.link.has_buffered_output:
+            shown += self._carry(self.link.flush())
         return shown
 
     def _carry(self, effects: list[Effect]) -> bytes:

@@ -10,7 +10,7 @@ from postern.errors import Invalid
 from postern.inspection.guardrails import guardrail_findings
 from postern.inspection.guardrails.guardrail_findings import StatementCache
 from postern.inspection.guardrails.guardrail_interceptor import GuardRailInterceptor
-from postern.interception.events import Channel, Operation, Output, Phase, Rows, Shown
+from postern.interception.events import Channel, ClientOutput, Operation, Output, Phase, Rows
 from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Refuse
 from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
@@ -135,7 +135,7 @@ def test_the_direction_of_a_rule_holds(session: SessionView) -> None:
     rails = GuardRailInterceptor((SECRET, DESTRUCTIVE))
     assert rails.see(Operation(1, "select 'top secret'"), session) is FORWARD
     assert rails.see(output([b"drop table x"]), session) is FORWARD
-    assert rails.see(Shown(b"drop table x"), session) is FORWARD
+    assert rails.see(ClientOutput(b"drop table x"), session) is FORWARD
 
 
 def test_a_rule_that_cannot_be_loaded_refuses_the_session() -> None:

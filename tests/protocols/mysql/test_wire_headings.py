@@ -295,4 +295,4 @@ def test_refused_report_ends_an_answer_of_several_results() -> None:
     effects = link.receive(Side.TARGET, answer)
     assert sent(effects, Side.CLIENT) == m.err(1, 1227, "42000", FAILED, HINT)
     assert recorded(effects)[-1] == Completed(1, "OK", 2)
-    assert not link.busy
+    assert not link.awaiting_response

@@ -25,7 +25,7 @@ from postern.interception.verdicts import FORWARD
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
 from postern.protocols.wire_base import Side
-from postern.relay.link import Close, Park
+from postern.relay.link import Close, HoldEffect
 
 REFUSED = m.err(1, 1227, "42000", DROP_MESSAGE)
 NOBODY: tuple[Interceptor, ...] = ()
@@ -88,7 +88,7 @@ def test_a_refusal_waits_for_its_turn() -> None:
 def test_a_held_query_goes_on_when_it_is_settled() -> None:
     with playbook(Asks()) as play:
         play >> from_client(my.query("review me"), my.query("select 2"))
-        play << Park("t1", "may review me run?")
+        play << HoldEffect("t1", "may review me run?")
         play >> resume("t1", FORWARD)
         play << record(runs(1, "review me")) << record(runs(2, "select 2"))
         play << to_target(my.query("review me"), my.query("select 2"))
@@ -300,13 +300,13 @@ def test_goodbye_is_passed_on_and_nothing_behind_it() -> None:
 def test_a_session_stands_in_a_transaction_as_the_target_says() -> None:
     link = links()()
     link.receive(Side.CLIENT, my.query("begin"))
-    assert link.standing.unsettled
+    assert link.transaction_state.unsettled
     link.receive(Side.TARGET, my.ok(status=m.IN_TRANSACTION))
-    assert link.standing.in_transaction
-    assert not link.standing.unsettled
+    assert link.transaction_state.in_transaction
+    assert not link.transaction_state.unsettled
     link.receive(Side.CLIENT, my.query("commit"))
     link.receive(Side.TARGET, my.ok())
-    assert not link.standing.in_transaction
+    assert not link.transaction_state.in_transaction
 
 
 KILLS = {

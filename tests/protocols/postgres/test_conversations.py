@@ -106,15 +106,15 @@ class World:
     def pause(self) -> None:
         """The client sends nothing for a while."""
         if self.link.open_batch:
-            self._perform(self.link.release())
+            self._perform(self.link.flush())
         self.converse(b"")
 
     def decide(self) -> None:
         """What is held is decided on, one after the other."""
-        while self.link.parked is not None:
+        while self.link.held_request is not None:
             self.held = self.held or (self.backend.has_run and not self.backend.skipping)
             verdict = self.random.choice([FORWARD, FORWARD, Refuse("asks", "no")])
-            self._perform(self.link.resume(self.link.parked.ticket, verdict))
+            self._perform(self.link.resume(self.link.held_request.ticket, verdict))
             self.converse(b"")
 
     def _cut(self, data: bytes) -> tuple[bytes, bytes]:
@@ -152,7 +152,7 @@ def test_what_is_forwarded_only_is_forwarded_exactly(parts: list[bytes], seed: i
     assert not through.closed
     assert through.heard == data
     assert through.seen == expected
-    assert through.link.busy == (not through.backend.idle and through.backend._copying is not None)
+    assert through.link.awaiting_response == (not through.backend.idle and through.backend._copying is not None)
 
 
 @given(st.lists(requests(TEXTS), max_size=8), SEEDS)
@@ -168,7 +168,7 @@ def test_refused_requests_are_answered_in_their_turn_and_run_nowhere(parts: list
     assert not through.closed
     assert b"drop" not in through.heard
     assert through.seen == expected
-    assert not through.link.busy
+    assert not through.link.awaiting_response
     assert through.backend.committed == alone.committed
 
 
@@ -181,7 +181,7 @@ def test_what_is_masked_is_masked_everywhere_and_changes_nothing_else(parts: lis
     through.converse(data)
     assert not through.closed
     assert through.seen == expected
-    assert not through.link.busy
+    assert not through.link.awaiting_response
 
 
 FLUSHED = st.lists(st.lists(messages(TEXTS), max_size=3).map(b"".join), min_size=1, max_size=3).map(
@@ -204,7 +204,7 @@ def test_batches_with_flushes_have_one_ready_each_and_commit_nothing_of_what_was
             assert len(through.backend.committed) == committed
             assert any(tag == b"E" for tag, _ in pg.split(through.seen))
         through.seen = b""
-        assert not through.link.busy
+        assert not through.link.awaiting_response
     assert not through.closed
     assert b"drop" not in through.heard
 
@@ -284,7 +284,7 @@ def test_batches_in_parts_are_answered_as_by_the_target_alone_but_for_refusals(
     assert b"drop" not in through.heard
     assert through.seen == expected
     assert through.backend.committed == oracle.backend.committed
-    assert not through.link.busy
+    assert not through.link.awaiting_response
 
 
 @given(PARTS, SEEDS)
@@ -301,7 +301,7 @@ def test_nothing_is_held_for_a_review_behind_a_part_of_its_batch_that_has_run(
             through.decide()
     assert not through.closed
     assert not through.held
-    assert not through.link.busy
+    assert not through.link.awaiting_response
 
 
 @given(st.binary(max_size=200), st.sampled_from(list(Side)), SEEDS)

@@ -33,7 +33,7 @@ from postern.interception.pipeline import Interceptor
 from postern.interception.verdicts import FORWARD, Refuse
 from postern.protocols.postgres.wire import postgres_messages as messages
 from postern.protocols.wire_base import Side
-from postern.relay.link import Close, Park
+from postern.relay.link import Close, HoldEffect
 
 RUN = [pg.parse("insert"), pg.bind(), pg.execute()]
 DONE = [pg.parse_complete(), pg.bind_complete(), pg.command_complete("INSERT 0 1")]
@@ -41,7 +41,7 @@ POISON = pg.parse("refused by the gateway")
 SYNTAX = pg.error("syntax error at or near refused")
 FAILED = Completed(1, error_code="42601", error="bad")
 INSERTED = Completed(1, "INSERT 0 1", 1)
-QUESTION = Park("t1", "may review this run?")
+QUESTION = HoldEffect("t1", "may review this run?")
 TOO_LATE = (
     "may review this run?; statements before it in the same batch have run already, so it cannot wait for a review "
     "and was refused with them"
@@ -106,7 +106,7 @@ def test_batch_that_is_judged_whole_is_forwarded_only_after_a_pause(policy: str)
     assert link.receive(Side.CLIENT, b"".join(RUN)) == []
     first = link.open_batch
     assert first
-    assert link.release()
+    assert link.flush()
     assert not link.open_batch
     assert link.receive(Side.CLIENT, b"".join(RUN)) == []
     assert link.open_batch not in (0, first)
@@ -132,7 +132,7 @@ def test_greatest_need_of_all_interceptors_decides(interceptors: list[Intercepto
     link = links(*interceptors)()
     link.receive(Side.CLIENT, b"".join(RUN))
     assert (bool(link.open_batch), link.may_review_batches) == (waits, reviews)
-    link.release()
+    link.flush()
     link.receive(Side.CLIENT, b"".join(RUN))
     assert (bool(link.open_batch), link.may_review_batches) == (waits, False)
 
@@ -296,13 +296,13 @@ def test_review_behind_a_part_that_has_run_is_refused(first: str) -> None:
 def test_review_behind_a_part_that_has_only_prepared_is_held() -> None:
     with playbook(Asks("run this")) as play:
         play >> from_client(pg.parse("run this?", "s"), pg.flush())
-        play << Park("t1", "may run this? run?")
+        play << HoldEffect("t1", "may run this? run?")
         play >> resume("t1", FORWARD)
         play << prepare(1, "run this?") << to_target(pg.parse("run this?", "s"), pg.flush())
         play >> from_target(pg.parse_complete())
         play.forwarded()
         play >> from_client(pg.bind("", "s"), pg.execute(), pg.sync())
-        play << Park("t1", "may run this? run?")
+        play << HoldEffect("t1", "may run this? run?")
         play >> resume("t1", FORWARD)
         play << operation(2, "run this?") << to_target(pg.bind("", "s"), pg.execute(), pg.sync())
         play >> from_target(*DONE[1:], pg.ready())

@@ -48,7 +48,7 @@ def test_the_target_gets_the_count_and_none_of_the_values(count: int, who: tuple
     answer = pg.parse_complete() + FAILED + pg.ready()
     effects = link.receive(Side.TARGET, answer)
     assert b"".join([one.data for one in effects if isinstance(one, Send)]) == answer
-    assert not link.busy
+    assert not link.awaiting_response
     assert any(isinstance(one, Send) for one in link.receive(Side.CLIENT, pg.query("select 7")))
 
 

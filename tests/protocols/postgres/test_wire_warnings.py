@@ -9,7 +9,7 @@ from tests.support.protocols.playbook import from_client, from_target, resume, t
 from postern.interception.events import Completed, Note
 from postern.interception.verdicts import FORWARD, Warn
 from postern.protocols.postgres.wire import postgres_messages as m
-from postern.relay.link import Park
+from postern.relay.link import HoldEffect
 
 TOLD = m.report(b"N", "WARNING", "01000", "mind the word careful", hint="Mind it.")
 NOTE = Note("mind the word careful", {"rule": "warns"})
@@ -77,9 +77,9 @@ def test_a_hold_is_settled_before_anything_is_told() -> None:
     batch = [pg.parse("careful"), pg.bind(), pg.execute(), pg.parse("review"), pg.bind(), pg.execute(), pg.sync()]
     with playbook(warns(), Asks()) as play:
         play >> from_client(*batch)
-        play << Park("t1", "may review run?")
+        play << HoldEffect("t1", "may review run?")
         play >> resume("t1", FORWARD)
-        play << Park("t1", "may review run?")
+        play << HoldEffect("t1", "may review run?")
         play >> resume("t1", FORWARD)
         play << operation(1, "careful") << operation(2, "review") << NOTE
         play << to_target(*batch) << to_client(TOLD)
@@ -91,7 +91,7 @@ def test_a_hold_is_settled_before_anything_is_told() -> None:
 def test_a_hold_may_end_as_a_warning() -> None:
     with playbook(Asks()) as play:
         play >> from_client(pg.query("review"))
-        play << Park("t1", "may review run?")
+        play << HoldEffect("t1", "may review run?")
         play >> resume("t1", Warn("warns", "mind the word careful", "Mind it."))
         play << operation(1, "review") << NOTE << to_target(pg.query("review")) << to_client(TOLD)
         play >> from_target(DONE, pg.ready())

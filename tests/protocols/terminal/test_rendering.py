@@ -15,7 +15,7 @@ from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
 from postern.domain.rules.masking import DEFAULT_TYPES
 from postern.inspection.guardrails.guardrail_interceptor import GuardRailInterceptor
 from postern.inspection.masking.masking_interceptor import Masking
-from postern.interception.events import Refusal, Shown
+from postern.interception.events import ClientOutput, Refusal
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.terminal_output import HOLD
 from postern.protocols.terminal.terminal_rendering import TerminalRow, is_plain, render
@@ -166,7 +166,7 @@ def test_bytes_without_a_hit_reach_client_and_recording_as_they_are(data: bytes,
     if data:
         assert told.shown() == data
     reader = m.TerminalFrameReader()
-    recorded = [part for event in told.events if isinstance(event, Shown) for part in reader.feed(event.data)]
+    recorded = [part for event in told.events if isinstance(event, ClientOutput) for part in reader.feed(event.data)]
     assert b"".join(payload for kind, payload in recorded if kind == m.STDOUT) == data
 
 

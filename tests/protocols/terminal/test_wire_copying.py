@@ -12,7 +12,7 @@ from tests.support.protocols.playbook import CHUNKS, pieces
 from tests.support.protocols.wire_contracts import check_wire
 
 from postern.domain.sessions.session import EndReason
-from postern.interception.events import Completed, Event, Operation, Refusal, Shown
+from postern.interception.events import ClientOutput, Completed, Event, Operation, Refusal
 from postern.interception.pipeline import Interceptor
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.files.commands import copies, moves_files
@@ -92,7 +92,7 @@ def test_a_file_that_scp_fetches_is_told_with_its_size_and_hash_and_not_kept(siz
     assert talk.asked == [DOWN]
     assert talk.told[0] == f"sent a file: {len(CONTENT)} bytes, sha256 {sha256(CONTENT).hexdigest()}"
     assert talk.sent(Side.CLIENT, m.STDOUT) == upload(CONTENT)
-    assert CONTENT[:50] not in b"".join(event.data for event in talk.events if isinstance(event, Shown))
+    assert CONTENT[:50] not in b"".join(event.data for event in talk.events if isinstance(event, ClientOutput))
 
 
 def test_a_file_that_a_rule_refuses_reaches_nobody_and_others_do() -> None:
@@ -120,7 +120,7 @@ def test_what_it_says_of_errors_is_output_as_any() -> None:
         talk.say(Side.TARGET, m.frames(m.STDERR, piece))
     talk.say(Side.TARGET, m.exit_frame(1))
     assert talk.sent(Side.CLIENT, m.STDERR) == b"scp: ***: not a directory\nscp: and ***"
-    shown = b"".join(event.data for event in talk.events if isinstance(event, Shown))
+    shown = b"".join(event.data for event in talk.events if isinstance(event, ClientOutput))
     assert b"scp: ***: not a directory" in shown
     assert b"secret" not in shown
     assert talk.frames[Side.CLIENT][-1][0] == m.EXIT
@@ -167,7 +167,7 @@ def test_what_rsync_says_is_counted_and_not_kept() -> None:
 def test_a_file_that_is_cut_off_is_told() -> None:
     talk = Talk(UP)
     talk.client(b"C0644 100 half\nhal")
-    left = talk.link.left_over()
+    left = talk.link.unfinished_exchanges()
     assert [(event.tag, event.error) for event in left if isinstance(event, Completed)] == [
         ("half", "it was not copied to its end")
     ]

@@ -14,7 +14,7 @@ from tests.support.protocols.wire_contracts import check_wire
 
 from postern.domain.sessions.session import EndReason
 from postern.errors import ProtocolViolation
-from postern.interception.events import Completed, Event, Operation, Refusal, Shown
+from postern.interception.events import ClientOutput, Completed, Event, Operation, Refusal
 from postern.interception.pipeline import Interceptor
 from postern.protocols.framing import packed
 from postern.protocols.terminal import terminal_frames as m
@@ -136,7 +136,7 @@ def test_a_file_that_is_read_is_told_with_its_size_and_hash_and_not_kept() -> No
     assert talk.asked == ["sftp", "get /etc/motd"]
     assert talk.completed == [(f"read {len(CONTENT)} bytes, sha256 {sha256(CONTENT).hexdigest()}", "")]
     assert CONTENT[:1000] in talk.to_client
-    shown = b"".join(event.data for event in talk.events if isinstance(event, Shown))
+    shown = b"".join(event.data for event in talk.events if isinstance(event, ClientOutput))
     assert CONTENT[:100] not in shown
 
 
@@ -165,11 +165,11 @@ def test_what_was_not_closed_is_told_at_the_end() -> None:
     talk.client(sent(opening(1, b"f", s.WRITES)))
     talk.target(answered(handle(1)))
     talk.client(sent(writing(2, 0, b"half of it")))
-    left = talk.link.left_over()
+    left = talk.link.unfinished_exchanges()
     assert [(event.tag, event.error) for event in left if isinstance(event, Completed)] == [
         (f"wrote 10 bytes, sha256 {sha256(b'half of it').hexdigest()}", "it was not closed")
     ]
-    assert talk.link.left_over() == []
+    assert talk.link.unfinished_exchanges() == []
 
 
 def test_what_a_rule_refuses_is_answered_with_no_permission_and_words() -> None:
@@ -261,7 +261,7 @@ def test_a_file_whose_end_nobody_confirmed_is_told() -> None:
     talk.client(sent(opening(1, b"f", s.WRITES)))
     talk.target(answered(handle(1)))
     talk.client(sent(writing(2, 0, b"some"), closing(3)))
-    left = [event for event in talk.link.left_over() if isinstance(event, Completed)]
+    left = [event for event in talk.link.unfinished_exchanges() if isinstance(event, Completed)]
     assert [(event.tag.partition(",")[0], event.error) for event in left] == [("wrote 4 bytes", "it was not closed")]
 
 

@@ -46,7 +46,7 @@ class Told:
         self._note(self.link.receive(Side.TARGET, b"".join(data)))
 
     def release(self) -> None:
-        self._note(self.link.release())
+        self._note(self.link.flush())
 
     def end(self) -> None:
         self._note(self.link.end(EndReason.KILLED, "this session was killed", "57P01"))
@@ -91,11 +91,11 @@ def test_a_script_starts_once_its_input_is_whole() -> None:
     data = TerminalScript(text).start()
     told.client(data[:66_000])
     assert told.to_target == []
-    assert not told.link.busy
+    assert not told.link.awaiting_response
     told.client(data[66_000:])
     assert [kind for kind, _ in told.to_target] == [m.START, m.STDIN, m.STDIN, m.STDIN_END]
     assert told.typed() == text.encode()
-    assert told.link.busy
+    assert told.link.awaiting_response
     assert [event for event in told.events if isinstance(event, Operation)] == [
         Operation(1, text, values=(b"-x", b"a b"))
     ]
@@ -117,7 +117,7 @@ def test_a_refused_script_never_runs(arguments: tuple[str, ...]) -> None:
     assert b"the word drop is not allowed" in told.shown(m.STDERR)
     assert told.to_client[-1][0] == m.EXIT
     assert any(isinstance(event, Refusal) and event.rule == "words" for event in told.events)
-    assert not told.link.busy
+    assert not told.link.awaiting_response
 
 
 def test_what_a_refused_client_sends_next_goes_nowhere() -> None:
@@ -145,14 +145,14 @@ def test_attack_what_is_typed_behind_a_refused_line_waits_until_the_shell_has_fo
     told.client(m.START_FRAME, m.frame(m.STDIN, b"drop it\r\rdrop that\r"), m.frame(m.STDIN, b"ls\r"))
     told.target(out(b"^C"))
     told.client(m.resize(80, 25))
-    assert told.link.settles
+    assert told.link.input_paused
     assert told.typed() == b"drop it\x03"
     assert told.operations() == ["drop it"]
     told.release()
-    assert told.link.settles
+    assert told.link.input_paused
     assert told.typed() == b"drop it\x03\x15 \rdrop that\x03"
     told.release()
-    assert not told.link.settles
+    assert not told.link.input_paused
     assert told.typed() == b"drop it\x03\x15 \rdrop that\x03\x15 ls\r"
     assert told.to_target[-1] == (m.RESIZE, m.resize(80, 25)[5:])
     assert told.operations() == ["drop it", "drop that", "ls"]
@@ -224,17 +224,17 @@ def test_the_two_channels_are_not_mixed_up() -> None:
 def test_a_prompt_is_withheld_only_until_it_is_released() -> None:
     told = Told(TYPED, Masks())
     told.target(out(b"$ "))
-    assert told.link.withholds
+    assert told.link.has_buffered_output
     assert told.shown() == b""
     told.release()
     assert told.shown() == b"$ "
-    assert not told.link.withholds
+    assert not told.link.has_buffered_output
 
 
 def test_a_script_is_never_released_early() -> None:
     told = Told(SCRIPT, Masks())
     told.target(out(b"secr"))
-    assert not told.link.withholds
+    assert not told.link.has_buffered_output
 
 
 def test_a_line_without_end_is_held_up_to_a_bound_and_cut_where_no_value_is() -> None:
@@ -318,7 +318,7 @@ def test_a_program_cannot_be_started_again_while_it(how: How, interceptors: tupl
     told = Told(how, *interceptors, arguments=("uptime",))
     told.client(m.START_FRAME)
     assert told.closed is None
-    assert (told.link.parked is not None) is bool(interceptors)
+    assert (told.link.held_request is not None) is bool(interceptors)
     told.client(m.START_FRAME)
     assert told.closed is EndReason.PROTOCOL_VIOLATION
     assert told.to_target.count((m.START, b"")) == (0 if interceptors else 1)

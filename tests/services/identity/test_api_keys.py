@@ -18,7 +18,6 @@ from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, NotFound, Unauthenticated
 from postern.services.bundle import Services
 from postern.services.identity.api_keys import is_well_formed, make_key
-from postern.services.identity.machines import MachineFields
 from postern.store.ports.common_ports import Topic
 
 
@@ -203,7 +202,7 @@ async def test_only_administrators_manage_and_auditors_read(services: Services, 
     auditor, ann = await world.add_user("auditor", "auditor"), await world.add_user("ann")
     await made(services, root)
     await services.service_accounts.create(root, {"subject": "deploy"})
-    await services.machines.create(root, "batch", MachineFields())
+    await services.machines.create(root, {"name": "batch"})
     for reader in (auditor, root):
         assert (await services.api_keys.find(reader, Page())).total == 1
         assert (await services.service_accounts.find(reader, Page())).total == 1
@@ -228,8 +227,8 @@ async def test_only_administrators_manage_and_auditors_read(services: Services, 
             services.service_accounts.create(other, {"subject": "x"}),
             services.service_accounts.update(other, "deploy", {}),
             services.service_accounts.remove(other, "deploy"),
-            services.machines.create(other, "xx", MachineFields()),
-            services.machines.update(other, "batch", MachineFields()),
+            services.machines.create(other, {"name": "xx"}),
+            services.machines.update(other, "batch", {}),
             services.machines.remove(other, "batch"),
             services.machines.rotate(other, "batch", "shop", overlap=0, seconds=None),
         ):
@@ -240,7 +239,7 @@ async def test_only_administrators_manage_and_auditors_read(services: Services, 
 async def test_nothing_of_another_organisation_is_seen(services: Services, world: World, root: Principal) -> None:
     await made(services, root)
     await services.service_accounts.create(root, {"subject": "deploy"})
-    await services.machines.create(root, "batch", MachineFields())
+    await services.machines.create(root, {"name": "batch"})
     organisation = Organisation(uuid4(), "elsewhere", world.clock())
     await world.stores.organisations.add(organisation)
     stranger = replace(root, id=uuid4(), org_id=organisation.id, subject="s", email="s@example.com")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.support.world import World
 
+from postern.domain.identity.credential import Issued
 from postern.domain.identity.principal import Principal
 from postern.domain.targets.connection import Toggle
 from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.bundle import Services
-from postern.services.identity.credentials import Issued
-from postern.services.identity.machines import MachineFields
 from postern.store.ports.common_ports import Topic
 
 
@@ -40,14 +41,19 @@ async def test_a_machine_has_a_credential_for_each_connection(
 ) -> None:
     for name in ("shop", "stock", "third"):
         await world.add_connection(name)
-    fields = MachineFields("nightly", ("shop", "stock", "shop"), {"team": "data"}, 60)
-    made = await services.machines.create(root, "batch", fields)
-    assert made.machine.connection_names == ("shop", "stock")
+    fields = {
+        "description": "nightly",
+        "connection_names": ["shop", "stock", "shop"],
+        "attributes": {"team": "data"},
+        "access_duration_seconds": 60,
+    }
+    made = await services.machines.create(root, {"name": "batch", **fields})
+    assert made.connection_names == ("shop", "stock")
     assert [await admitted(services, issued) for issued in made.issued] == [True, True]
-    changed = await services.machines.update(root, "batch", MachineFields(connection_names=("stock", "third")))
+    changed = await services.machines.update(root, "batch", {"connection_names": ("stock", "third")})
     assert [issued.connection.name for issued in changed.issued] == ["third"]
-    assert changed.machine.connection_names == ("stock", "third")
-    assert (changed.machine.description, changed.machine.attributes) == ("nightly", {"team": "data"})
+    assert changed.connection_names == ("stock", "third")
+    assert (changed.description, changed.attributes) == ("nightly", {"team": "data"})
     assert [await admitted(services, issued) for issued in made.issued] == [False, True]
     shop = made.issued[0].credential
     assert world.signals.of(Topic.CREDENTIAL_REVOKED) == [{"credential_id": str(shop.id)}]
@@ -62,18 +68,30 @@ async def test_it_is_made_with_all_its_credentials_or_not_at_all(
     await world.add_connection("closed", access_mode_connect=Toggle.DISABLED)
     for names, error in ((("shop", "closed"), Denied), (("shop", "nothing"), Invalid)):
         with pytest.raises(error):
-            await services.machines.create(root, "batch", MachineFields(connection_names=names))
+            await services.machines.create(root, {"name": "batch", "connection_names": names})
         with pytest.raises(NotFound):
             await services.machines.get(root, "batch")
-    await services.machines.create(root, "batch", MachineFields())
+    await services.machines.create(root, {"name": "batch"})
     for name in ("batch", "Batch"):
         with pytest.raises(Conflict):
-            await services.machines.create(root, name, MachineFields())
+            await services.machines.create(root, {"name": name})
+
+
+async def test_refused_change_issues_and_ends_no_credential(services: Services, world: World, root: Principal) -> None:
+    for name in ("shop", "stock"):
+        await world.add_connection(name)
+    made = await services.machines.create(root, {"name": "batch", "connection_names": ["shop"]})
+    older = await services.machines.get(root, "batch")
+    await services.machines.update(root, "batch", {"description": "nightly"})
+    with pytest.raises(Conflict, match="changed by somebody else"):
+        await services.machines.authorized_write(root, older, replace(older, connection_names=("stock",)))
+    assert [name for _, name in await services.machines.credentials(root, "batch")] == ["shop"]
+    assert await admitted(services, made.issued[0])
 
 
 async def test_rotation_with_an_overlap(services: Services, world: World, root: Principal) -> None:
     await world.add_connection("shop")
-    first = (await services.machines.create(root, "batch", MachineFields(connection_names=("shop",)))).issued[0]
+    first = (await services.machines.create(root, {"name": "batch", "connection_names": ("shop",)})).issued[0]
     grant = await services.access.find_grant(first.credential.username)
     assert grant is not None
     permit = await services.access.admit(grant, source="::1")
@@ -98,21 +116,21 @@ async def test_rotation_gives_no_connection_that_was_not_given(
 ) -> None:
     for name in ("shop", "stock"):
         await world.add_connection(name)
-    await services.machines.create(root, "batch", MachineFields(connection_names=("shop",)))
+    await services.machines.create(root, {"name": "batch", "connection_names": ("shop",)})
     with pytest.raises(NotFound, match="stock"):
         await services.machines.rotate(root, "batch", "stock", overlap=0, seconds=None)
-    await services.machines.update(root, "batch", MachineFields(connection_names=()))
+    await services.machines.update(root, "batch", {"connection_names": ()})
     with pytest.raises(NotFound):
         await services.machines.rotate(root, "batch", "shop", overlap=0, seconds=None)
 
 
 async def test_a_deleted_machine_is_out_at_once(services: Services, world: World, root: Principal) -> None:
     await world.add_connection("shop")
-    made = await services.machines.create(root, "batch", MachineFields(connection_names=("shop",)))
+    made = await services.machines.create(root, {"name": "batch", "connection_names": ("shop",)})
     grant = await services.access.find_grant(made.issued[0].credential.username)
     assert grant is not None
     permit = await services.access.admit(grant, source="::1")
     await services.machines.remove(root, "batch")
     assert not await admitted(services, made.issued[0])
     assert "deleted" in str(await services.access.still_allowed(permit))
-    assert world.signals.of(Topic.PRINCIPAL_CHANGED) == [{"principal_id": str(made.machine.principal.id)}]
+    assert world.signals.of(Topic.PRINCIPAL_CHANGED) == [{"principal_id": str(made.id)}]

@@ -121,7 +121,7 @@ async def test_attack_049_nothing_of_one_organisation_is_seen_from_another(world
             await services.connections.get(other, key)
         with pytest.raises(NotFound):
             await services.credentials.issue(other, key, None)
-    assert (await services.agents.find(other, Page())).items == []
+    assert (await services.agent_keys.find(other, Page())).items == []
     with pytest.raises(NotFound):
         await services.users.get(other, runner.email)
 
@@ -131,12 +131,12 @@ async def test_an_organisation_reaches_this_machines_network_only_when_it_was_gi
     runner = await world.add_user("root", "admin")
     without = await admin_of(world, services, runner, "without")
     given = await admin_of(world, services, runner, "given", embedded_agent=True)
-    assert (await services.agents.find(without, Page())).items == []
-    (agent,) = (await services.agents.find(given, Page())).items
+    assert (await services.agent_keys.find(without, Page())).items == []
+    (agent,) = (await services.agent_keys.find(given, Page())).items
     assert not services.agents.is_online(agent)
     await services.agents.ensure_embedded()
     await services.agents.beat()
-    (agent,) = (await services.agents.find(given, Page())).items
+    (agent,) = (await services.agent_keys.find(given, Page())).items
     assert services.agents.is_online(agent)
 
 

@@ -9,12 +9,12 @@
 
 At the end of the `with` the script is replayed with each input whole and in pieces of 1, 2, 3, 7 and 64 bytes.
 However it is cut, each step must have the same effects: the bytes sent to each side, joined; the events recorded,
-`Shown` aside; parks and closes. One difference is allowed: where input is cut, the preparation of a statement may be
-recorded beside its run, because it is forwarded before the run is known.
+`ClientOutput` aside; parks and closes. One difference is allowed: where input is cut, the preparation of a statement
+may be recorded beside its run, because it is forwarded before the run is known.
 
 On top of that, every script is held to the rules of the record:
 
-- what the client is sent was recorded as `Shown` before, byte for byte and in order;
+- what the client is sent was recorded as `ClientOutput` before, byte for byte and in order;
 - an operation is recorded before any byte goes to the target that was sent for it;
 - a playbook ends with nothing owed: an answer still due or a parked link is an error unless `play.leave()` says so.
 """
@@ -27,11 +27,11 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TypeGuard
 
-from postern.interception.events import RUN, Completed, Event, Operation, Shown
+from postern.interception.events import RUN, ClientOutput, Completed, Event, Operation
 from postern.interception.pipeline import Pipeline
 from postern.interception.verdicts import Verdict
 from postern.protocols.wire_base import Side
-from postern.relay.link import Close, Effect, Link, Park, Record, Send
+from postern.relay.link import Close, Effect, HoldEffect, Link, Record, Send
 
 # Sizes of the pieces that inputs are cut in; 0 is uncut.
 CHUNKS = (0, 1, 2, 3, 7, 64)
@@ -66,7 +66,7 @@ class Does:
 
 
 Input = From | Does
-Expected = To | Event | Park | Close
+Expected = To | Event | HoldEffect | Close
 
 
 def from_client(*data: bytes) -> From:
@@ -110,7 +110,7 @@ def client_finishes() -> Does:
 
 def pause() -> Does:
     """The client sends nothing for longer than the rest of an incomplete batch is waited for."""
-    return Does("the client pauses", lambda link: link.release() if link.open_batch else [])
+    return Does("the client pauses", lambda link: link.flush() if link.open_batch else [])
 
 
 def target_finishes() -> Does:
@@ -130,7 +130,7 @@ class StepOutcome:
     to_client: bytes = b""
     to_target: bytes = b""
     events: list[Event] = field(default_factory=list)
-    others: list[Park | Close] = field(default_factory=list)
+    others: list[HoldEffect | Close] = field(default_factory=list)
 
     def add(self, effect: Effect | To | Event) -> None:
         if isinstance(effect, Send | To):
@@ -139,7 +139,7 @@ class StepOutcome:
             else:
                 self.to_target += effect.data
         elif isinstance(effect, Record):
-            self.events += [_timeless(event) for event in effect.events if not isinstance(event, Shown)]
+            self.events += [_timeless(event) for event in effect.events if not isinstance(event, ClientOutput)]
         elif isinstance(effect, Event):
             self.events.append(_timeless(effect))
         else:
@@ -180,7 +180,7 @@ class OrderCheck:
         for effect in effects:
             if isinstance(effect, Record):
                 for event in effect.events:
-                    if isinstance(event, Shown):
+                    if isinstance(event, ClientOutput):
                         self._shown += event.data
                     elif isinstance(event, Operation) and forwarded:
                         raise PlaybookError(f"{event} is recorded after bytes were sent to the target")
@@ -274,8 +274,8 @@ class Playbook:
                 wanted, found = wanted.without_prepared(), found.without_prepared()
             if wanted != found:
                 raise PlaybookError(self._difference(number, size, wanted, found))
-        if (link.busy or link.parked) and not closed and not self._may_owe:
-            owed = "a request is parked" if link.parked else "an answer is due"
+        if (link.awaiting_response or link.held_request) and not closed and not self._may_owe:
+            owed = "a request is parked" if link.held_request else "an answer is due"
             raise PlaybookError(f"the playbook is not finished: {owed}")
 
     def _difference(self, number: int, size: int, wanted: StepOutcome, found: StepOutcome) -> str:

@@ -198,8 +198,8 @@ def _hears(script: Script, link: Link, piece: bytes) -> None:
 
 def _ended(script: Script, wire: Wire, link: Link) -> None:
     assert script.finished, "it is not finished at the end of its answer"
-    assert script.leaves or wire.goodbye, "it neither says goodbye nor leaves"
-    assert not link.busy, "its answer is over, and the target is still thought to owe one"
+    assert script.leaves or wire.client_terminated, "it neither says goodbye nor leaves"
+    assert not link.awaiting_response, "its answer is over, and the target is still thought to owe one"
 
 
 class Lens(Protocol):

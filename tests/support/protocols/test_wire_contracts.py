@@ -40,8 +40,8 @@ def test_postgres_keeps_the_contract() -> None:
 @interpreted_only
 def test_a_wire_that_lets_refused_requests_through_is_found_out() -> None:
     class Talks(PostgresWire):
-        def refuse(self, request: Request, refusal: Refuse) -> bytes:
-            return super().refuse(request, refusal) + self.admit(request)
+        def reject(self, request: Request, refusal: Refuse) -> bytes:
+            return super().reject(request, refusal) + self.forward(request)
 
     with pytest.raises(AssertionError, match="reached the target"):
         check_wire(Talks, SIMPLE)
@@ -61,7 +61,7 @@ def test_a_wire_that_loses_a_piece_of_an_answer_is_found_out() -> None:
 def test_a_wire_that_never_thinks_it_is_done_is_found_out() -> None:
     class Owes(PostgresWire):
         @property
-        def busy(self) -> bool:
+        def awaiting_response(self) -> bool:
             return True
 
     with pytest.raises(AssertionError, match="still thought to owe"):
@@ -110,8 +110,8 @@ def test_a_wire_that_changes_more_than_the_secret_is_found_out() -> None:
 @interpreted_only
 def test_a_wire_that_shows_what_was_refused_is_found_out() -> None:
     class Leaks(PostgresWire):
-        def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
-            return super().cut(event, refusal) + pg.notice(SECRET.decode())
+        def abort_response(self, event: Rows | Output, refusal: Refuse) -> bytes:
+            return super().abort_response(event, refusal) + pg.notice(SECRET.decode())
 
     with pytest.raises(AssertionError, match="though it was refused"):
         check_masking(Leaks, TOLD, secret=SECRET)

@@ -146,11 +146,11 @@ def _shown(
     link = new_link(make_wire(), covers)
     order = OrderCheck()
     effects = [effect for side, data in conversation for effect in _say(link, side, data, size, order)]
-    if link.withholds:
-        left = link.release()
+    if link.has_buffered_output:
+        left = link.flush()
         order.check(left)
         effects += left
-    assert not link.busy, "the conversation is over, and the target is still thought to owe an answer"
+    assert not link.awaiting_response, "the conversation is over, and the target is still thought to owe an answer"
     return sent_to(Side.CLIENT, effects), events_of(effects)
 
 
@@ -193,7 +193,7 @@ def _check_passes(link: Link, conversation: Conversation, size: int, order: Orde
         events = events_of(effects)
         operations += sum([isinstance(event, Operation) for event in events])
     assert operations, "the conversation holds no operation, or none was recorded"
-    assert not link.busy, "the conversation is over, and the target is still thought to owe an answer"
+    assert not link.awaiting_response, "the conversation is over, and the target is still thought to owe an answer"
 
 
 def _check_refusal(link: Link, conversation: Conversation, size: int) -> None:

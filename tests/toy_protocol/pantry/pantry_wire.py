@@ -102,18 +102,18 @@ class PantryWire(Wire):
         self._exchange += 1
         return PantryRequest(self._exchange, line)
 
-    def admit(self, request: Request) -> bytes:
+    def forward(self, request: Request) -> bytes:
         assert isinstance(request, PantryRequest)
         self._pending.append(PendingReply(request.exchange))
         return request.line
 
-    def refuse(self, request: Request, refusal: Refuse) -> bytes:
+    def reject(self, request: Request, refusal: Refuse) -> bytes:
         assert isinstance(request, PantryRequest)
         self._pending.append(PendingReply(request.exchange, error_line(refusal.message, refusal.hint)))
         return b""
 
-    def tell(self, warning: Warn) -> None:
-        self._pending.append(PendingReply(self._exchange, self.notice(warning)))
+    def queue_warning(self, warning: Warn) -> None:
+        self._pending.append(PendingReply(self._exchange, self.warning_bytes(warning)))
 
     def client_finished(self) -> bytes:
         if self._has_quit or self._requests.rest:  # in the middle of a line it would be read as a part of that
@@ -132,7 +132,7 @@ class PantryWire(Wire):
             return [ended]
         pieces: list[Piece] = []
         while not (pieces and isinstance(pieces[-1], Output)):  # it is judged before anything behind it
-            if self.answers_waiting:
+            if self.has_pending_output:
                 pieces.append(self._pending.popleft().line)
             elif (line := self._answers.next()) is not None:
                 pieces += self._answer(line)
@@ -155,40 +155,40 @@ class PantryWire(Wire):
         return [text]
 
     @property
-    def answers_waiting(self) -> bool:
+    def has_pending_output(self) -> bool:
         return bool(self._pending) and bool(self._pending[0].line)
 
     def render(self, event: Rows | Output) -> bytes:
         assert isinstance(event, AnswerText)
         return event.encode()
 
-    def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
+    def abort_response(self, event: Rows | Output, refusal: Refuse) -> bytes:
         assert isinstance(event, AnswerText)
         if event.is_note:
             return note_line(refusal.message)
         event.become(refusal)
         return event.encode()
 
-    def notice(self, warning: Warn) -> bytes:
+    def warning_bytes(self, warning: Warn) -> bytes:
         return note_line(warning.message)
 
     # The link
 
     @property
-    def busy(self) -> bool:
+    def awaiting_response(self) -> bool:
         return bool(self._pending)
 
-    def farewell(self, message: str, code: str, hint: str = "") -> bytes:
+    def fatal_error(self, message: str, code: str, hint: str = "") -> bytes:
         return error_line(message, hint)
 
     @property
-    def goodbye(self) -> bool:
+    def client_terminated(self) -> bool:
         return self._has_quit
 
     @property
-    def unfinished(self) -> int:
+    def partial_message_bytes(self) -> int:
         return 0  # the client is sent whole lines
 
     @property
-    def needs_farewell(self) -> bool:
+    def needs_fatal_error(self) -> bool:
         return not self._has_quit

@@ -9,9 +9,8 @@ from ipaddress import ip_address, ip_network
 from uuid import UUID
 
 from postern.domain.identity.principal import Account, PrincipalKind
-from postern.domain.secret import Secret
+from postern.domain.secret import NO_SECRET, Secret
 
-NO_SECRET = Secret("")
 PREFIX = "pst_"  # tells secret scanners, and our own door, what this is
 
 

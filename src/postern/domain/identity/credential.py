@@ -9,6 +9,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from postern.domain.identity.principal import Principal
+from postern.domain.secret import Secret
 from postern.domain.targets.connection import Connection
 
 _USERNAME = re.compile(r"[a-z0-9_]+-[a-z0-9_]+-[a-z2-7]{6}")  # who, where, and what nobody guesses
@@ -55,6 +56,15 @@ class Credential:
 
     def is_active(self, now: datetime) -> bool:
         return self.status(now) is CredentialStatus.ACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """The only time the password is seen: the store has a verifier."""
+
+    credential: Credential
+    password: Secret
+    connection: Connection
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from uuid import UUID
 
+from postern.domain.identity.credential import Issued
 from postern.domain.identity.principal import Principal
 
 
 @dataclass(frozen=True, slots=True)
 class MachineIdentity:
-    """`connection_names` are those it holds a live credential for, by name."""
+    """`connection_names` are those it holds a live credential for, by name. `issued` are new credentials with their
+    passwords, which live for `access_duration_seconds`; where they were just issued."""
 
     principal: Principal
-    description: str
-    created_at: datetime
-    updated_at: datetime
+    description: str = ""
     attributes: Mapping[str, str] = field(default_factory=dict)
     connection_names: tuple[str, ...] = ()
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    version: int = 1
+    access_duration_seconds: int | None = None
+    issued: tuple[Issued, ...] = ()
+
+    @property
+    def id(self) -> UUID:
+        return self.principal.id
+
+    @property
+    def org_id(self) -> UUID:
+        return self.principal.org_id
+
+    @property
+    def name(self) -> str:
+        return self.principal.name

@@ -17,7 +17,7 @@ from enum import StrEnum
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 from uuid import UUID
 
-from postern.domain.secret import Secret
+from postern.domain.secret import NO_SECRET, Secret
 from postern.domain.text import one_line
 from postern.errors import Misconfigured
 
@@ -50,7 +50,8 @@ class AgentMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """`digest` is the SHA-256 of its secret; None for the gateway's own. `facts` are as FACTS has them."""
+    """`digest` is the SHA-256 of its secret; None for the gateway's own. `facts` are as FACTS has them. `version`
+    counts its keys, and `key` is the whole line that it is started with, empty but where the key was just made."""
 
     id: UUID
     org_id: UUID
@@ -60,6 +61,9 @@ class Agent:
     created_at: datetime
     digest: bytes | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
+    updated_at: datetime | None = None
+    version: int = 1
+    key: Secret = NO_SECRET
 
     def is_online(self, now: datetime) -> bool:
         return self.last_seen is not None and now - self.last_seen < ALIVE_FOR

@@ -23,8 +23,8 @@ from postern.interception.verdicts import FORWARD, Refuse, Verdict, Warn, Work
 from postern.protocols.refusal_texts import text_of
 from postern.protocols.wire_base import TransactionState
 from postern.relay.driver import Driver
-from postern.relay.link import Park
-from postern.relay.parked import Parked
+from postern.relay.held_request import HeldRequest
+from postern.relay.link import HoldEffect
 from postern.relay.relay_target import Start
 from postern.services.reviews.asking import ReviewRequests
 from postern.services.reviews.reviews import Reviews
@@ -74,8 +74,8 @@ class HeldRequests:
         self._tasks: set[asyncio.Task[None]] = set()
         self._looks = Looks(reviews, signals)
 
-    def on_park(self, session_id: UUID, permit: Permit, start: Start, driver: Driver, park: Park) -> None:
-        parked = driver.link.parked
+    def on_park(self, session_id: UUID, permit: Permit, start: Start, driver: Driver, park: HoldEffect) -> None:
+        parked = driver.link.held_request
         if parked is None or parked.ticket != park.ticket:
             return
         # Not at once: whoever is told of it is in the middle of performing effects.
@@ -92,7 +92,9 @@ class HeldRequests:
         task.add_done_callback(settled)
         driver.done.add_done_callback(ended)
 
-    async def _settle(self, session_id: UUID, permit: Permit, start: Start, driver: Driver, parked: Parked) -> None:
+    async def _settle(
+        self, session_id: UUID, permit: Permit, start: Start, driver: Driver, parked: HeldRequest
+    ) -> None:
         """The link goes on whatever becomes of the review: nobody else would ever resume it."""
         work = parked.hold.work
         try:
@@ -124,7 +126,9 @@ class HeldRequests:
             log.exception("a statement could not be judged, so it was refused")
             return _FAILED
 
-    async def _asked(self, session_id: UUID, permit: Permit, start: Start, driver: Driver, parked: Parked) -> Verdict:
+    async def _asked(
+        self, session_id: UUID, permit: Permit, start: Start, driver: Driver, parked: HeldRequest
+    ) -> Verdict:
         """What people say, until the deadline; whoever goes or gives it up withdraws the review."""
         hold, text = parked.hold, _text(parked)
         if len(text) > MAX_INPUT or any(one.truncated for one in parked.request.operations):
@@ -154,19 +158,19 @@ class HeldRequests:
         found = found or await self._close(review, ReviewEvent.EXPIRED)
         if found is None or found.status is ReviewStatus.PENDING:
             return Refuse(hold.rule, f"{hold.question}; nobody decided in time, so it was refused", "Ask again.")
-        if found.status is ReviewStatus.APPROVED and driver.link.parked is parked:
+        if found.status is ReviewStatus.APPROVED and driver.link.held_request is parked:
             driver.ask(_approval(hold.rule, found))  # a note in the recording, too: who let it run
         return _verdict(hold.rule, found)
 
     def _counting(
-        self, review: Review, permit: Permit, start: Start, driver: Driver, parked: Parked
+        self, review: Review, permit: Permit, start: Start, driver: Driver, parked: HeldRequest
     ) -> asyncio.Task[None] | None:
         """Beside the waiting: nobody's decision is held up by it."""
         counts = self._row_counts.get(permit.connection.protocol)
         if counts is None:
             return None
         task = asyncio.get_running_loop().create_task(
-            self._count(counts, review, permit, start, parked, driver.link.standing)
+            self._count(counts, review, permit, start, parked, driver.link.transaction_state)
         )
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -178,7 +182,7 @@ class HeldRequests:
         review: Review,
         permit: Permit,
         start: Start,
-        parked: Parked,
+        parked: HeldRequest,
         standing: TransactionState,
     ) -> None:
         asked = [
@@ -201,13 +205,13 @@ class HeldRequests:
             log.warning("review %s could not be closed and is found later: %s", review.id, error.message)
             return None
 
-    async def _waited(self, review: Review, driver: Driver, parked: Parked) -> Review | None:
+    async def _waited(self, review: Review, driver: Driver, parked: HeldRequest) -> Review | None:
         """Once it is decided; None behind the deadline. Raises CancelledError when it is given up."""
         with self._looks.at(review.id) as event:
             driver.on_settled = settled = event.set
             try:
                 while (left := (review.expires_at - utc_now()).total_seconds()) > 0:
-                    if driver.link.parked is not parked or driver.done.done():
+                    if driver.link.held_request is not parked or driver.done.done():
                         # Given up. Python 3.11's wait_for passes a cancellation over that comes with what wakes it.
                         raise asyncio.CancelledError
                     event.clear()
@@ -235,7 +239,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def _text(parked: Parked) -> str:
+def _text(parked: HeldRequest) -> str:
     """All that the decision lets through, with its values and what it runs by name: who approves must see what runs, in
     the order in which it is written, and how often. Nothing of it steers a screen."""
     meant = parked.pipeline.session.meant

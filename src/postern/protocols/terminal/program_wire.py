@@ -53,17 +53,17 @@ class ProgramWire(Wire):
     def poll_client(self) -> bytes | Request | Resized | None:
         return self._upward.popleft() if self._upward else None
 
-    def notice(self, warning: Warn) -> bytes:
+    def warning_bytes(self, warning: Warn) -> bytes:
         return warned(warning, terminal=self._is_terminal)
 
-    def tell(self, warning: Warn) -> None:
-        self._downward.append(self.notice(warning))
+    def queue_warning(self, warning: Warn) -> None:
+        self._downward.append(self.warning_bytes(warning))
 
     def client_finished(self) -> bytes:
         return b""
 
     @property
-    def answers_waiting(self) -> bool:
+    def has_pending_output(self) -> bool:
         return bool(self._downward)
 
     def render(self, event: Rows | Output) -> bytes:
@@ -79,20 +79,20 @@ class ProgramWire(Wire):
     def exit_code(self) -> int | None:
         return self._code
 
-    def farewell(self, message: str, code: str, hint: str = "") -> bytes:
+    def fatal_error(self, message: str, code: str, hint: str = "") -> bytes:
         text = f"{message}. {hint}" if hint else message
         return said(text, terminal=self._is_terminal) + m.exit_frame(m.ENDED)
 
     @property
-    def goodbye(self) -> bool:
+    def client_terminated(self) -> bool:
         return self._state is ENDED
 
     @property
-    def unfinished(self) -> int:
+    def partial_message_bytes(self) -> int:
         return 0
 
     @property
-    def needs_farewell(self) -> bool:
+    def needs_fatal_error(self) -> bool:
         return self._state is not ENDED
 
     # For the wires

@@ -72,13 +72,13 @@ class PrintingWire(ProgramWire):
                 return
             self._take(kind, payload)
 
-    def admit(self, request: Request) -> bytes:
+    def forward(self, request: Request) -> bytes:
         assert isinstance(request, Entered)
         if request.starts:
             self._run()
         return request.raw
 
-    def refuse(self, request: Request, refusal: Refuse) -> bytes:
+    def reject(self, request: Request, refusal: Refuse) -> bytes:
         assert isinstance(request, Entered)
         return self._refuse_start(refusal) if request.starts else self._drop_lines(request, refusal)
 
@@ -202,7 +202,7 @@ class ScriptWire(PrintingWire):
         self._stop(_TOO_MUCH % self._most_output, m.ENDED)
         return True
 
-    def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
+    def abort_response(self, event: Rows | Output, refusal: Refuse) -> bytes:
         """The rest of what a script prints is no more than a part of the same answer: it goes too, and the run has
         failed."""
         self._downward.clear()
@@ -210,7 +210,7 @@ class ScriptWire(PrintingWire):
         return refused(refusal, terminal=False)
 
     @property
-    def busy(self) -> bool:
+    def awaiting_response(self) -> bool:
         return self._state is RUNNING
 
 
@@ -295,14 +295,14 @@ class ConversationWire(PrintingWire):
         self._exit(m.REFUSED)
         return True
 
-    def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
+    def abort_response(self, event: Rows | Output, refusal: Refuse) -> bytes:
         """Only this piece is withheld."""
         assert isinstance(event, Printed)
         event.withheld()
         return refused(refusal, terminal=self._is_terminal)
 
     @property
-    def busy(self) -> bool:
+    def awaiting_response(self) -> bool:
         """At a prompt nobody knows: a session counts as idle when nothing is typed and nothing printed."""
         return False
 
@@ -379,15 +379,15 @@ class TypedWire(ConversationWire):
         return m.frames(m.STDIN, INTERRUPT)
 
     @property
-    def withholds(self) -> bool:
+    def has_buffered_output(self) -> bool:
         held = self._held
         return self._state is not ENDED and bool(held[m.STDOUT].data or held[m.STDERR].data)
 
     @property
-    def settles(self) -> bool:
+    def input_paused(self) -> bool:
         return self._typing is _SETTLES
 
-    def release(self) -> None:
+    def flush(self) -> None:
         if self._typing is _SETTLES:
             self._typing = _CLEARS if self._upward else _PASSES
         self._let_out()

@@ -7,12 +7,12 @@ import hashlib
 import hmac
 import re
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID, uuid4
 
 from postern.domain.features import Feature
-from postern.domain.identity.credential import Credential, Verifier
+from postern.domain.identity.credential import Credential, Issued, Verifier
 from postern.domain.identity.principal import Principal, PrincipalKind
 from postern.domain.lists import Page, Stretch
 from postern.domain.secret import Secret
@@ -36,15 +36,6 @@ _SALT_BYTES = 16
 _MAX_USERNAME = 63  # bytes; longer names are cut by some clients and tools
 _ATTEMPTS = 5
 _UNREADABLE = re.compile(r"[^a-z0-9_]+")
-
-
-@dataclass(frozen=True, slots=True)
-class Issued:
-    """The only time the password is seen: the store has a verifier."""
-
-    credential: Credential
-    password: Secret
-    connection: Connection
 
 
 class Credentials:

@@ -165,10 +165,10 @@ class Users(AccountService):
                 raise Invalid(f"groups: you cannot leave the group {admins!r} yourself", field="groups")
         await super().authorize(principal, before, after)
 
-    async def write(self, before: Account, after: Account) -> Account:
+    async def write(self, before: Account | None, after: Account) -> Account:
         """A changed password ends the user's logins."""
         updated = await super().write(before, after)
-        if after.password_hash is not None and after.password_hash != before.password_hash:
+        if before is not None and after.password_hash not in (None, before.password_hash):
             await self._accounts.keep_password(after.principal, after.password_hash)
             note(before, updated)
         return updated

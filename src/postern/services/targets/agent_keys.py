@@ -3,37 +3,36 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, replace
-from uuid import uuid4
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
 
 from postern.domain.identity.principal import Principal
-from postern.domain.lists import Page
+from postern.domain.lists import Listed, Page
 from postern.domain.secret import Secret
-from postern.domain.targets.agent import SECRET_PREFIX, Agent, AgentKey, AgentMode
+from postern.domain.targets.agent import ALIVE_FOR, SECRET_PREFIX, Agent, AgentKey, AgentMode
 from postern.domain.targets.connection import check_new_name
-from postern.errors import Conflict, Invalid, NotFound
-from postern.services.identity.users import require_admin
+from postern.errors import Conflict, Invalid
+from postern.services.named_resources import ResourceService
 from postern.services.server.machine_facts import MachineFacts
 from postern.services.server.server_configs import ServerConfigs
-from postern.services.server.trail import changed as note
 from postern.services.targets.agents import AgentChange, Agents, digest_of
 from postern.services.targets.connection_fields import withdraw
 from postern.store.ports.common_ports import Clock, Signals
-from postern.store.ports.target_ports import AgentStore, ConnectionFilter, ConnectionStore, SecretUse
+from postern.store.ports.target_ports import AgentFilter, AgentStore, ConnectionFilter, ConnectionStore, SecretUse
+
+__all__ = ["AgentFilter", "AgentKeys"]
 
 _BYTES = 32
 _NAMED = 5  # connections that a refusal names
 
 
-@dataclass(frozen=True, slots=True)
-class IssuedAgentKey:
-    """The only time that the key is seen. `key` is the whole line that the agent is started with."""
+class AgentKeys(ResourceService[Agent]):
+    """Everybody reads agents. The name and the mode of an agent are part of its key, so they never change."""
 
-    agent: Agent
-    key: Secret
+    noun = "agent"
 
-
-class AgentKeys:
     def __init__(
         self,
         *,
@@ -45,80 +44,97 @@ class AgentKeys:
         signals: Signals,
         now: Clock,
     ) -> None:
-        self._store = store
+        super().__init__(store, signals, now)
+        self._agent_store = store
         self._agents = agents
         self._connections = connections
         self._server_configs = server_configs
         self._machine = machine
-        self._signals = signals
-        self._now = now
 
-    async def create(self, principal: Principal, name: str, mode: AgentMode = AgentMode.STANDARD) -> IssuedAgentKey:
-        """The store has only the SHA-256 of its secret. Raises Denied, Invalid, Conflict when the name is taken."""
-        require_admin(principal, "make agents")
+    def blank(self, key: UUID, org_id: UUID) -> Agent:
+        return Agent(key, org_id, "", AgentMode.STANDARD, None, self._now())
+
+    def check_name(self, name: str) -> None:
         check_new_name(name)
-        if mode is AgentMode.GATEWAY:
+
+    async def check(self, resource: Agent) -> None:
+        if resource.mode is AgentMode.GATEWAY:
             raise Invalid(
                 "mode: the gateway's own agents are made by the gateway; use standard or embedded", field="mode"
             )
-        secret = make_secret()
-        agent = Agent(uuid4(), principal.org_id, name, mode, None, self._now(), digest_of(secret))
-        await self._store.add(agent)
-        note(None, _noted(agent))
-        return await self._issued(agent, secret)
 
-    async def renew(self, principal: Principal, name_or_id: str) -> IssuedAgentKey:
-        """The key before it ends at once, and so do the agent's tunnels. Raises Denied, NotFound, Invalid for the
+    def audited(self, resource: Agent) -> dict[str, object]:
+        names = ("id", "name", "mode", "created_at")
+        return {name: getattr(resource, name) for name in names}
+
+    async def announce(self, before: Agent | None, after: Agent | None) -> None:
+        """The key before it ends at once, and so do the agent's tunnels."""
+        if before is not None:
+            await self._agents.announce(before.id, AgentChange.RENEWED if after else AgentChange.DELETED)
+
+    async def search(
+        self, principal: Principal, wanted: AgentFilter, page: Page, online: bool | None = None
+    ) -> Listed[Agent]:
+        """Return those that are online, or not, by name; their facts only for admins and auditors."""
+        limit = self._now() - ALIVE_FOR
+        if online is not None:
+            wanted = replace(wanted, seen_after=limit) if online else replace(wanted, not_seen_after=limit)
+        found = await self._agent_store.search(principal.org_id, wanted, page)
+        return Listed([_shown_to(principal, agent) for agent in found.items], found.total)
+
+    async def get(self, principal: Principal, name_or_id: str) -> Agent:
+        """Return it, with its facts only for admins and auditors. Raises NotFound."""
+        return _shown_to(principal, await self.existing(principal, name_or_id))
+
+    async def create(self, principal: Principal, fields: Mapping[str, Any]) -> Agent:
+        """Return the agent with its key; the store has only the SHA-256 of the secret. Raises as any creation."""
+        secret = make_secret()
+        return await self._issued(await super().create(principal, {**fields, "digest": digest_of(secret)}), secret)
+
+    async def renew(self, principal: Principal, name_or_id: str, version: int | None = None) -> Agent:
+        """Return the agent with another key. Raises Denied, NotFound, Conflict, PreconditionFailed, Invalid for the
         gateway's own."""
-        require_admin(principal, "renew the keys of agents")
-        agent = await self._own(principal, name_or_id, "has no key")
+        agent = await self._managed(principal, name_or_id, "has no key", version)
         secret = make_secret()
-        if not await self._store.renew(agent.id, digest_of(secret)):
-            raise NotFound(f"there is no agent {name_or_id!r} any more")
-        note(_noted(agent), _noted(agent))
-        await self._agents.announce(agent.id, AgentChange.RENEWED)
-        return await self._issued(replace(agent, digest=digest_of(secret)), secret)
+        return await self._issued(await self.write(agent, self._with(agent, secret)), secret)
 
-    async def remove(self, principal: Principal, name_or_id: str) -> None:
-        """With the connections that it declared itself. Raises Denied, NotFound, Invalid for the gateway's own, and
+    async def remove(self, principal: Principal, name_or_id: str, version: int | None = None) -> None:
+        """With the connections that it declared itself. Raises as any removal, Invalid for the gateway's own, and
         Conflict while other connections name it."""
-        require_admin(principal, "delete agents")
-        agent = await self._own(principal, name_or_id, "cannot be deleted")
+        agent = await self._managed(principal, name_or_id, "cannot be deleted", version)
         wanted = ConnectionFilter(agent_id=agent.id)
         found = await self._connections.search(principal.org_id, wanted, Page(_NAMED + 1), SecretUse.NONE)
         declared = agent.mode is AgentMode.EMBEDDED and all(one.managed_by is not None for one in found.items)
         if found.total and not (declared and found.total == len(found.items)):
             raise Conflict(_in_use(agent, [one.name for one in found.items], found.total))
         if found.total:  # from here on it cannot declare them anew
-            await self._store.renew(agent.id, digest_of(make_secret()))
+            agent = await self._store.update(self._with(agent, make_secret()))
         for connection in found.items:
             await withdraw(self._connections, self._signals, connection)
-        try:
-            await self._store.remove(agent.id)
-        except Conflict:  # one was made at this moment
-            raise Conflict(f"agent {agent.name!r} was just given a connection; look at it, and try again") from None
-        note(_noted(agent), None)
-        await self._agents.announce(agent.id, AgentChange.DELETED)
+        await self.delete(agent)
 
     async def drain(self, principal: Principal, name_or_id: str) -> None:
         """Whoever attends now by its key takes no new work, and ends when what it has is done; who starts it again
         brings it back. Raises Denied, NotFound, Invalid for the gateway's own."""
-        require_admin(principal, "drain agents")
-        agent = await self._own(principal, name_or_id, "is drained with the gateway")
+        agent = await self._managed(principal, name_or_id, "is drained with the gateway")
         await self._agents.announce(agent.id, AgentChange.DRAINED)
 
-    async def _own(self, principal: Principal, name_or_id: str, refusal: str) -> Agent:
-        agent = await self._agents.get(principal, name_or_id)
+    async def _managed(self, principal: Principal, name_or_id: str, refusal: str, version: int | None = None) -> Agent:
+        self.require_admin(principal)
+        agent = await self._current(principal, name_or_id, version)
         if agent.mode is AgentMode.GATEWAY:
             raise Invalid(f"agent {agent.name!r} is the gateway's own, lives in its processes, and {refusal}")
         return agent
 
-    async def _issued(self, agent: Agent, secret: Secret) -> IssuedAgentKey:
+    def _with(self, agent: Agent, secret: Secret) -> Agent:
+        return replace(agent, digest=digest_of(secret), updated_at=self._now())
+
+    async def _issued(self, agent: Agent, secret: Secret) -> Agent:
         place = self._machine.control
         config = await self._server_configs.current()
         host = config.public_host or place.host
         key = AgentKey(agent.name, secret, host, place.port, agent.mode, self._machine.authority())
-        return IssuedAgentKey(agent, key.text())
+        return replace(agent, key=key.text())
 
 
 def make_secret() -> Secret:
@@ -126,8 +142,8 @@ def make_secret() -> Secret:
     return Secret(SECRET_PREFIX + secrets.token_urlsafe(_BYTES))
 
 
-def _noted(agent: Agent) -> dict[str, object]:
-    return {"id": agent.id, "name": agent.name, "mode": agent.mode, "created_at": agent.created_at}
+def _shown_to(principal: Principal, agent: Agent) -> Agent:
+    return agent if principal.sees_all else replace(agent, facts={})
 
 
 def _in_use(agent: Agent, names: list[str], total: int) -> str:

@@ -6,14 +6,11 @@ import hashlib
 import hmac
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import TypeVar
 from uuid import UUID, uuid4
 
-from postern.domain.identity.principal import Principal
-from postern.domain.lists import Listed, Page
 from postern.domain.secret import Secret
 from postern.domain.targets.agent import ALIVE_FOR, Agent, AgentMode, cleaned_facts
 from postern.errors import Conflict, NotFound, Unauthenticated
@@ -21,7 +18,7 @@ from postern.services.identity.logins.passwords import Throttle
 from postern.services.identity.logins.tries import neighbourhood
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.server_ports import OrganisationStore
-from postern.store.ports.target_ports import AgentFilter, AgentStore
+from postern.store.ports.target_ports import AgentStore
 
 EMBEDDED = "embedded"  # what the gateway's own agent is called
 _REFUSALS, _WINDOW = 50, timedelta(minutes=15)  # of unknown keys, from one address
@@ -53,22 +50,6 @@ class Agents:
         self._modes: OrderedDict[UUID, AgentMode] = OrderedDict()
         signals.subscribe(Topic.AGENT_CHANGED, self._on_changed)
         signals.subscribe(Topic.RESUMED, lambda _: self._modes.clear())
-
-    async def find(
-        self, principal: Principal, page: Page, *, online: bool | None = None, search: str | None = None
-    ) -> Listed[Agent]:
-        """By name; their facts only for admins and auditors."""
-        limit = self._now() - ALIVE_FOR
-        wanted = AgentFilter(search, limit if online is True else None, limit if online is False else None)
-        found = await self._store.find(principal.org_id, wanted, page)
-        return Listed([_shown_to(principal, agent) for agent in found.items], found.total)
-
-    async def get(self, principal: Principal, name_or_id: str) -> Agent:
-        """Its facts only for admins and auditors. Raises NotFound."""
-        found = await self._store.get(principal.org_id, name_or_id)
-        if found is None:
-            raise NotFound(f"there is no agent {name_or_id!r}")
-        return _shown_to(principal, found)
 
     async def enrol(self, secret: Secret, *, name: str | None, address: str) -> Agent:
         """Whose secret this is; with a `name`, only if that is the agent's. The look-up is by hash, so how long it
@@ -175,10 +156,6 @@ class Agents:
 def digest_of(secret: Secret) -> bytes:
     """What the store has of an agent's secret."""
     return hashlib.sha256(secret.reveal().encode(errors="replace")).digest()
-
-
-def _shown_to(principal: Principal, agent: Agent) -> Agent:
-    return agent if principal.sees_all else replace(agent, facts={})
 
 
 def _remember(cache: OrderedDict[_K, _V], key: _K, value: _V) -> None:

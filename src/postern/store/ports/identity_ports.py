@@ -206,16 +206,11 @@ class ApiKeyStore(NamedResourceStore[ApiKey], Protocol):
         """Notes a use."""
 
 
-class MachineStore(Protocol):
-    async def add(self, machine: MachineIdentity) -> None:
-        """With its principal. Raises Conflict when the name is taken."""
+class MachineStore(NamedResourceStore[MachineIdentity], Protocol):
+    """Reads leave out `connection_names`, which depend on the time."""
 
-    async def get(self, org_id: UUID, name_or_id: str, now: datetime) -> MachineIdentity | None: ...
-
-    async def find(self, org_id: UUID, page: Page, now: datetime) -> Listed[MachineIdentity]:
-        """By name."""
-
-    async def update(self, machine: MachineIdentity) -> None: ...
+    async def connections_of(self, ids: Sequence[UUID], now: datetime) -> Mapping[UUID, tuple[str, ...]]:
+        """Return the names of the connections that each has a live credential for. One statement."""
 
 
 class SecondFactorStore(Protocol):

@@ -328,14 +328,14 @@ class ServerResourceStore(Protocol):
 class AgentFilter:
     """All given conditions hold. `search` is a part of the name. Who was never seen was not seen after anything."""
 
+    name: str | None = None
     search: str | None = None
     seen_after: datetime | None = None
     not_seen_after: datetime | None = None
 
 
-class AgentStore(Protocol):
-    async def get(self, org_id: UUID, name_or_id: str) -> Agent | None:
-        """A name wins over an identifier of the same spelling."""
+class AgentStore(NamedResourceStore[Agent], Protocol):
+    """A removal raises Conflict also where a connection names the agent."""
 
     async def by_digest(self, digest: bytes) -> Agent | None:
         """Whose secret has this SHA-256, in whichever organisation."""
@@ -343,19 +343,8 @@ class AgentStore(Protocol):
     async def by_id(self, agent_id: UUID) -> Agent | None:
         """In whichever organisation."""
 
-    async def all(self, org_id: UUID) -> list[Agent]: ...
-
-    async def find(self, org_id: UUID, wanted: AgentFilter, page: Page) -> Listed[Agent]:
+    async def search(self, org_id: UUID, wanted: AgentFilter, page: Page) -> Listed[Agent]:
         """By name."""
-
-    async def add(self, agent: Agent) -> None:
-        """Raises Conflict when the name is taken."""
-
-    async def renew(self, agent_id: UUID, digest: bytes) -> bool:
-        """From now on its secret is another one. False when there is no such agent."""
-
-    async def remove(self, agent_id: UUID) -> None:
-        """Raises Conflict when a connection names it."""
 
     async def tell(self, agent_id: UUID, facts: Mapping[str, str]) -> None:
         """What it says of itself."""

@@ -136,7 +136,6 @@ machines = Table(
     Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
     Column("description", Text, nullable=False),
     Column("attributes", JSON, nullable=False),
-    Column("updated_at", Utc, nullable=False),
 )
 
 second_factors = Table(

@@ -31,6 +31,8 @@ agents = Table(
     Column("created_at", Utc, nullable=False),
     Column("digest", LargeBinary(32)),  # of its secret; none for the gateway's own
     Column("facts", JSON, nullable=False),
+    Column("updated_at", Utc),
+    version(),
     UniqueConstraint("org_id", "name"),
 )
 Index("uq_agents_digest", agents.c.digest, unique=True)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.crud import Forced, Key, Version, add_crud
+from postern.api.depends import services_of
 from postern.api.schemas.rules.guardrail_schemas import GuardRailAnswer, GuardRailRequest
 from postern.domain.identity.principal import Principal
 from postern.domain.rules.guardrail import GuardRail
-from postern.services.bundle import Services
 
 router = APIRouter(tags=["Guard Rails"], route_class=AuditedRoute)
 
 
-async def _show(resource: GuardRail, services: Services, _: Principal) -> GuardRailAnswer:
+async def _show(resource: GuardRail, asked: Request, _: Principal) -> GuardRailAnswer:
     answer = GuardRailAnswer.of(resource)
-    answer.notices = await services.guardrails.advice(resource)
+    answer.notices = await services_of(asked).guardrails.advice(resource)
     return answer
 
 

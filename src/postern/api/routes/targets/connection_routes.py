@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.connection_filters import Filters
 from postern.api.crud import add_crud
+from postern.api.depends import services_of
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.schemas.targets.connection_schemas import ConnectionAnswer, ConnectionRequest
 from postern.domain.identity.principal import Principal
 from postern.domain.targets.connection import Connection
-from postern.services.bundle import Services
 
 
 async def list_connections(
@@ -25,8 +25,9 @@ async def list_connections(
     return listed([ConnectionAnswer.shown(view, with_keys=caller.is_admin) for view in found.items], found, page)
 
 
-async def _show(resource: Connection, services: Services, caller: Principal) -> ConnectionAnswer:
-    return ConnectionAnswer.shown(await services.connections.view(resource), with_keys=caller.is_admin)
+async def _show(resource: Connection, asked: Request, caller: Principal) -> ConnectionAnswer:
+    view = await services_of(asked).connections.view(resource)
+    return ConnectionAnswer.shown(view, with_keys=caller.is_admin)
 
 
 router = APIRouter(tags=["Connections"], route_class=AuditedRoute)

@@ -14,12 +14,9 @@ from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, Resour
 from postern.api.schemas.identity.user_schemas import AccountAnswer
 from postern.api.schemas.targets.connection_schemas import IssuedCredentialAnswer
 from postern.domain.identity.api_key import ApiKey
-from postern.domain.identity.credential import Credential, CredentialStatus, IssuedCredential
-from postern.domain.identity.machine import MachineIdentity
+from postern.domain.identity.credential import Credential, CredentialStatus, Issued, IssuedCredential
 from postern.domain.identity.principal import PrincipalStatus
-from postern.services.identity.credentials import Issued
 from postern.services.identity.groups import SizedGroup
-from postern.services.identity.machines import MachineFields
 
 Moment = Annotated[datetime, Field(strict=False)]
 
@@ -146,49 +143,29 @@ class KeyCredentialAnswer(Answer):
         )
 
 
-class MachineChangeRequest(Body):
-    """The body of PUT: what is left out or null stays as it is."""
+class MachineChangeRequest(ResourceBody):
+    """The body of PUT and PATCH; the name stays."""
 
-    read_only: ClassVar[frozenset[str]] = frozenset({"id", "name", "created_at", "updated_at"})
+    read_only = ResourceBody.read_only | {"name"}
 
     description: str | None = None
     connection_names: list[str] | None = None
     attributes: dict[str, str] | None = None
     access_duration_seconds: int | None = Field(None, description="Life of new credentials; 30 days when left out")
 
-    def fields(self) -> MachineFields:
-        names = self.connection_names
-        return MachineFields(
-            self.description, None if names is None else tuple(names), self.attributes, self.access_duration_seconds
-        )
-
 
 class MachineRequest(MachineChangeRequest):
-    read_only: ClassVar[frozenset[str]] = frozenset({"id", "created_at", "updated_at"})
+    read_only = ResourceBody.read_only
 
     name: str
 
 
-class MachineAnswer(Answer):
-    id: UUID
-    name: str
+class MachineAnswer(NamedResourceAnswer):
     description: str
     connection_names: list[str] = Field(description="Those it has a live credential for")
     attributes: dict[str, str]
     created_at: datetime
     updated_at: datetime
-
-    @classmethod
-    def of(cls, machine: MachineIdentity) -> MachineAnswer:
-        return cls(
-            id=machine.principal.id,
-            name=machine.principal.name,
-            description=machine.description,
-            connection_names=list(machine.connection_names),
-            attributes=dict(machine.attributes),
-            created_at=machine.created_at,
-            updated_at=machine.updated_at,
-        )
 
 
 class NewMachineAnswer(MachineAnswer):

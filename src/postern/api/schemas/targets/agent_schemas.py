@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, ClassVar
-from uuid import UUID
 
 from pydantic import Field
 
-from postern.api.schemas.common import Answer, Body
+from postern.api.schemas.common import NamedResourceAnswer, ResourceBody
 from postern.domain.targets.agent import FACTS, Agent, AgentMode
 
 
@@ -18,24 +17,23 @@ class AgentStatus(StrEnum):
     DISCONNECTED = "DISCONNECTED"
 
 
-class AgentRequest(Body):
-    read_only: ClassVar[frozenset[str]] = frozenset({"id", "status", "created_at", "last_seen", *FACTS})
+class AgentRequest(ResourceBody):
+    read_only: ClassVar[frozenset[str]] = ResourceBody.read_only | {"status", "last_seen", *FACTS}
 
     name: str
-    mode: Annotated[AgentMode, Field(strict=False)] = Field(
-        AgentMode.STANDARD,
-        description="standard: serves the connections that are made for it; embedded: declares its own",
+    mode: Annotated[AgentMode, Field(strict=False)] | None = Field(
+        None,
+        description="standard: serves the connections that are made for it (default); embedded: declares its own",
     )
 
 
-class AgentAnswer(Answer):
+class AgentAnswer(NamedResourceAnswer):
     """What it says of itself, from `version` on, is for administrators and auditors; null for others."""
 
-    id: UUID
-    name: str
     mode: AgentMode
     status: AgentStatus = Field(description="CONNECTED: it holds a tunnel, or lives in the gateway's own processes")
     created_at: datetime
+    updated_at: datetime | None = Field(description="When its key was made")
     last_seen: datetime | None
     version: str | None
     hostname: str | None
@@ -45,21 +43,12 @@ class AgentAnswer(Answer):
     python_version: str | None
 
     @classmethod
-    def of(cls, agent: Agent, *, online: bool) -> AgentAnswer:
-        return cls(
-            id=agent.id,
-            name=agent.name,
-            mode=agent.mode,
-            status=AgentStatus.CONNECTED if online else AgentStatus.DISCONNECTED,
-            created_at=agent.created_at,
-            last_seen=agent.last_seen,
-            version=agent.facts.get("version"),
-            hostname=agent.facts.get("hostname"),
-            platform=agent.facts.get("platform"),
-            machine_id=agent.facts.get("machine_id"),
-            kernel_version=agent.facts.get("kernel_version"),
-            python_version=agent.facts.get("python_version"),
-        )
+    def shown(cls, agent: Agent, *, online: bool) -> AgentAnswer:
+        """Return the answer about an agent; one whose key was just made has it."""
+        same = ("id", "name", "mode", "created_at", "updated_at", "last_seen")
+        values = {name: getattr(agent, name) for name in same} | {name: agent.facts.get(name) for name in FACTS}
+        values["status"] = AgentStatus.CONNECTED if online else AgentStatus.DISCONNECTED
+        return IssuedAgentKeyAnswer(**values, key=agent.key.reveal()) if agent.key else cls(**values)
 
 
 class IssuedAgentKeyAnswer(AgentAnswer):

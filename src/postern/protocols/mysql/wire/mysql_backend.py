@@ -66,7 +66,7 @@ class MysqlBackend(ResultState):
         self._intake.feed(data)
 
     @property
-    def unfinished(self) -> int:
+    def partial_message_bytes(self) -> int:
         """Bytes that the client still lacks of the payload that is passing."""
         if self._swallowing:
             return 0

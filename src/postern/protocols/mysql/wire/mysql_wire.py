@@ -69,7 +69,7 @@ class MysqlWire(MysqlBackend):
     def poll_client(self) -> bytes | Request | None:
         return self._frontend.poll()
 
-    def admit(self, request: Request) -> bytes:
+    def forward(self, request: Request) -> bytes:
         assert isinstance(request, Command)
         ledger = self.ledger
         if request.owner:
@@ -97,7 +97,7 @@ class MysqlWire(MysqlBackend):
         else:
             request.slot.resets = True
 
-    def refuse(self, request: Request, refusal: Refuse) -> bytes:
+    def reject(self, request: Request, refusal: Refuse) -> bytes:
         assert isinstance(request, Command)
         ledger = self.ledger
         slot = MysqlPendingResponse(REFUSED, request.slot.exchange)
@@ -117,15 +117,15 @@ class MysqlWire(MysqlBackend):
         ledger.owe(hidden)
         return m.command(m.COM_STMT_RESET, m.packed32(statement.id))
 
-    def notice(self, warning: Warn) -> bytes:
+    def warning_bytes(self, warning: Warn) -> bytes:
         """Nothing: the protocol has no message for it, neither in front of an answer nor within."""
         return b""
 
-    def tell(self, warning: Warn) -> None:
+    def queue_warning(self, warning: Warn) -> None:
         """See `notice`."""
 
     @property
-    def answers_waiting(self) -> bool:
+    def has_pending_output(self) -> bool:
         slots = self.ledger.slots
         return bool(slots) and (slots[0].kind == REFUSED or bool(slots[0].data))
 
@@ -137,7 +137,7 @@ class MysqlWire(MysqlBackend):
         assert isinstance(event, ErrorText | ColumnHeading | StatementSummary)
         return event.encode()
 
-    def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
+    def abort_response(self, event: Rows | Output, refusal: Refuse) -> bytes:
         if isinstance(event, MysqlRows):
             self.cutting = True
             return refusal_packet(event.sequence, refusal)
@@ -151,11 +151,11 @@ class MysqlWire(MysqlBackend):
         return event.encode()
 
     @property
-    def swallows(self) -> bool:
+    def discarding_response(self) -> bool:
         return self.cutting and not self.lets_end and len(self.ledger.slots) == 1
 
     @property
-    def standing(self) -> TransactionState:
+    def transaction_state(self) -> TransactionState:
         ledger = self.ledger
         return TransactionState(ledger.in_transaction, ledger.owes)
 
@@ -163,7 +163,7 @@ class MysqlWire(MysqlBackend):
         return self._frontend.position if side is Side.CLIENT else self._target_position
 
     @property
-    def busy(self) -> bool:
+    def awaiting_response(self) -> bool:
         return bool(self.ledger.slots)
 
     def client_finished(self) -> bytes:
@@ -173,7 +173,7 @@ class MysqlWire(MysqlBackend):
         # In the middle of a packet or a file, the goodbye would be read as a part of it.
         return b"" if self._frontend.midway or self.ledger.file_wanted else m.QUIT
 
-    def farewell(self, message: str, code: str, hint: str = "") -> bytes:
+    def fatal_error(self, message: str, code: str, hint: str = "") -> bytes:
         """An error that answers what the client waits for, or what it says next.
 
         A target that is gone is told by the end of the stream alone, as by a server that is: client libraries make 2013
@@ -186,11 +186,11 @@ class MysqlWire(MysqlBackend):
         return m.err(self.next_sequence, number, state, message, hint)
 
     @property
-    def goodbye(self) -> bool:
+    def client_terminated(self) -> bool:
         return self._frontend.terminated
 
     @property
-    def needs_farewell(self) -> bool:
+    def needs_fatal_error(self) -> bool:
         return not (self._frontend.terminated or self.fatal)
 
 

@@ -77,7 +77,7 @@ class PostgresBackend(Wire):
         self._intake.feed(data)
 
     @property
-    def unfinished(self) -> int:
+    def partial_message_bytes(self) -> int:
         """Bytes that the client still lacks of the message that is passing."""
         return 0 if self._swallowing else int(self._passing)
 

@@ -77,7 +77,7 @@ class PostgresWire(PostgresBackend):
     def poll_client(self) -> bytes | Request | None:
         return self._frontend.poll()
 
-    def admit(self, request: Request) -> bytes:
+    def forward(self, request: Request) -> bytes:
         assert isinstance(request, MessageBatch)
         ledger = self.ledger
         if self._frontend.skipping:
@@ -99,7 +99,7 @@ class PostgresWire(PostgresBackend):
             raw = [*raw, m.FLUSH_MESSAGE]
         return raw[0] if len(raw) == 1 else b"".join(raw)
 
-    def refuse(self, request: Request, refusal: Refuse) -> bytes:
+    def reject(self, request: Request, refusal: Refuse) -> bytes:
         assert isinstance(request, MessageBatch)
         slot = PostgresPendingResponse(REFUSED, request.operations[0].exchange if request.operations else 0)
         slot.data = refusal_response(refusal)
@@ -147,17 +147,17 @@ class PostgresWire(PostgresBackend):
         ledger.unsynced = ledger.ran = False
         return raw
 
-    def notice(self, warning: Warn) -> bytes:
+    def warning_bytes(self, warning: Warn) -> bytes:
         return warning_response(warning)
 
-    def tell(self, warning: Warn) -> None:
+    def queue_warning(self, warning: Warn) -> None:
         """A slot in the order of answers: an error that skips what was warned of skips the warning."""
         slot = PostgresPendingResponse(REFUSED, self.ledger.exchange)
         slot.data = warning_response(warning)
         self.ledger.add(slot)
 
     @property
-    def answers_waiting(self) -> bool:
+    def has_pending_output(self) -> bool:
         slots = self.ledger.slots
         return bool(slots) and slots[0].kind == REFUSED
 
@@ -165,7 +165,7 @@ class PostgresWire(PostgresBackend):
         assert isinstance(event, PostgresRows | PostgresText | CopiedLines)
         return event.encode()
 
-    def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
+    def abort_response(self, event: Rows | Output, refusal: Refuse) -> bytes:
         if isinstance(event, PostgresText) and event.aside:
             # Not an answer: only this message is withheld.
             return m.report(b"N", "WARNING", INSUFFICIENT_PRIVILEGE, refusal.message, hint=refusal.hint)
@@ -184,16 +184,16 @@ class PostgresWire(PostgresBackend):
         """Also where the batch has failed: the target skips the rest of it, which nobody needs to review."""
         return self.ledger.ran or self.ledger.skipping
 
-    def release(self) -> None:
+    def flush(self) -> None:
         self._frontend.release()
 
     @property
-    def swallows(self) -> bool:
+    def discarding_response(self) -> bool:
         slots = self.ledger.slots
         return self.cutting and bool(slots) and all(slot.kind == SYNC for slot in list(slots)[1:])
 
     @property
-    def standing(self) -> TransactionState:
+    def transaction_state(self) -> TransactionState:
         ledger = self.ledger
         owed = any(slot.kind != REFUSED for slot in ledger.slots)
         return TransactionState(ledger.status != b"I" or ledger.unsynced, owed or ledger.ran, dict(ledger.reported))
@@ -203,7 +203,7 @@ class PostgresWire(PostgresBackend):
         return f"{where}, {self.ledger.state}"
 
     @property
-    def busy(self) -> bool:
+    def awaiting_response(self) -> bool:
         return bool(self.ledger.slots)
 
     def client_finished(self) -> bytes:
@@ -213,15 +213,15 @@ class PostgresWire(PostgresBackend):
         # In the middle of a message, the goodbye would be read as a part of it.
         return b"" if self._frontend.midway else m.TERMINATE_MESSAGE
 
-    def farewell(self, message: str, code: str, hint: str = "") -> bytes:
+    def fatal_error(self, message: str, code: str, hint: str = "") -> bytes:
         return m.error_response(code, message, severity="FATAL", hint=hint)
 
     @property
-    def goodbye(self) -> bool:
+    def client_terminated(self) -> bool:
         return self._frontend.terminated
 
     @property
-    def needs_farewell(self) -> bool:
+    def needs_fatal_error(self) -> bool:
         return not (self._frontend.terminated or self.fatal)
 
 

@@ -23,7 +23,7 @@ from postern.protocols.terminal.files.commands import copies, program
 from postern.protocols.terminal.files.file_hashing import FileHash
 from postern.protocols.terminal.files.file_wire import CANNOT_MASK, Beginning, FileWire
 from postern.protocols.terminal.program_wire import ENDED, RUNNING
-from postern.protocols.wire_base import Carried, Request
+from postern.protocols.wire_base import Request, UnrecordedOutput
 
 MOST_LINE: Final = 16 * 1024  # bytes of a record of scp: a name is at most 255, a path 4096
 _MOST_DIGITS: Final = 19  # of a file's size
@@ -174,7 +174,7 @@ class CopyingWire(FileWire):
         self._given += len(data)
         if self._scp is not None and self._sends:
             self._follow(self._scp, data)
-        self._downward.append(Carried(m.frames(m.STDOUT, data)))
+        self._downward.append(UnrecordedOutput(m.frames(m.STDOUT, data)))
 
     def _follow(self, scp: Scp, data: bytes) -> None:
         pos = 0
@@ -197,12 +197,12 @@ class CopyingWire(FileWire):
         tag = f"exit {code}; {self._received} bytes from the client, {self._given} bytes to it"
         self._downward.append(Completed(1, tag=tag, error=error))
 
-    def left_over(self) -> list[Completed]:
+    def unfinished_exchanges(self) -> list[Completed]:
         begun = self._scp.begun if self._scp is not None and self._state is not ENDED else ""
         return [Completed(self._file, tag=begun, error="it was not copied to its end")] if begun else []
 
     @property
-    def busy(self) -> bool:
+    def awaiting_response(self) -> bool:
         return self._state is RUNNING
 
 

@@ -55,7 +55,7 @@ class FileWire(ProgramWire):
 
     def _over(self, code: int, name: str) -> None:
         """The program has ended, by that signal: what is recorded of it, for `_downward`."""
-        self._downward.extend(self.left_over())
+        self._downward.extend(self.unfinished_exchanges())
 
     def _refused(self, request: Request, refusal: Refuse) -> None:
         """Anything but the beginning: what the client is told, for `_downward`."""
@@ -91,13 +91,13 @@ class FileWire(ProgramWire):
         self._begins(request)
         self._upward.append(request)
 
-    def admit(self, request: Request) -> bytes:
+    def forward(self, request: Request) -> bytes:
         if isinstance(request, Beginning):
             self._run()
             return m.START_FRAME
         return self._admitted(request)
 
-    def refuse(self, request: Request, refusal: Refuse) -> bytes:
+    def reject(self, request: Request, refusal: Refuse) -> bytes:
         if isinstance(request, Beginning):
             return self._refuse_start(refusal)
         self._refused(request, refusal)
@@ -134,5 +134,5 @@ class FileWire(ProgramWire):
         self._downward.clear()
         return pieces
 
-    def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
+    def abort_response(self, event: Rows | Output, refusal: Refuse) -> bytes:
         return refused(refusal, terminal=False)

@@ -24,7 +24,7 @@ from postern.protocols.terminal.files import sftp_messages as s
 from postern.protocols.terminal.files.file_wire import CANNOT_MASK, FileWire
 from postern.protocols.terminal.files.transfers import Ahead, Transfer
 from postern.protocols.terminal.program_wire import ENDED
-from postern.protocols.wire_base import Carried, Request
+from postern.protocols.wire_base import Request, UnrecordedOutput
 
 MOST_PENDING: Final = 4096  # requests without an answer; OpenSSH's clients have 64
 MOST_OPEN: Final = 1024  # files
@@ -225,7 +225,7 @@ class SftpWire(FileWire):
             self._settle(pending, kind, packet)
         else:
             raise ProtocolViolation(f"a packet of type {kind} from the target of a file transfer")
-        self._downward.append(Carried(m.frames(m.STDOUT, packet)))
+        self._downward.append(UnrecordedOutput(m.frames(m.STDOUT, packet)))
 
     def _settle(self, pending: _Pending, kind: int, packet: bytes) -> None:
         transfer = pending.transfer
@@ -251,7 +251,7 @@ class SftpWire(FileWire):
         elif pending.exchange:
             self._downward.append(Completed(pending.exchange, error=error))
 
-    def left_over(self) -> list[Completed]:
+    def unfinished_exchanges(self) -> list[Completed]:
         """Files that were not closed, with what went by until now."""
         closing = [one.transfer for one in self._pending.values() if one.kind == s.CLOSE and one.transfer is not None]
         left = [_completed(transfer, "it was not closed") for transfer in [*self._open.values(), *closing]]
@@ -260,7 +260,7 @@ class SftpWire(FileWire):
         return left
 
     @property
-    def busy(self) -> bool:
+    def awaiting_response(self) -> bool:
         return bool(self._pending) and self._state is not ENDED
 
 

@@ -125,7 +125,7 @@ class SqlPrincipals:
                 await change_account(transaction, account, at, groups, source)
 
     async def confirm(self, before: Account, after: Account, at: datetime) -> bool:
-        old, new = _values(before), _values(after)
+        old, new = account_values(before), account_values(after)
         values = {name: value for name, value in new.items() if value != old[name]}
         same = (users.c.id == after.id, users.c.status == before.principal.status)
         changed = update(users).where(*same).values(values | {"updated_at": at})
@@ -174,7 +174,7 @@ class SqlPrincipals:
 async def add_account(transaction: Executor, account: Account, at: datetime, source: GroupSource) -> None:
     """With its groups. Raises IntegrityError."""
     principal = account.principal
-    values = _values(account) | {"created_at": at, "updated_at": at}
+    values = account_values(account) | {"created_at": at, "updated_at": at}
     await transaction.execute(insert(users).values(values))
     await _join(transaction, principal.org_id, principal.id, principal.groups, source)
 
@@ -192,7 +192,7 @@ async def change_account(
     administrator would be lost.
     """
     principal = account.principal
-    values = {name: value for name, value in _values(account).items() if name not in _KEPT}
+    values = {name: value for name, value in account_values(account).items() if name not in _KEPT}
     same = update(users).where(users.c.id == principal.id, users.c.version == account.version)
     changed = same.values(**values, updated_at=at, version=account.version + 1)
     taken_away = groups is not None and source is not GroupSource.PROVIDER
@@ -259,7 +259,7 @@ async def _join(
         await transaction.execute(insert(user_groups), rows)
 
 
-def _values(account: Account) -> dict[str, Any]:
+def account_values(account: Account) -> dict[str, Any]:
     principal = account.principal
     taken = ("id", "org_id", "subject", "name", "kind", "status", "issuer")
     return {name: getattr(principal, name) for name in taken} | {

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, bindparam, case, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.lists import Listed, Page
 from postern.domain.targets.agent import Agent, AgentMode
 from postern.errors import Conflict
-from postern.store.database import Database
 from postern.store.ports.target_ports import AgentFilter
 from postern.store.prepared import PreparedStatement, Row
 from postern.store.schema.target_tables import agents
-from postern.store.sql.rows import as_uuid, count_of
+from postern.store.sql.resource_table import ResourceTable
 from postern.store.threaded import Executor
 
 # Every list of connections asks it.
@@ -27,20 +27,26 @@ _BY_DIGEST = select(*agents.c).where(agents.c.digest == bindparam("digest"))
 _BY_ID = select(*agents.c).where(agents.c.id == bindparam("id"))
 
 
-class SqlAgents:
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class SqlAgents(ResourceTable[Agent]):
+    """Agents say that they live, and what they are, in these rows, too. That is nobody's change: the version stays."""
 
-    async def get(self, org_id: UUID, name_or_id: str) -> Agent | None:
-        key = as_uuid(name_or_id)
-        named = agents.c.name == name_or_id
-        wanted = select(*agents.c).where(
-            agents.c.org_id == org_id, named if key is None else or_(named, agents.c.id == key)
-        )
-        async with self._database.statement() as connection:
-            found = await connection.execute(wanted.order_by(case((named, 0), else_=1)).limit(1))
-            row = found.mappings().one_or_none()
-        return None if row is None else _agent_of(row)
+    table, noun = agents, "agent"
+
+    async def read(self, row: Row) -> Agent:
+        return _agent_of(row)
+
+    async def values(self, resource: Agent) -> dict[str, Any]:
+        """Its name and its mode are part of its key."""
+        return {"digest": resource.digest, "updated_at": resource.updated_at}
+
+    async def new_row(self, resource: Agent) -> dict[str, Any]:
+        return _row_of(resource)
+
+    async def remove(self, resource: Agent) -> None:
+        try:
+            await super().remove(resource)
+        except IntegrityError:
+            raise Conflict(f"agent {resource.name!r} was just given a connection; look at it, and try again") from None
 
     async def by_digest(self, digest: bytes) -> Agent | None:
         async with self._database.statement() as connection:
@@ -57,32 +63,8 @@ class SqlAgents:
             rows = await connection.run_sync(lambda connection: _ALL.rows(connection, {"org": org_id}))
         return [_agent_of(row) for row in rows]
 
-    async def find(self, org_id: UUID, wanted: AgentFilter, page: Page) -> Listed[Agent]:
-        conditions = [agents.c.org_id == org_id, *_conditions(wanted)]
-        rows = select(*agents.c).where(*conditions).order_by(agents.c.name).limit(page.limit).offset(page.offset)
-        async with self._database.statement() as connection:
-            found = (await connection.execute(rows)).mappings().all()
-            total = (await connection.execute(count_of(agents, *conditions))).scalar_one()
-        return Listed([_agent_of(row) for row in found], total)
-
-    async def add(self, agent: Agent) -> None:
-        try:
-            async with self._database.statement() as connection:
-                await add_agent(connection, agent)
-        except IntegrityError:
-            raise Conflict(f"name: an agent {agent.name!r} exists already", field="name") from None
-
-    async def renew(self, agent_id: UUID, digest: bytes) -> bool:
-        async with self._database.statement() as connection:
-            changed = update(agents).where(agents.c.id == agent_id).values(digest=digest)
-            return (await connection.execute(changed)).rowcount == 1
-
-    async def remove(self, agent_id: UUID) -> None:
-        try:
-            async with self._database.statement() as connection:
-                await connection.execute(delete(agents).where(agents.c.id == agent_id))
-        except IntegrityError:
-            raise Conflict("connections name this agent") from None
+    async def search(self, org_id: UUID, wanted: AgentFilter, page: Page) -> Listed[Agent]:
+        return await self.some(page, agents.c.org_id == org_id, *_conditions(wanted))
 
     async def tell(self, agent_id: UUID, facts: Mapping[str, str]) -> None:
         async with self._database.statement() as connection:
@@ -115,6 +97,8 @@ class SqlAgents:
 
 def _conditions(wanted: AgentFilter) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
+    if wanted.name is not None:
+        conditions.append(agents.c.name == wanted.name)
     if wanted.search is not None:
         conditions.append(func.lower(agents.c.name).contains(wanted.search.lower(), autoescape=True))
     if wanted.seen_after is not None:
@@ -126,8 +110,11 @@ def _conditions(wanted: AgentFilter) -> list[ColumnElement[bool]]:
 
 async def add_agent(connection: Executor, agent: Agent) -> None:
     """Raises IntegrityError."""
-    values = {column.name: getattr(agent, column.name) for column in agents.c} | {"facts": dict(agent.facts)}
-    await connection.execute(insert(agents).values(values))
+    await connection.execute(insert(agents).values(_row_of(agent)))
+
+
+def _row_of(agent: Agent) -> dict[str, Any]:
+    return {column.name: getattr(agent, column.name) for column in agents.c} | {"facts": dict(agent.facts)}
 
 
 def _agent_of(row: Row) -> Agent:

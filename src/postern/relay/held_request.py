@@ -7,7 +7,7 @@ from postern.interception.verdicts import Hold, Warn
 from postern.protocols.wire_base import Request
 
 
-class Parked:
+class HeldRequest:
     """A request that waits, and where its judgement goes on: at this operation, behind this interceptor."""
 
     __slots__ = ("hold", "operation", "pipeline", "place", "request", "ticket", "warnings")
