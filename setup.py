@@ -73,9 +73,9 @@ HOT = [
     "relay/link.py",
     "relay/held_request.py",
     "transport/frames.py",
-    "transport/lane.py",
-    "transport/outbox.py",
-    "transport/switch.py",
+    "transport/stream_state.py",
+    "transport/send_queue.py",
+    "transport/demultiplexer.py",
     "transport/stream_windows.py",
 ]
 

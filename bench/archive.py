@@ -20,7 +20,7 @@ from pathlib import Path
 from tests.support.recordings import Made, new_session
 from tests.support.world import World
 
-from postern.archive.archivist import Archivist
+from postern.archive.archiver import Archiver
 from postern.archive.folder import FolderBlobs
 from postern.interception.events import ClientOutput, Completed, End, Event, Operation
 from postern.recording.layout import recordings_folder, spool_path
@@ -89,7 +89,7 @@ async def measure(world: World, made: list[Made], traffic: int, name: str) -> No
     """Lets the archivist take all that is sealed."""
     home = made[0].home
     keys = KeysForThreads(world.encryption, asyncio.get_running_loop())
-    archivist = Archivist(home, FolderBlobs(recordings_folder(home)), world.stores.segments, keys)
+    archivist = Archiver(home, FolderBlobs(recordings_folder(home)), world.stores.segments, keys)
     began, processor = time.perf_counter(), time.process_time()
     done = await archivist.round()
     spent, processor = time.perf_counter() - began, time.process_time() - processor

@@ -23,7 +23,7 @@ from tests.support.processes import forget_peak, peak, resident
 from tests.support.recordings import Made, new_session
 from tests.support.world import MACHINE, World
 
-from postern.archive.archivist import Archivist
+from postern.archive.archiver import Archiver
 from postern.archive.folder import FolderBlobs
 from postern.domain.identity.principal import Principal
 from postern.domain.sessions.session import EndReason
@@ -58,7 +58,7 @@ async def world_with(folder: Path, sessions: int, segments: int, most: int) -> t
 async def archive(world: World, home: Path, services: Services) -> None:
     blobs = FolderBlobs(recordings_folder(home))
     keys = KeysForThreads(world.encryption, asyncio.get_running_loop())
-    archivist = Archivist(home, blobs, world.stores.segments, keys, index=services.session_texts.index)
+    archivist = Archiver(home, blobs, world.stores.segments, keys, index=services.session_texts.index)
     forget_peak(os.getpid())
     before, began = resident(os.getpid()), time.perf_counter()
     done = await archivist.round()

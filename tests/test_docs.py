@@ -54,8 +54,19 @@ def test_the_table_of_the_states_of_reviews_has_each_of_them_and_each_transition
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_into_the_repository_leads_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    text = page.read_text()
+    links = re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)|^\[[^\]]+\]: ([^#:\s]+)(?:#(\S*))?$", text, re.MULTILINE)
+    for target, anchor, other, its_anchor in links:
+        leads = page.parent / (target or other) if target or other else page
+        assert leads.exists(), f"{page.name} links to {target or other}"
+        if name := anchor or its_anchor:
+            assert name in _anchors(leads.read_text()), f"{page.name} links to {leads.name}#{name}"
+
+
+def _anchors(text: str) -> set[str]:
+    """Return the anchors of the headings of a page, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -22,7 +22,7 @@ from tests.support.promises import until, wait_until, within
 
 from postern.agent.agent_policy import ANYTHING, NO_COMMANDS
 from postern.agent.command_process import CommandTransport
-from postern.agent.ending import processes
+from postern.agent.process_cleanup import processes
 from postern.agent.secrets import Resolved
 from postern.descriptors import INHERITED
 from postern.domain.secret import Secret

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from tests.agent.test_secrets import order
 
-from postern.agent.declared import Declared
+from postern.agent.declared_connection import DeclaredConnection
 from postern.domain.hook import HookOutcome
 from postern.domain.secret import Secret
 from postern.domain.targets.connection import ConnectionType
@@ -50,7 +50,7 @@ def asked(**changes: object) -> Order:
 
 async def test_an_order_is_filled_with_what_was_declared_and_what_stayed_here() -> None:
     reached = Reached()
-    agent = Declared(reached, SHELL, {"APP": Secret("größe")})
+    agent = DeclaredConnection(reached, SHELL, {"APP": Secret("größe")})
     await agent.dial(asked())
     await agent.cancel(asked(), 1, b"k")
     for one in reached.orders:
@@ -61,13 +61,13 @@ async def test_an_order_is_filled_with_what_was_declared_and_what_stayed_here() 
 async def test_attack_a_gateway_that_asks_for_another_command_and_hands_out_secrets_of_its_own() -> None:
     reached = Reached()
     hostile = asked(command=("rm", "-rf", "/"), secret={"envvar:LD_PRELOAD": Secret("ZXZpbA==")})
-    await Declared(reached, SHELL, {}).dial(hostile)
+    await DeclaredConnection(reached, SHELL, {}).dial(hostile)
     assert (reached.orders[0].command, reached.orders[0].secret) == (("bash",), {})
 
 
 async def test_attack_a_gateway_that_asks_for_another_connection() -> None:
     reached = Reached()
-    agent = Declared(reached, SHELL, {"APP": Secret("a")})
+    agent = DeclaredConnection(reached, SHELL, {"APP": Secret("a")})
     other, hook = asked(connection="other"), Hook(uuid4(), "print(1)", "", 60)
     for work in (agent.dial(other), agent.cancel(other, 1, b""), agent.hook(other, hook)):
         with pytest.raises(Denied, match="serves connection 'shop', which it declared, and no other"):
@@ -78,7 +78,7 @@ async def test_attack_a_gateway_that_asks_for_another_connection() -> None:
 async def test_instances_that_declare_different_kinds_do_not_talk_past_each_other() -> None:
     reached = Reached()
     with pytest.raises(Unavailable, match="start all of them with the same arguments"):
-        await Declared(reached, SHELL, {}).dial(order({}))
+        await DeclaredConnection(reached, SHELL, {}).dial(order({}))
     assert not reached.orders
 
 

@@ -19,12 +19,12 @@ from tests.agent.test_command import Go, go
 from tests.agent.test_secrets import order
 from tests.support.promises import until, within
 
-from postern.agent import ending
+from postern.agent import process_cleanup
 from postern.agent.agent_hooks import AgentHooks
 from postern.agent.agent_policy import ANYTHING, NO_COMMANDS, LocalPolicy
-from postern.agent.ending import processes
-from postern.agent.reach import TargetDialer
+from postern.agent.process_cleanup import processes
 from postern.agent.secrets import Resolver
+from postern.agent.target_dialer import TargetDialer
 from postern.domain.hook import MAX_OUTPUT, HookOutcome
 from postern.errors import Denied, Unavailable
 from postern.relay.relay_hooks import MORE, Hook
@@ -193,7 +193,7 @@ async def test_attack_one_that_heeds_no_signal_does_not_outlive_who_cannot_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A gateway that stops ends the hooks of its own agent, and goes. What left the session would stay."""
-    monkeypatch.setattr(ending, "STAGES", ((0.0, signal.SIGHUP), (3_600.0, signal.SIGKILL)))
+    monkeypatch.setattr(process_cleanup, "STAGES", ((0.0, signal.SIGHUP), (3_600.0, signal.SIGKILL)))
     there = tmp_path / "there"
     one = hook(f"""
         import os, signal, time

@@ -17,9 +17,9 @@ from tests.support.mysql import running_mariadb
 from tests.support.promises import PATIENT, wait_until, within
 
 from postern.agent.agent_policy import LocalPolicy
-from postern.agent.reach import TargetDialer
 from postern.agent.secret_files import SecretFiles
 from postern.agent.secrets import Resolver
+from postern.agent.target_dialer import TargetDialer
 from postern.errors import Denied, Unavailable
 from postern.integrations.secrets.sources import Sources
 from postern.protocols.gateway_queries import Row, TargetRefused

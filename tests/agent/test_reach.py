@@ -10,9 +10,9 @@ import pytest
 from tests.agent.test_secrets import encoded, order
 
 from postern.agent import secret_files
-from postern.agent.reach import TargetDialer
 from postern.agent.secret_files import PREFIX, SecretFiles
 from postern.agent.secrets import Resolved, Resolver
+from postern.agent.target_dialer import TargetDialer
 from postern.domain.reference import Reference
 from postern.errors import Unavailable
 from postern.integrations.secrets.sources import Sources

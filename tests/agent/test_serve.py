@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from tests.agent.test_secrets import order
 
-from postern.agent.serve import Orders, Reaching
+from postern.agent.serve import OrderRunner, Orders
 from postern.relay.orders import CANCEL
 from postern.transport.mux import Incoming
 
@@ -46,7 +46,7 @@ class IncomingOrder:
 )
 async def test_malformed_order_to_cancel_is_refused(request_fields: dict[str, Any]) -> None:
     incoming = IncomingOrder({**order({}).message(CANCEL), **request_fields})
-    Orders(cast("Reaching", None)).take(cast("Incoming", incoming))
+    Orders(cast("OrderRunner", None)).take(cast("Incoming", incoming))
     assert incoming.work is not None
     await incoming.work
     assert incoming.refusals == [("ProtocolViolation", "an order to cancel that does not say what")]

@@ -17,7 +17,7 @@ from tests.support.ssh_here import PASSWORD, serving
 
 from postern.protocols.ssh import ssh_transport
 from postern.protocols.ssh.target import ssh_target_login as login
-from postern.protocols.ssh.target import ssh_target_stream as stream
+from postern.protocols.ssh.target import ssh_target_login as stream
 from postern.protocols.terminal import terminal_frames as m
 from postern.relay.relay_target import ChannelKind
 

@@ -20,10 +20,10 @@ from tests.support.sshds import Sshd, sshd
 
 from postern import descriptors
 from postern.agent import secret_files
-from postern.agent.reach import TargetDialer
 from postern.agent.secret_files import SecretFiles
 from postern.agent.secrets import Resolver
 from postern.agent.serve import Orders
+from postern.agent.target_dialer import TargetDialer
 from postern.descriptors import Descriptors
 from postern.domain.secret import Secret
 from postern.errors import TooMany

@@ -61,7 +61,6 @@ SINK = {"kind": "webhook", "address": "https://siem.example.com/", "events": ["a
 _IDS = {
     "/audit": "entry",
     "/reviews": "review",
-    "/sshkeys": "ssh_key",
 }
 # That need a session with a review, which ann's other one has not.
 _REVIEWED = ("/sessions/{session_id}/review", "/sessions/{session_id}/exec")
@@ -155,7 +154,8 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/sshkeys"): {"name": "new", "public_key": OTHER_SSH_KEY},
     ("POST", "/users"): {"email": "new@example.com"},
     ("POST", "/users/groups"): {"name": "new"},
-    ("PUT", "/users/groups/{name}"): {"name": "renamed"},
+    ("PUT", "/users/groups/{nameOrID}"): {"name": "renamed"},
+    ("PATCH", "/users/groups/{nameOrID}"): {"name": "renamed"},
     ("PUT", "/users/self/password"): {"current_password": PASSWORD, "new_password": "another long password"},
     ("POST", "/users/self/second-factors"): {"kind": "totp", "name": "phone", "current_password": PASSWORD},
     ("POST", "/users/self/second-factors/recovery-codes"): {"current_password": PASSWORD},
@@ -400,7 +400,8 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("PUT", "/sshauthorities/{nameOrID}"):                                  "403 403 403 200 403 403 403 404",
     ("GET", "/sshkeys"):                                                    "200 200 200 200 200 200 200 200",
     ("POST", "/sshkeys"):                                                   "201 201 403 201 403 403 403 201",
-    ("DELETE", "/sshkeys/{id}"):                                            "404 204 404 204 404 404 204 404",
+    ("DELETE", "/sshkeys/{nameOrID}"):                                      "404 204 404 204 404 404 204 404",
+    ("GET", "/sshkeys/{nameOrID}"):                                         "404 200 200 200 404 200 200 404",
     ("GET", "/sshlogins"):                                                  "404 404 404 404 403 403 403 404",
     ("POST", "/sshlogins/confirm"):                                         "404 404 404 404 403 403 403 404",
     ("GET", "/users"):                                                      "200 200 200 200 200 200 200 200",
@@ -422,8 +423,10 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("POST", "/users"):                                                     "403 403 403 201 403 403 201 201",
     ("GET", "/users/groups"):                                               "200 200 200 200 200 200 200 200",
     ("POST", "/users/groups"):                                              "403 403 403 201 403 403 201 201",
-    ("DELETE", "/users/groups/{name}"):                                     "403 403 403 204 403 403 204 404",
-    ("PUT", "/users/groups/{name}"):                                        "403 403 403 200 403 403 200 404",
+    ("GET", "/users/groups/{nameOrID}"):                                    "200 200 200 200 200 200 200 404",
+    ("DELETE", "/users/groups/{nameOrID}"):                                 "403 403 403 204 403 403 204 404",
+    ("PUT", "/users/groups/{nameOrID}"):                                    "403 403 403 200 403 403 200 404",
+    ("PATCH", "/users/groups/{nameOrID}"):                                  "403 403 403 200 403 403 200 404",
     ("PUT", "/users/self/password"):                                        "200 200 200 403 403 403 403 200",
     ("GET", "/users/self/second-factors"):                                  "200 200 200 200 200 200 200 200",
     ("POST", "/users/self/second-factors"):                                 "201 201 201 403 401 401 401 201",
@@ -646,6 +649,7 @@ def filled(path: str, known: Mapping[str, str]) -> str:
         "/sessions/": "case A",
         "/sinks/": "siem",
         "/sshauthorities/": "people",
+        "/sshkeys/": known["ssh_key"],
         "/users/groups/": "crew",
         "/users/": "bob@example.com",
     }

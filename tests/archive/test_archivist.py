@@ -23,11 +23,11 @@ from tests.support.proofs import segment_bytes
 from tests.support.recordings import KEYS, BrokenBlobs, Made, decrypt, encrypt, events_of, new_session
 from tests.support.world import START, World
 
-from postern.archive import archivist as module
-from postern.archive import survey as survey_module
-from postern.archive.archivist import Archivist
+from postern.archive import archiver as module
+from postern.archive import segment_survey as survey_module
+from postern.archive.archiver import Archiver
 from postern.archive.folder import FolderBlobs
-from postern.archive.survey import survey
+from postern.archive.segment_survey import survey
 from postern.domain.sessions.ledger import EntryKind
 from postern.domain.sessions.segment import Segment, first_link, next_link
 from postern.errors import Unavailable
@@ -45,8 +45,8 @@ async def made(world: World, home: Path) -> Made:
     return await new_session(world, home)
 
 
-def archivist_of(world: World, home: Path, blobs: Any, **more: Any) -> Archivist:
-    return Archivist(home, blobs, world.stores.segments, KEYS, **more)
+def archivist_of(world: World, home: Path, blobs: Any, **more: Any) -> Archiver:
+    return Archiver(home, blobs, world.stores.segments, KEYS, **more)
 
 
 def chain_holds(rows: Sequence[Segment]) -> bool:

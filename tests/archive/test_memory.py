@@ -13,7 +13,7 @@ from tests.support.processes import forget_peak, peak, resident
 from tests.support.recordings import KEYS, new_session
 from tests.support.world import World
 
-from postern.archive.archivist import Archivist
+from postern.archive.archiver import Archiver
 from postern.archive.folder import FolderBlobs
 from postern.process import release_memory
 from postern.recording.layout import recordings_folder
@@ -26,7 +26,7 @@ _MB = 1 << 20
 async def test_memory_does_not_grow_with_the_length_of_a_recording(world: World, home: Path) -> None:
     """Eight segments are 128 MiB as recorded. What stays are caches of the store, which are bounded."""
     index = world.services().session_texts.index
-    archivist = Archivist(home, FolderBlobs(recordings_folder(home)), world.stores.segments, KEYS, index=index)
+    archivist = Archiver(home, FolderBlobs(recordings_folder(home)), world.stores.segments, KEYS, index=index)
     pid, connection, events = os.getpid(), await world.add_connection(), queries(random.Random(1))
 
     async def archive(segments: int) -> tuple[int, int]:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.world import START
 
-from postern.archive.archivist import PATIENCE, Sealed, Step, by_session, next_step, row_of
-from postern.archive.survey import SegmentSurvey
+from postern.archive.archiver import PATIENCE, Sealed, Step, by_session, next_step, row_of
+from postern.archive.segment_survey import SegmentSurvey
 from postern.domain.sessions.segment import Segment, first_link, next_link
 
 ORG, SESSION = uuid4(), uuid4()

@@ -88,7 +88,7 @@ def test_lists_are_tables_with_pages(root: Served) -> None:
 
 def test_all_pages_are_fetched(root: Served) -> None:
     for number in range(120):
-        root.run(root.services.groups.create(root.root, f"group-{number:03}"))
+        root.run(root.services.groups.create(root.root, {"name": f"group-{number:03}"}))
     found = root.json("admin", "groups", "list", "--all")
     names = [one["name"] for one in found["data"]]
     assert len(names) == found["total"] == len(set(names))

@@ -17,7 +17,7 @@ from tests.support.promises import wait_until, within
 from tests.support.running import Gateway, started
 from tests.support.sitting import Sitting
 
-from postern.agent.ending import processes
+from postern.agent.process_cleanup import processes
 
 pytestmark = pytest.mark.ci
 

@@ -112,7 +112,7 @@ def make_group(url: str, token: Secret, name: str = "dbas", **more: Any) -> Any:
 
 def groups(gate: Served) -> list[str]:
     found = gate.run(gate.services.groups.find(gate.root, Page()))
-    return [one.group.name for one in found.items]
+    return [one.name for one in found.items]
 
 
 @pytest.mark.parametrize("before", [True, False])

@@ -14,7 +14,7 @@ from tests.support.agents import AgentProcess, enrolled
 from tests.support.promises import wait_until, within
 from tests.support.running import Gateway, started
 
-from postern.agent.ending import processes
+from postern.agent.process_cleanup import processes
 
 pytestmark = pytest.mark.slow
 

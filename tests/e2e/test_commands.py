@@ -13,7 +13,7 @@ from tests.agent.test_command import Client
 from tests.support.gateway import Gateway
 from tests.support.promises import wait_until, within
 
-from postern.agent.ending import processes
+from postern.agent.process_cleanup import processes
 from postern.domain.rules.masking import CustomType, Strategy, TypeGroup
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import EndReason, Session

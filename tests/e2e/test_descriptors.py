@@ -18,7 +18,7 @@ from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import wait_until
 from tests.support.rejections import REJECTIONS, rejected_by_postgres
 
-from postern.metrics.told import gather
+from postern.metrics.exporter import gather
 
 PORTS = ("postgres_port", "mysql_port", "ssh_port", "tunnel_port")
 LIMIT = 256  # of which a quarter is the reserve

@@ -34,7 +34,7 @@ OPEN, ASKS, PLAIN = "opens-issues", "asks-why", "opens-none"
 CREATE = r"POST /rest/servicedeskapi/request"
 
 
-class Archivist:
+class Archiver:
     """The real process that delivers, with all else that it does."""
 
     def __init__(self, gateway: Gateway) -> None:
@@ -131,7 +131,7 @@ def _set_up(gateway: Gateway, jira: JiraServer, target: PostgresServer) -> Desk:
 @pytest.fixture(scope="module")
 def desk(target: PostgresServer) -> Iterator[Desk]:
     with running(target) as made:
-        archivist = Archivist(made.gateway)
+        archivist = Archiver(made.gateway)
         yield made
         archivist.kill()
 
@@ -226,11 +226,11 @@ def test_killed_while_the_tracker_is_asked_it_is_made_once(quiet: Desk) -> None:
     session = submitted(quiet, OPEN)
     assert gateway.finished(session.id).exit_code == 0
     assert session.integrations_metadata == {}
-    dying = Archivist(gateway)
+    dying = Archiver(gateway)
     wait_until(lambda: any(str(session.id) in str(made.fields) for made in jira.issues.values()), 60)
     dying.kill()
     jira.faults.clear()
-    living = Archivist(gateway)
+    living = Archiver(gateway)
     try:
         quiet.closed(session)
     finally:
@@ -242,7 +242,7 @@ def test_a_session_that_goes_on_has_its_issue_once_the_tracker_is_back(quiet: De
     assert psql(quiet.gateway.url(OPEN), "-c", "select 42").stdout.strip() == "42"
     session = quiet.gateway.newest_finished(OPEN)
     assert session.status is SessionStatus.DONE
-    archivist = Archivist(quiet.gateway)
+    archivist = Archiver(quiet.gateway)
     try:
         quiet.closed(session)
     finally:

@@ -19,7 +19,7 @@ import psycopg
 import pytest
 from tests.e2e.test_access_rules import login_token, tunnelled
 from tests.e2e.test_commands import Opened, command, talk
-from tests.e2e.test_issues import Archivist
+from tests.e2e.test_issues import Archiver
 from tests.e2e.test_schedules import YEARLY
 from tests.e2e.test_waiting_clients import Psql, person, waiting
 from tests.support.features import Client, Mysql, Postgres, SshCommand, SshShell, Way
@@ -89,7 +89,7 @@ def site(
         stack.callback(gateway.stop)
         gateway.start()
         gateway.call(shelve(gateway.stores, gateway.admin.org_id, {RUNBOOK: "select 'it' || ' works'"}))
-        archivist = Archivist(gateway)
+        archivist = Archiver(gateway)
         stack.callback(archivist.kill)
         clients = Clients(gateway, tmp_path_factory.mktemp("home"))
         ways: dict[type[Way], Way] = {Postgres: Postgres(gateway, target, direct), Mysql: Mysql(gateway, maria)}

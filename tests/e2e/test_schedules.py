@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 from tests.e2e.test_commands import command, stream
-from tests.e2e.test_issues import Archivist
+from tests.e2e.test_issues import Archiver
 from tests.support.gateway import Gateway
 from tests.support.gits import Bare
 from tests.support.planted import in_files, spellings
@@ -76,7 +76,7 @@ class Site:
         address = f"syslog+tcp://127.0.0.1:{self.listener.port}"
         sink = sink_fields("scheduled-siem", SinkKind.SYSLOG, address, (EventKind.SCHEDULE_FAILED,))
         gateway.call(gateway.services.sinks.create(gateway.admin, sink))
-        self.archivist = Archivist(gateway)
+        self.archivist = Archiver(gateway)
 
     def track(self, connection: Connection) -> None:
         """Its sessions open an issue, which needs two fields."""
@@ -204,7 +204,7 @@ def test_what_was_missed_while_nothing_ran_and_what_overlaps(site: Site, direct:
     site.archivist.kill()
     site.due("late", minutes=50)
     site.due("too-late", minutes=70)
-    site.archivist = Archivist(gateway)
+    site.archivist = Archiver(gateway)
     late = wait_until(lambda: site.now("late").last_session_id, PATIENT)
     assert (gateway.finished(late).exit_code, of_table(direct)) == (0, ["late"])
     (missed,) = wait_until(lambda: site.told("too-late"), PATIENT)

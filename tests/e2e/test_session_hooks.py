@@ -21,7 +21,7 @@ from tests.support.processes import descendants
 from tests.support.promises import PATIENT, wait_until, within
 from tests.support.running import Gateway, started
 
-from postern.agent.ending import processes
+from postern.agent.process_cleanup import processes
 from postern.domain.hook import HOOK_SECONDS
 
 pytestmark = pytest.mark.slow

@@ -392,7 +392,7 @@ def test_a_key_that_is_removed_ends_what_runs_by_it(gateway: Gateway, clients: C
     user = f"{gateway.admin.email}#web-1"
     client = clients.start(key, "echo be''gun; sleep 600", user=user)
     shows(client, b"begun")
-    own = gateway.call(gateway.services.ssh_keys.own(gateway.admin, Page())).items
+    own = gateway.call(gateway.services.ssh_keys.list_page(gateway.admin, Page())).items
     (found,) = [one for one in own if one.name == key.name]
     gateway.call(gateway.services.ssh_keys.remove(gateway.admin, str(found.id)))
     assert client.wait(within(5)) == 255

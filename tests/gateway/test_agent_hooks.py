@@ -13,10 +13,10 @@ from tests.support.postgres import PostgresServer
 from tests.support.promises import until
 
 from postern.agent.agent_policy import NO_COMMANDS
-from postern.agent.ending import processes
+from postern.agent.process_cleanup import processes
 from postern.domain.hook import MAX_HOOK, MAX_OUTPUT, HookOutcome
 from postern.errors import Denied, ProtocolViolation, Unavailable
-from postern.gateway.agent_reach import RemoteAgents
+from postern.gateway.agent_dialers import RemoteAgents
 from postern.relay.relay_hooks import MORE, Hook, read_answer
 from postern.transport.certificates import Material
 

@@ -22,10 +22,10 @@ from tests.support.promises import until, wait_until
 
 from postern.agent.agent_policy import LocalPolicy
 from postern.agent.agent_tunnels import AgentTunnels as Held
-from postern.agent.reach import TargetDialer
 from postern.agent.secret_files import SecretFiles
 from postern.agent.secrets import Resolver
 from postern.agent.serve import Orders
+from postern.agent.target_dialer import TargetDialer
 from postern.domain.identity.principal import Principal
 from postern.domain.rules.permit import Permit, seal
 from postern.domain.rules.policy import Policy
@@ -34,12 +34,12 @@ from postern.domain.sessions.session import Verb
 from postern.domain.targets.agent import Agent, AgentMode
 from postern.domain.targets.connection import Connection, ConnectionType
 from postern.errors import Denied, Unauthenticated, Unavailable
-from postern.gateway.agent_reach import RemoteAgents
+from postern.gateway.agent_dialers import RemoteAgents
 from postern.gateway.clients.listener import HandshakeRunner
-from postern.gateway.clients.tunnel_door import TunnelDoor
+from postern.gateway.clients.tunnel_endpoint import TunnelEndpoint
 from postern.gateway.gateway_protocols import Runner
 from postern.gateway.gateway_tunnels import GatewayTunnels
-from postern.gateway.live import LiveLinks
+from postern.gateway.link_registry import LinkRegistry
 from postern.protocols.gateway_queries import TargetRefused
 from postern.relay.relay_target import Start, Target
 from postern.services.identity.logins.authentication import Authentication
@@ -71,9 +71,9 @@ class Worker:
 
     async def start(self, port: int = 0) -> None:
         logins = HandshakeRunner(timeout=60, most=100, most_per_address=100)
-        nobody, links = cast("Authentication", None), cast("LiveLinks", None)
+        nobody, links = cast("Authentication", None), cast("LinkRegistry", None)
         none = cast("Runner", None)
-        self.door = TunnelDoor(
+        self.door = TunnelEndpoint(
             worker=self.name,
             authentication=nobody,
             agents=Enrolment(),

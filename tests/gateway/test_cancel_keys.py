@@ -11,8 +11,8 @@ import pytest
 from tests.gateway.test_live import permit_of
 
 from postern.errors import ProtocolViolation
-from postern.gateway import live
-from postern.gateway.live import LiveLink, LiveLinks
+from postern.gateway import link_registry
+from postern.gateway.link_registry import LinkRegistry, RegisteredLink
 from postern.protocols.postgres.login.postgres_login import PostgresStartup
 from postern.protocols.postgres.postgres_listener import _Client
 from postern.protocols.postgres.wire import postgres_messages as m
@@ -43,12 +43,12 @@ class Worker:
     def __init__(self, signals: LocalSignals | None = None) -> None:
         self.signals = signals or LocalSignals()
         pipeline = cast("Any", lambda permit, view: None)
-        self.links = LiveLinks(cast("Access", None), self.signals, pipeline, idle_timeout=0)
+        self.links = LinkRegistry(cast("Access", None), self.signals, pipeline, idle_timeout=0)
 
-    def add(self, key: bytes) -> tuple[LiveLink, Driver]:
+    def add(self, key: bytes) -> tuple[RegisteredLink, Driver]:
         driver = Driver()
         view = cast("Any", SimpleNamespace(schema=None))
-        link = LiveLink(uuid4(), permit_of(None), view, cast("Any", driver), time.monotonic(), 60, key)
+        link = RegisteredLink(uuid4(), permit_of(None), view, cast("Any", driver), time.monotonic(), 60, key)
         self.links.add(link, since=self.links.changes)
         return link, driver
 
@@ -89,7 +89,7 @@ async def test_attack_secrets_are_tried_for_a_known_process_id(caplog: pytest.Lo
     worker = Worker()
     key = key_of(PID, b"abcd")
     link, driver = worker.add(key)
-    for number in range(live.MAX_WRONG_KEYS_PER_ADDRESS + 5):
+    for number in range(link_registry.MAX_WRONG_KEYS_PER_ADDRESS + 5):
         await worker.ask(key_of(PID, number.to_bytes(4, "big")), "192.0.2.66")
     await worker.ask(key, "192.0.2.66")  # even the right one
     assert driver.cancelled == 0
@@ -99,7 +99,7 @@ async def test_attack_secrets_are_tried_for_a_known_process_id(caplog: pytest.Lo
 
 
 async def test_attack_secrets_are_tried_from_many_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "MAX_WRONG_KEYS", 300)
+    monkeypatch.setattr(link_registry, "MAX_WRONG_KEYS", 300)
     worker = Worker()
     key = key_of(PID, b"abcd")
     _, driver = worker.add(key)
@@ -113,7 +113,7 @@ async def test_wrong_keys_for_another_process_change_nothing() -> None:
     worker = Worker()
     key = key_of(PID, b"abcd")
     _, driver = worker.add(key)
-    for number in range(live.MAX_WRONG_KEYS_PER_ADDRESS + 5):
+    for number in range(link_registry.MAX_WRONG_KEYS_PER_ADDRESS + 5):
         await worker.ask(key_of(PID + 1, number.to_bytes(4, "big")))
     await worker.ask(key)
     assert driver.cancelled == 1

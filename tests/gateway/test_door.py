@@ -16,12 +16,12 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from postern.domain.identity.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Denied, PosternError, Unavailable
-from postern.gateway.clients import tunnel_door as doors
+from postern.gateway.clients import tunnel_endpoint as doors
 from postern.gateway.clients.listener import HandshakeRunner
-from postern.gateway.clients.tunnel_door import TunnelDoor, TunnelEnroller
+from postern.gateway.clients.tunnel_endpoint import TunnelEndpoint, TunnelEnroller
 from postern.gateway.gateway_protocols import Runner, TunnelGate
 from postern.gateway.gateway_tunnels import GatewayTunnels
-from postern.gateway.live import LiveLinks
+from postern.gateway.link_registry import LinkRegistry
 from postern.services.identity.logins.authentication import MUST_ENROL, Authentication, Caller
 from postern.transport import certificates, websocket
 from postern.transport.mux import Mux
@@ -70,8 +70,8 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
     logins = HandshakeRunner(timeout=60, most=100, most_per_address=100)
     authentication, enrolment = cast("Authentication", people), cast("TunnelEnroller", None)
     carriers = {"postgres": cast("TunnelGate", None)}
-    commands, links = cast("Runner", None), cast("LiveLinks", None)
-    door = TunnelDoor(
+    commands, links = cast("Runner", None), cast("LinkRegistry", None)
+    door = TunnelEndpoint(
         worker="one",
         authentication=authentication,
         agents=enrolment,

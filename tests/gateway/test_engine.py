@@ -12,7 +12,7 @@ from tests.support.protocols import postgres_test_messages as pg
 
 from postern.domain.rules.permit import Permit
 from postern.gateway.engine import Engine, OpenedSession, Parts
-from postern.gateway.live import LiveLinks
+from postern.gateway.link_registry import LinkRegistry
 from postern.gateway.rules.held_requests import HeldRequests
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
@@ -42,7 +42,7 @@ async def test_attack_who_reviewed_when_it_was_opened_is_asked_though_another_do
         "w1",
         cast("Sessions", None),
         cast("Dialer", None),
-        cast("LiveLinks", None),
+        cast("LinkRegistry", None),
         parts,
         max_duration=60,
         held=cast("HeldRequests", held),

@@ -25,7 +25,7 @@ from postern.domain.rules.row_count import PartCount, RowCount
 from postern.domain.sessions.session import Verb
 from postern.errors import Unavailable
 from postern.gateway.rules import held_requests as module
-from postern.gateway.rules import review_looks
+from postern.gateway.rules import review_poller
 from postern.gateway.rules.held_requests import HeldRequests
 from postern.gateway.rules.parse_slots import ParseSlots, Task
 from postern.gateway.rules.row_counts import HeldStatement
@@ -276,7 +276,7 @@ async def test_a_link_that_ends_withdraws_its_review(world: World) -> None:
 
 
 async def test_a_decision_of_which_the_signal_was_lost_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(review_looks, "EVERY", 0.1)
+    monkeypatch.setattr(review_poller, "EVERY", 0.1)
     held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     park(held, line, *await permit(world))
@@ -331,7 +331,7 @@ async def test_attack_where_reviews_are_off_what_needs_one_is_refused(world: Wor
 async def test_a_store_that_is_away_refuses_and_the_link_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the deadline, while it is asked, and while the row is written."""
     waits(monkeypatch, 0.2)
-    monkeypatch.setattr(review_looks, "EVERY", 0.05)
+    monkeypatch.setattr(review_poller, "EVERY", 0.05)
     services = world.services()
     held = HeldRequests(services.asking, services.reviews, world.signals, review_page(services.server_configs))
     session_id, of = await permit(world)
@@ -347,7 +347,7 @@ async def test_a_store_that_is_away_refuses_and_the_link_goes_on(world: World, m
 
 
 async def test_who_gives_up_withdraws_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(review_looks, "EVERY", 3600.0)
+    monkeypatch.setattr(review_poller, "EVERY", 3600.0)
     held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     park(held, line, *await permit(world))

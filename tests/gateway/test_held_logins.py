@@ -15,9 +15,9 @@ from tests.support.waiting import Line, Place, now, somebody
 from postern.domain.identity.principal import Principal
 from postern.domain.reviews.review import ReviewStatus
 from postern.errors import Denied, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
-from postern.gateway.clients import held_logins
+from postern.gateway.clients import pending_logins
 from postern.gateway.clients.listener import HandshakeRunner
-from postern.gateway.rules import review_looks
+from postern.gateway.rules import review_poller
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.protocols.terminal import terminal_frames as frames
 from postern.relay.relay_handshake import StreamHandshake
@@ -132,7 +132,7 @@ async def test_a_refusal_says_why(status: ReviewStatus, words: str) -> None:
 
 
 async def test_a_signal_that_is_lost_is_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(review_looks, "EVERY", 0.01)
+    monkeypatch.setattr(review_poller, "EVERY", 0.01)
     place = Place()
     client = await enter_held(place, somebody())
     await place.table.becomes(ReviewStatus.APPROVED, told=False)
@@ -141,7 +141,7 @@ async def test_a_signal_that_is_lost_is_made_up_for(monkeypatch: pytest.MonkeyPa
 
 
 async def test_signals_that_came_back_are_a_reason_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(review_looks, "EVERY", 3600.0)
+    monkeypatch.setattr(review_poller, "EVERY", 3600.0)
     place = Place()
     client = await enter_held(place, somebody())
     await until(lambda: place.table.looks == 1)
@@ -152,7 +152,7 @@ async def test_signals_that_came_back_are_a_reason_to_look(monkeypatch: pytest.M
 
 
 async def test_a_store_that_is_away_ends_no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(review_looks, "EVERY", 0.01)
+    monkeypatch.setattr(review_poller, "EVERY", 0.01)
     place = Place()
     place.table.away = True
     client = await enter_held(place, somebody())
@@ -164,7 +164,7 @@ async def test_a_store_that_is_away_ends_no_waiting(monkeypatch: pytest.MonkeyPa
 
 
 async def test_however_many_wait_a_round_is_one_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(review_looks, "EVERY", 0.02)
+    monkeypatch.setattr(review_poller, "EVERY", 0.02)
     place = Place()
     clients = [await enter_held(place, somebody(f"user{number}")) for number in range(20)]
     await until(lambda: place.table.rounds.count(20) > 3)
@@ -180,14 +180,14 @@ async def test_however_many_wait_a_round_is_one_question(monkeypatch: pytest.Mon
 
 async def test_rounds_are_not_in_step() -> None:
     """Workers that lost their signals at the same moment do not ask at the same moment."""
-    found = {round(review_looks.pause(), 6) for _ in range(100)}
+    found = {round(review_poller.pause(), 6) for _ in range(100)}
     assert len(found) > 50
-    assert review_looks.EVERY / 2 < min(found) < max(found) < review_looks.EVERY * 2
+    assert review_poller.EVERY / 2 < min(found) < max(found) < review_poller.EVERY * 2
 
 
 async def test_what_concerns_all_that_wait_is_asked_in_small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held_logins, "_AT_ONCE", 3)
-    monkeypatch.setattr(review_looks, "EVERY", 3600.0)
+    monkeypatch.setattr(pending_logins, "_AT_ONCE", 3)
+    monkeypatch.setattr(review_poller, "EVERY", 3600.0)
     place = Place()
     for number in range(20):
         await enter_held(place, somebody(f"user{number}"))
@@ -221,7 +221,7 @@ async def test_who_waited_as_long_as_may_be_is_told_how_to_come_back() -> None:
 
 
 async def test_a_review_whose_deadline_comes_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(review_looks, "EVERY", 0.01)
+    monkeypatch.setattr(review_poller, "EVERY", 0.01)
     place = Place()
     client = await enter_held(place, somebody())
     review = place.table.only
@@ -312,7 +312,7 @@ async def test_stopping_ends_them_with_words() -> None:
 
 
 async def test_attack_one_person_takes_all_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held_logins, "MOST_OF_ONE", 2)
+    monkeypatch.setattr(pending_logins, "MOST_OF_ONE", 2)
     place, ann = Place(), somebody()
     for _ in range(2):
         await enter_held(place, ann)
@@ -320,16 +320,16 @@ async def test_attack_one_person_takes_all_the_room(monkeypatch: pytest.MonkeyPa
     assert isinstance(place.turned_away[0], TooMany)
     await enter_held(place, somebody("bob"))
     assert place.held.held == 3
-    monkeypatch.setattr(held_logins, "MOST", 3)
+    monkeypatch.setattr(pending_logins, "MOST", 3)
     await enter(place, somebody("carl")).ended()
     assert isinstance(place.turned_away[1], TooMany)
     await place.held.stop(60)
 
 
 async def test_attack_a_few_people_take_all_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held_logins, "MOST", 60)
-    monkeypatch.setattr(held_logins, "MOST_OF_ONE", 10)
-    monkeypatch.setattr(held_logins, "FEW", 2)
+    monkeypatch.setattr(pending_logins, "MOST", 60)
+    monkeypatch.setattr(pending_logins, "MOST_OF_ONE", 10)
+    monkeypatch.setattr(pending_logins, "FEW", 2)
     place = Place()
     for name in (f"user{number}" for number in range(10)):
         who, turned_away = somebody(name), len(place.turned_away)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from postern.errors import Conflict, Misconfigured
-from postern.gateway.processes.home import locked
+from postern.gateway.processes.data_folder import locked
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 HOLD = """
-import sys, pathlib, postern.gateway.processes.home
-with postern.gateway.processes.home.locked(pathlib.Path(sys.argv[1])):
+import sys, pathlib, postern.gateway.processes.data_folder
+with postern.gateway.processes.data_folder.locked(pathlib.Path(sys.argv[1])):
     print(1, flush=True)
     sys.stdin.read()
 """

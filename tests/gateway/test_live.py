@@ -18,8 +18,8 @@ from postern.domain.rules.policy import Policy
 from postern.domain.sessions.session import EndReason, Verb
 from postern.domain.targets.connection import Connection
 from postern.errors import Unavailable
-from postern.gateway.live import LiveLink, LiveLinks
-from postern.gateway.session_opening import EndedEarly
+from postern.gateway.link_registry import LinkRegistry, RegisteredLink
+from postern.gateway.session_opening import SessionAborted
 from postern.services.admission import Access
 from postern.store.ports.common_ports import Topic
 from postern.store.signals import LocalSignals
@@ -59,7 +59,7 @@ class Place:
         self.asked: list[UUID | None] = []
         self.renewals: list[asyncio.Future[Policy]] = []
         access = cast("Access", SimpleNamespace(still_allowed=self._still_allowed, renewed=self._renewed))
-        self.links = LiveLinks(access, self.signals, cast("Any", lambda permit, view: None), idle_timeout=0)
+        self.links = LinkRegistry(access, self.signals, cast("Any", lambda permit, view: None), idle_timeout=0)
 
     async def _still_allowed(self, permit: Permit) -> str | None:
         self.asked.append(permit.review_id)
@@ -72,7 +72,7 @@ class Place:
 
     def add(self, permit: Permit, since: int | None = None) -> Driving:
         driver, view = Driving(), cast("Any", SimpleNamespace(schema=None))
-        link = LiveLink(uuid4(), permit, view, cast("Any", driver), time.monotonic(), 60)
+        link = RegisteredLink(uuid4(), permit, view, cast("Any", driver), time.monotonic(), 60)
         self.links.add(link, since=self.links.changes if since is None else since)
         return driver
 
@@ -154,7 +154,7 @@ async def test_what_is_still_dialling_ends_as_well(place: Place) -> None:
     await begun.wait()
     place.over.add(review)
     await place.tell(review)
-    with pytest.raises(EndedEarly, match="was revoked") as ended:
+    with pytest.raises(SessionAborted, match="was revoked") as ended:
         await dialling
     assert ended.value.reason is EndReason.REVOKED
 

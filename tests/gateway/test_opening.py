@@ -10,16 +10,16 @@ import pytest
 
 from postern.domain.rules.permit import Permit
 from postern.domain.sessions.session import EndReason
-from postern.gateway.session_opening import EndedEarly, Opening
+from postern.gateway.session_opening import PendingSession, SessionAborted
 
 PERMIT = cast("Permit", SimpleNamespace(expires_at=None, review_id=None))  # only carried here
 
 
-def opening() -> Opening:
-    return Opening(uuid4())
+def opening() -> PendingSession:
+    return PendingSession(uuid4())
 
 
-async def dial(opening: Opening, seconds: float = 5) -> str:
+async def dial(opening: PendingSession, seconds: float = 5) -> str:
     with opening.dialling(PERMIT):
         await asyncio.sleep(seconds)
     return "dialled"
@@ -36,7 +36,7 @@ async def test_an_end_cuts_the_dial_short_and_leaves_the_task_whole() -> None:
     one = opening()
 
     async def login() -> str:
-        with pytest.raises(EndedEarly, match="killed") as caught:
+        with pytest.raises(SessionAborted, match="killed") as caught:
             await dial(one)
         assert caught.value.reason is EndReason.KILLED
         await asyncio.sleep(0)  # would be cancelled if a cancellation were left
@@ -54,7 +54,7 @@ async def test_an_end_cuts_the_dial_short_and_leaves_the_task_whole() -> None:
 async def test_an_end_before_the_dial_is_remembered() -> None:
     one = opening()
     one.end(EndReason.KILLED, "killed")
-    with pytest.raises(EndedEarly):
+    with pytest.raises(SessionAborted):
         await dial(one, 0)
 
 
@@ -63,7 +63,7 @@ async def test_an_end_behind_the_dial_cancels_nothing_and_is_found_by_check() ->
     await dial(one, 0)
     one.end(EndReason.KILLED, "killed")
     await asyncio.sleep(0)
-    with pytest.raises(EndedEarly):
+    with pytest.raises(SessionAborted):
         one.check()
 
 
@@ -79,7 +79,7 @@ async def test_an_end_at_the_moment_when_the_dial_succeeds() -> None:
     await asyncio.sleep(0)
     answer.set_result(None)
     one.end(EndReason.KILLED, "killed")
-    with pytest.raises(EndedEarly):
+    with pytest.raises(SessionAborted):
         await task
 
 
@@ -114,6 +114,6 @@ async def test_attack_what_was_given_ends_while_it_dials(hours: int) -> None:
         if hours > 0:
             dialling.check()
         else:
-            with pytest.raises(EndedEarly, match="has ended") as ended:
+            with pytest.raises(SessionAborted, match="has ended") as ended:
                 dialling.check()
             assert ended.value.reason is EndReason.EXPIRED

@@ -11,7 +11,7 @@ from tests.support.world import World
 from postern.domain.targets.agent import Agent, AgentMode
 from postern.domain.worker import RelayWorker
 from postern.gateway.gateway_tunnels import GatewayTunnels
-from postern.gateway.presence import Presence
+from postern.gateway.worker_heartbeat import WorkerHeartbeat
 from postern.services.targets.agents import Agents
 from postern.store.database import Database
 from postern.transport.mux import Mux
@@ -25,7 +25,7 @@ async def world(database: Database) -> World:
 async def a_worker(world: World, agents: Agents) -> GatewayTunnels:
     tunnels = GatewayTunnels(wait=1)
     worker = RelayWorker(uuid4(), "w", world.clock(), world.clock())
-    await Presence(worker, agents, world.services().relay_workers, tunnels, world.signals).start()
+    await WorkerHeartbeat(worker, agents, world.services().relay_workers, tunnels, world.signals).start()
     return tunnels
 
 

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 from postern.domain.sessions.session import EndReason
 from postern.errors import Unavailable
-from postern.gateway.unclosed import Ending, Unclosed
+from postern.gateway.close_retry_queue import CloseRetryQueue, PendingClose
 
 
 @dataclass
@@ -23,13 +23,15 @@ class Told:
         self.heard.append((session_id, ending))
 
 
-def ending() -> Ending:
-    return Ending(uuid4(), datetime(2026, 5, 1, tzinfo=UTC), EndReason.CLIENT_CLOSED, None, {"operations": 1}, 100)
+def ending() -> PendingClose:
+    return PendingClose(
+        uuid4(), datetime(2026, 5, 1, tzinfo=UTC), EndReason.CLIENT_CLOSED, None, {"operations": 1}, 100
+    )
 
 
 async def test_it_is_told_once_and_when_it_ended() -> None:
     told, first, second = Told(away=True), ending(), ending()
-    unclosed = Unclosed(told)  # type: ignore[arg-type]
+    unclosed = CloseRetryQueue(told)  # type: ignore[arg-type]
     await unclosed.close(first)
     await unclosed.close(second)
     await unclosed.once()
@@ -44,7 +46,7 @@ async def test_it_is_told_once_and_when_it_ended() -> None:
 
 async def test_nothing_waits_where_the_store_hears() -> None:
     told = Told()
-    unclosed = Unclosed(told)  # type: ignore[arg-type]
+    unclosed = CloseRetryQueue(told)  # type: ignore[arg-type]
     await unclosed.close(ending())
     await unclosed.once()
     assert len(told.heard) == 1

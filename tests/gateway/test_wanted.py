@@ -10,7 +10,7 @@ from postern.cli.terminal.forward import Reached
 from postern.domain.reviews.review import MAX_REASON
 from postern.domain.secret import Secret
 from postern.errors import Invalid, ProtocolViolation
-from postern.gateway.clients.wanted import MOST_FIELDS, asked_for, fields_of
+from postern.gateway.clients.tunnel_request import MOST_FIELDS, asked_for, fields_of
 
 
 @pytest.mark.parametrize(("reason", "duration"), [("", None), ("ticket 4711", 1800), ("x" * MAX_REASON, 1)])

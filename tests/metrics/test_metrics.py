@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from postern.metrics.exporter import gather, tell
 from postern.metrics.meters import MOST_SERIES, Meters
 from postern.metrics.metric_catalogue import METRICS
 from postern.metrics.prometheus import text
-from postern.metrics.told import gather, tell
 from postern.wiring.metrics_wiring import gathered
 
 pytestmark = pytest.mark.ci
@@ -155,7 +155,7 @@ def rules() -> str:
 
 
 def expressions() -> dict[str, str]:
-    return {name: quoted for name, _, quoted in re.findall(r"alert: (\w+), expr: (['\"])(.*?)\2", rules())}
+    return {name: quoted for name, _, quoted in re.findall(r"alert: (\w+),\s+expr: (['\"])(.*?)\2", rules())}
 
 
 def test_alerts_are_about_metrics_that_exist_and_labels_that_they_have() -> None:

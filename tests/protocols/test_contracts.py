@@ -24,21 +24,21 @@ from postern.protocols.gateway_queries import Catalogue, Query, Row, Script
 from postern.protocols.mysql.queries.mysql_catalogue import CATALOGUE as MYSQL_CATALOGUE
 from postern.protocols.mysql.queries.mysql_query import MysqlQuery as MysqlQuery
 from postern.protocols.mysql.queries.mysql_script import MysqlScript as MysqlScript
-from postern.protocols.mysql.recorded.mysql_text_renderer import MysqlLens
+from postern.protocols.mysql.recorded.mysql_text_renderer import MysqlTextRenderer
 from postern.protocols.mysql.wire import mysql_messages as mm
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
 from postern.protocols.postgres.queries.postgres_catalogue import CATALOGUE as POSTGRES_CATALOGUE
 from postern.protocols.postgres.queries.postgres_query import PostgresQuery as PostgresQuery
 from postern.protocols.postgres.queries.postgres_script import PostgresScript as PostgresScript
-from postern.protocols.postgres.recorded.postgres_text_renderer import PostgresLens
+from postern.protocols.postgres.recorded.postgres_text_renderer import PostgresTextRenderer
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.registry import PROTOCOLS
 from postern.protocols.terminal import terminal_frames as tm
 from postern.protocols.terminal.files import sftp_messages as sm
 from postern.protocols.terminal.files.copying import CopyingWire
 from postern.protocols.terminal.files.sftp import SftpWire
-from postern.protocols.terminal.lens import TerminalLens
 from postern.protocols.terminal.script import TerminalScript as CommandScript
+from postern.protocols.terminal.terminal_text import TerminalTextRenderer
 from postern.protocols.terminal.terminal_wire import PipedWire, ScriptWire, TypedWire
 from postern.protocols.wire_base import Side, Wire
 
@@ -384,7 +384,7 @@ def test_scripts(run: Run) -> None:
 
 LENSES: Mapping[str, Shown] = {
     "postgres": Shown(
-        PostgresLens,
+        PostgresTextRenderer,
         PG_ROWS + pg.error("there is no t", "42P01") + pg.ready(),
         [
             ("o", "a\tb\ngrüße\t\n\t".encode() + b"x" * 300 + b"\nSELECT 2\n"),
@@ -392,7 +392,7 @@ LENSES: Mapping[str, Shown] = {
         ],
     ),
     "mysql": Shown(
-        MysqlLens,
+        MysqlTextRenderer,
         MY_ROWS + my.error("there is no t", 1146),
         [
             ("o", "a\tb\ngrüße\tNULL\n\t".encode() + b"x" * 300 + b"\n2 rows in set\n"),
@@ -400,7 +400,7 @@ LENSES: Mapping[str, Shown] = {
         ],
     ),
     "terminal": Shown(
-        TerminalLens,
+        TerminalTextRenderer,
         shows("grüße\n".encode(), b"$ ") + tm.frame(tm.STDERR, b"there is no t\n") + tm.exit_frame(1),
         [("o", "grüße\n$ ".encode()), ("e", b"there is no t\n")],
     ),

@@ -20,7 +20,7 @@ from tests.support.waiting import somebody
 from postern.domain.identity.credential import Grant
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
-from postern.gateway.clients.fronts import ClientSession, Fronts
+from postern.gateway.clients.session_setup import ClientSession, SessionSetup
 from postern.protocols.mysql.login import mysql_auth as auth
 from postern.protocols.mysql.login import mysql_greetings as g
 from postern.protocols.mysql.login import mysql_login as mysql
@@ -38,7 +38,7 @@ VERIFIER = make_verifier(Secret(PASSWORD))
 
 
 class Doors:
-    """Stands for `Fronts`: whoever has proved who they are is welcomed."""
+    """Stands for `SessionSetup`: whoever has proved who they are is welcomed."""
 
     def __init__(self) -> None:
         links = SimpleNamespace(changes=0, cancel=lambda key: True)
@@ -58,7 +58,7 @@ class Doors:
 
 
 def postgres_gate() -> Gate:
-    gate = PostgresGate(cast(Fronts, Doors()), LocalSignals(), decoy_secret=b"decoy")
+    gate = PostgresGate(cast(SessionSetup, Doors()), LocalSignals(), decoy_secret=b"decoy")
 
     async def let_in(stream: StreamHandshake) -> bool:
         return await gate.native(stream, require_tls=False) is not None
@@ -67,7 +67,7 @@ def postgres_gate() -> Gate:
 
 
 def mysql_gate() -> Gate:
-    gate = MysqlGate(cast(Fronts, Doors()), version=mysql.VERSION, decoy_secret=b"decoy")
+    gate = MysqlGate(cast(SessionSetup, Doors()), version=mysql.VERSION, decoy_secret=b"decoy")
 
     async def let_in(stream: StreamHandshake) -> bool:
         return await gate.native(stream, require_tls=False) is not None

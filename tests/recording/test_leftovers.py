@@ -16,23 +16,23 @@ from postern.interception.events import End, Note, Operation
 from postern.recording import sealing
 from postern.recording.group_commit import GroupCommit
 from postern.recording.layout import sealed_path, spool_folder
-from postern.recording.leftovers import GAVE_UP, Leftovers
 from postern.recording.reader import SegmentReader
 from postern.recording.record_format import Header, encode
 from postern.recording.spool import Spool
+from postern.recording.unfinished_spools import GAVE_UP, UnfinishedSpools
 
 from .conftest import MakeSpool
 
 
 @pytest.fixture
-def leftovers(home: Path, commits: GroupCommit) -> Iterator[Leftovers]:
-    made = Leftovers(spool_folder(home, "w1"), lambda: commits.busy, interval=0.02)
+def leftovers(home: Path, commits: GroupCommit) -> Iterator[UnfinishedSpools]:
+    made = UnfinishedSpools(spool_folder(home, "w1"), lambda: commits.busy, interval=0.02)
     yield made
     made.close()
 
 
 def test_a_recording_without_an_end_gets_one(
-    make_spool: MakeSpool, leftovers: Leftovers, home: Path, header: Header
+    make_spool: MakeSpool, leftovers: UnfinishedSpools, home: Path, header: Header
 ) -> None:
     spool = make_spool()
     spool.append(encode(Operation(1, "select 1"), 5))
@@ -44,7 +44,9 @@ def test_a_recording_without_an_end_gets_one(
     assert leftovers.once() == 0
 
 
-def test_what_is_written_is_left_alone(make_spool: MakeSpool, leftovers: Leftovers, commits: GroupCommit) -> None:
+def test_what_is_written_is_left_alone(
+    make_spool: MakeSpool, leftovers: UnfinishedSpools, commits: GroupCommit
+) -> None:
     spool = make_spool()
     commits.register(spool)
     assert leftovers.once() == 0
@@ -53,7 +55,7 @@ def test_what_is_written_is_left_alone(make_spool: MakeSpool, leftovers: Leftove
 
 def test_a_segment_that_could_not_be_sealed_is_sealed_later(
     make_spool: MakeSpool,
-    leftovers: Leftovers,
+    leftovers: UnfinishedSpools,
     commits: GroupCommit,
     home: Path,
     header: Header,
@@ -82,7 +84,7 @@ def test_a_segment_that_could_not_be_sealed_is_sealed_later(
 
 
 def test_others_are_not_held_up_by_one_that_cannot_be_read(
-    make_spool: MakeSpool, leftovers: Leftovers, home: Path, header: Header
+    make_spool: MakeSpool, leftovers: UnfinishedSpools, home: Path, header: Header
 ) -> None:
     broken, other = make_spool(uuid4()), make_spool()
     broken.close()
@@ -97,7 +99,7 @@ def test_file_that_is_busy_at_the_second_look_is_left_alone(make_spool: MakeSpoo
     """Its writer makes a file first, and registers it then."""
     spool = make_spool()
     looks: list[set[Path]] = [set(), {spool.path}]
-    leftovers = Leftovers(spool_folder(home, "w1"), lambda: looks.pop(0), interval=0.01)
+    leftovers = UnfinishedSpools(spool_folder(home, "w1"), lambda: looks.pop(0), interval=0.01)
     assert leftovers.once() == 0
     assert (looks, spool.path.exists()) == ([], True)
 
@@ -113,7 +115,7 @@ def test_look_that_fails_does_not_end_the_thread(
             raise failures.pop()
         return set()
 
-    leftovers = Leftovers(spool_folder(home, "w1"), busy, interval=0.01)
+    leftovers = UnfinishedSpools(spool_folder(home, "w1"), busy, interval=0.01)
     leftovers.start()
     try:
         wait_until(lambda: not list(spool_folder(home, "w1").glob("*.rec")))

@@ -11,7 +11,7 @@ from tests.support.promises import wait_until
 from postern.domain.sessions.recorded import Moment, RecordedPosition, placed
 from postern.interception.events import ClientOutput, Completed, Event, Operation, Resized
 from postern.protocols.terminal import terminal_frames as m
-from postern.protocols.terminal.lens import TerminalLens
+from postern.protocols.terminal.terminal_text import TerminalTextRenderer
 from postern.recording.layout import spool_folder
 from postern.recording.record_format import Header
 from postern.recording.recorder import Recorder
@@ -85,7 +85,7 @@ def test_frames_are_rendered_from_anywhere(make_segments: MakeSegments, home: Pa
     recorder.record(Resized(80, 24), 0)
     for number in range(100):
         recorder.record(ClientOutput(m.frame(m.STDOUT, b"%d\r\n" % number)), number * 1000)
-    library = RecordingLibrary(home, {"postgres": TerminalLens}, framed=("postgres",))
+    library = RecordingLibrary(home, {"postgres": TerminalTextRenderer}, framed=("postgres",))
     first = next(library.moments(header.session, 90_000))
     assert first.micros > 60_000
     assert next(library.moments(header.session)) == Moment(0, "r", b"80x24")

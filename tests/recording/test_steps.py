@@ -10,8 +10,8 @@ from tests.support.protocols import postgres_test_messages as pg
 from postern.domain.rules.trial import Answered, LostPart, RecordedStatement, Step
 from postern.interception.events import ClientOutput, Completed, Event, Note, Operation, Phase, Refusal
 from postern.protocols.postgres.recorded.postgres_answer_reader import PostgresAnswers
-from postern.protocols.terminal.lens import TerminalLens
 from postern.protocols.terminal.terminal_frames import STDOUT, frame
+from postern.protocols.terminal.terminal_text import TerminalTextRenderer
 from postern.recording.recorder import OUTPUT_LIMIT_REACHED
 from postern.recording.recording_rendering import Gap
 from postern.recording.steps import LineAnswers, steps
@@ -103,5 +103,5 @@ def test_bytes_that_are_no_messages_are_told() -> None:
 
 def test_a_terminal_has_lines() -> None:
     records: list[tuple[int, Event | Gap]] = [(0, Operation(1, "ls")), (1, ClientOutput(frame(STDOUT, b"one\ntwo\n")))]
-    found = list(steps(iter(records), lambda: LineAnswers(TerminalLens()), framed=True))
+    found = list(steps(iter(records), lambda: LineAnswers(TerminalTextRenderer()), framed=True))
     assert answered(found) == [((b"one", b"two"), 0, False)]

@@ -14,7 +14,7 @@ import pytest
 from tests.support.recordings import KEYS, BrokenBlobs, Made, encrypt, events_of, new_session
 from tests.support.world import World
 
-from postern.archive.archivist import Archivist
+from postern.archive.archiver import Archiver
 from postern.archive.folder import FolderBlobs
 from postern.domain.sessions.segment import Segment
 from postern.errors import NotFound, Unavailable
@@ -44,7 +44,7 @@ async def made(world: World, home: Path) -> Made:
 
 
 async def store(made: Made, blobs: BrokenBlobs) -> list[Segment]:
-    done = await Archivist(made.home, blobs, made.world.stores.segments, KEYS).round()
+    done = await Archiver(made.home, blobs, made.world.stores.segments, KEYS).round()
     assert not done.trouble
     return await made.rows()
 

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 
 import pytest
-from tests.support.links import Asks, Looks, Withholds, Words, pipeline
+from tests.support.links import Asks, ReadsAll, Withholds, Words, pipeline
 from tests.support.promises import until
 from tests.support.protocols import postgres_test_messages as pg
 
@@ -135,7 +135,7 @@ class Pipelining:
 
 
 async def test_incomplete_batch_goes_at_once_where_nothing_needs_it_whole() -> None:
-    here = Pipelining(Looks(wants=frozenset(Words().wants)))
+    here = Pipelining(ReadsAll(wants=frozenset(Words().wants)))
     here.driver.from_client(RUN)
     assert here.target.written == RUN
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support.links import Asks, Looks, Masks, Withholds, Words, interpreted_only, pipeline
+from tests.support.links import Asks, Masks, ReadsAll, Withholds, Words, interpreted_only, pipeline
 from tests.support.protocols import postgres_test_messages as pg
 
 from postern.domain.sessions.session import EndReason
@@ -607,7 +607,7 @@ async def test_part_of_a_line_is_not_withheld_without_end(timers: Timers) -> Non
 
 
 async def test_nothing_waits_where_nothing_is_withheld(timers: Timers) -> None:
-    session = typing_session(Looks())
+    session = typing_session(ReadsAll())
     session.driver.from_client(stdin(b"ls\r"))
     session.driver.from_target(stdout(b"file\n"))
     assert timers.all == []

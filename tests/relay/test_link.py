@@ -8,8 +8,8 @@ import pytest
 from tests.support.links import (
     Asks,
     Breaks,
-    Looks,
     Masks,
+    ReadsAll,
     Words,
     interpreted_only,
     links,
@@ -206,7 +206,7 @@ def test_attack_a_rule_that_is_added_while_parked_holds_for_what_stands_in_front
 
 
 def test_a_request_cannot_be_changed() -> None:
-    class Changes(Looks):
+    class Changes(ReadsAll):
         def see(self, event: Event, session: SessionView) -> Verdict:
             return REPLACE
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
-from tests.support.links import Asks, Looks, Masks, Warns, Withholds, Words, pipeline
+from tests.support.links import Asks, Masks, ReadsAll, Warns, Withholds, Words, pipeline
 from tests.support.protocols import postgres_test_messages as pg
 
 from postern.interception.events import Event, Operation, Output, Rows
@@ -71,7 +71,7 @@ def test_what_is_found_in_answers_is_told_without_a_statement() -> None:
 
 
 def test_what_breaks_no_rule_is_not_told() -> None:
-    link, told = watched(Looks(), Masks(), Explains())
+    link, told = watched(ReadsAll(), Masks(), Explains())
     link.receive(Side.CLIENT, pg.query("select name"))
     row = pg.data_row(b"secret-1")
     parts = [pg.row_description("name"), row, pg.command_complete("SELECT 1"), pg.ready()]

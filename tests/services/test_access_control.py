@@ -221,7 +221,7 @@ Deed = Callable[[World, Services, Principal, Principal], Coroutine[Any, Any, obj
 
 async def _rename_away(world: World, services: Services, admin: Principal, ann: Principal) -> None:
     """A group that follows a new name is still the rule's; one that ann is put into instead is not."""
-    await services.groups.rename(admin, "dba", "database people")
+    await services.groups.update(admin, "dba", {"name": "database people"})
     await services.users.update(admin, ann.email, {"groups": ("dba",)})
 
 
@@ -320,7 +320,7 @@ async def test_a_rule_follows_its_group_when_it_is_renamed_and_loses_it_when_it_
     await world.add_connection()
     await give(services, admin, groups=("dba", "sre"))
     await switch(services, admin)
-    await services.groups.rename(admin, "dba", "database people")
+    await services.groups.update(admin, "dba", {"name": "database people"})
     assert (await services.access_rules.get(admin, "shop")).groups == {"database people", "sre"}
     renamed = await services.users.get(admin, ann.email)
     assert await names(services, renamed.principal) == ["shop"]

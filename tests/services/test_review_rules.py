@@ -188,7 +188,7 @@ async def test_a_renamed_group_is_another_demand_and_reviews_at_once(
     await ask(services, admin)
     elsewhere = world.services()
     (before,) = await elsewhere.review_needed.demands(ann, shop, Verb.EXEC)
-    await services.groups.rename(admin, "leads", "chiefs")
+    await services.groups.update(admin, "leads", {"name": "chiefs"})
     (after,) = await elsewhere.review_needed.demands(ann, shop, Verb.EXEC)
     assert (before.groups, after.groups) == (("leads",), ("chiefs",))
 

@@ -43,14 +43,14 @@ async def test_a_key_says_whose_it_is_and_when_it_was_used(world: World, service
     assert (found.principal.id, found.principal.email, found.means) == (ann.id, ann.email, f"ssh-key:{key.id}")
     await services.ssh_keys.used(found)
     first = world.clock.now
-    (kept,) = (await services.ssh_keys.own(ann, PAGE)).items
+    (kept,) = (await services.ssh_keys.list_page(ann, PAGE)).items
     assert kept == replace(key, last_used_at=first)
     world.clock.forward(seconds=59)
     await services.ssh_keys.used(await services.ssh_keys.find("ann", key.key.fingerprint))
-    assert (await services.ssh_keys.own(ann, PAGE)).items[0].last_used_at == first
+    assert (await services.ssh_keys.list_page(ann, PAGE)).items[0].last_used_at == first
     world.clock.forward(seconds=1)
     await services.ssh_keys.used(await services.ssh_keys.find("ann", key.key.fingerprint))
-    assert (await services.ssh_keys.own(ann, PAGE)).items[0].last_used_at == world.clock.now
+    assert (await services.ssh_keys.list_page(ann, PAGE)).items[0].last_used_at == world.clock.now
 
 
 async def test_one_is_called_by_ones_own_names_alone(services: Services, ann: Principal) -> None:
@@ -85,7 +85,7 @@ async def test_nobody_has_more_than_a_few_however_fast_they_add(world: World, se
     )
     refused = [one for one in done if isinstance(one, BaseException)]
     assert [type(one) for one in refused] == [Invalid] * 5
-    assert (await services.ssh_keys.own(ann, PAGE)).total == MOST_KEYS
+    assert (await services.ssh_keys.list_page(ann, PAGE)).total == MOST_KEYS
 
 
 async def test_programs_and_auditors_add_none_and_private_keys_are_not_kept(
@@ -98,7 +98,7 @@ async def test_programs_and_auditors_add_none_and_private_keys_are_not_kept(
             await services.ssh_keys.add(principal, "laptop", ed25519_line())
     with pytest.raises(Invalid, match="private key"):
         await services.ssh_keys.add(root, "laptop", private_key())
-    assert (await services.ssh_keys.own(root, PAGE)).total == 0
+    assert (await services.ssh_keys.list_page(root, PAGE)).total == 0
 
 
 async def test_others_are_seen_and_removed_by_administrators_alone(
@@ -107,16 +107,23 @@ async def test_others_are_seen_and_removed_by_administrators_alone(
     bob, eve = await world.add_user("bob"), await world.add_user("eve", "auditor")
     key = await services.ssh_keys.add(ann, "laptop", ed25519_line())
     for reader in (root, eve):
-        assert (await services.ssh_keys.of_user(reader, "ann@example.com", PAGE)).items == [key]
+        assert (await services.ssh_keys.list_page(reader, PAGE, user="ann@example.com")).items == [key]
+        for called in ("laptop", key.key.fingerprint, str(key.id)):
+            assert await services.ssh_keys.get(reader, called, "ann@example.com") == key
     with pytest.raises(Denied):
-        await services.ssh_keys.of_user(bob, "ann@example.com", PAGE)
+        await services.ssh_keys.list_page(bob, PAGE, user="ann@example.com")
+    with pytest.raises(Denied):
+        await services.ssh_keys.get(bob, "laptop", "ann@example.com")
+    for called in ("laptop", key.key.fingerprint, str(key.id)):
+        with pytest.raises(NotFound):
+            await services.ssh_keys.get(bob, called)
     for principal in (bob, eve):
         with pytest.raises(NotFound):
             await services.ssh_keys.remove(principal, str(key.id))
     with pytest.raises(NotFound):
         await services.ssh_keys.remove(root, "made up")
     await services.ssh_keys.remove(root, str(key.id))
-    assert (await services.ssh_keys.own(ann, PAGE)).items == []
+    assert (await services.ssh_keys.list_page(ann, PAGE)).items == []
     assert world.signals.of(Topic.PRINCIPAL_CHANGED) == [{"principal_id": str(ann.id)}]
     with pytest.raises(Unauthenticated):
         await services.ssh_keys.find("ann", key.key.fingerprint)

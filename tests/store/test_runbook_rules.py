@@ -115,7 +115,7 @@ async def test_a_renamed_group_is_renamed_in_rules(world: World) -> None:
     theirs = replace(rule_of(world, "theirs"), org_id=other.id)
     for rule in (own, both, theirs):
         await store.add(rule)
-    await world.stores.groups.rename(await group_of(world, "sre"), "ops 'n' more", None)
+    await world.stores.groups.update(replace(await group_of(world, "sre"), name="ops 'n' more"))
     assert [one.groups for one in await store.all(world.org_id)] == [{"dev", "ops 'n' more"}, {"ops 'n' more"}]
     assert await store.all(other.id) == [theirs]
 

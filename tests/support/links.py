@@ -134,7 +134,7 @@ class Withholds:
 
 
 @dataclass
-class Looks:
+class ReadsAll:
     """Wants everything and lets it pass."""
 
     name: str = "looks"

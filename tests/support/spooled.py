@@ -12,10 +12,10 @@ import zstandard
 from postern.domain.sessions.session import EndReason, Session, Verb
 from postern.domain.targets.connection import TERMINAL
 from postern.interception.events import End, Event
-from postern.protocols.postgres.recorded.postgres_text_renderer import PostgresLens
+from postern.protocols.postgres.recorded.postgres_text_renderer import PostgresTextRenderer
 from postern.protocols.postgres.wire import postgres_messages as pg
 from postern.protocols.terminal import terminal_frames as m
-from postern.protocols.terminal.lens import TerminalLens
+from postern.protocols.terminal.terminal_text import TerminalTextRenderer
 from postern.recording.layout import sealed_path, spool_path
 from postern.recording.record_format import Header, encode, encode_header
 from postern.recording.recording_library import RecordingLibrary
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 def library(home: Path) -> RecordingLibrary:
     """As the gateway has it."""
-    return RecordingLibrary(home, {"postgres": PostgresLens, TERMINAL: TerminalLens}, framed=(TERMINAL,))
+    return RecordingLibrary(
+        home, {"postgres": PostgresTextRenderer, TERMINAL: TerminalTextRenderer}, framed=(TERMINAL,)
+    )
 
 
 def header_of(session: Session, protocol: str = "postgres", segment: int = 1) -> Header:

@@ -21,8 +21,8 @@ from postern.domain.secret import Secret
 from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import Extra
 from postern.errors import Denied, PosternError, Unauthenticated
-from postern.gateway.clients.fronts import ClientSession, Fronts
 from postern.gateway.clients.listener import HandshakeRunner
+from postern.gateway.clients.session_setup import ClientSession, SessionSetup
 from postern.protocols.postgres.login import postgres_scram as scram
 from postern.protocols.ssh.listener.ssh_admission import Admission
 from postern.protocols.ssh.listener.ssh_clients import ChannelClient
@@ -39,8 +39,8 @@ SALT, ROUNDS = b"0123456789abcdef", 4096
 
 
 class Flow:
-    """Stands for `Fronts`: admits everybody, runs nothing, reads `reads` bytes of frames, shows `writes` bytes and
-    answers EXIT 0."""
+    """Stands for `SessionSetup`: admits everybody, runs nothing, reads `reads` bytes of frames, writes `writes` bytes
+    and answers EXIT 0."""
 
     def __init__(self) -> None:
         self.engine = SimpleNamespace(links=SimpleNamespace(changes=0), turned_away=self._turned_away)
@@ -139,7 +139,7 @@ class Site:
         known = cast(Any, services or SimpleNamespace(ssh_authorities=None, ssh_logins=None))
         proofs = Proofs(cast(SshKeys, self.keys), known.ssh_authorities, known.ssh_logins)
         self.logins = HandshakeRunner(timeout=PATIENT, most=100, most_per_address=100)
-        admission = Admission(cast(Fronts, self.flow), self.logins, proofs, decoy_secret=b"decoy")
+        admission = Admission(cast(SessionSetup, self.flow), self.logins, proofs, decoy_secret=b"decoy")
         self.gate = SshGate(admission, private, login_timeout=PATIENT)
         self.port = 0
 

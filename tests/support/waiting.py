@@ -28,9 +28,9 @@ from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import TERMINAL, Connection
 from postern.domain.tracing import NO_TRACER
 from postern.errors import Invalid, NotFound, PosternError
-from postern.gateway.clients.fronts import Fronts
-from postern.gateway.clients.held_logins import HeldLogins
-from postern.gateway.clients.wanted import TunnelRequest
+from postern.gateway.clients.pending_logins import PendingLogins
+from postern.gateway.clients.session_setup import SessionSetup
+from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.gateway.engine import Engine
 from postern.protocols.command.command_listener import CommandGate
 from postern.protocols.postgres.postgres_listener import PostgresGate
@@ -199,7 +199,7 @@ class Place:
         self.ended: PosternError | None = None  # of what clients are logged in with
         self.sessions: list[Mapping[str, str]] = []
         sessions = SimpleNamespace(to_wait=self._to_wait)
-        self.held = HeldLogins(
+        self.held = PendingLogins(
             cast("ReviewRequests", self.table),
             cast("Reviews", self.table),
             cast("Sessions", sessions),
@@ -219,7 +219,7 @@ class Place:
             ),
         )
         access = cast("Access", SimpleNamespace(admit_principal=self._admit))
-        fronts = Fronts(access, engine, self.held)
+        fronts = SessionSetup(access, engine, self.held)
         self.postgres = PostgresGate(fronts, self.signals, decoy_secret=b"")
         self.commands = CommandGate(fronts)
 

@@ -15,7 +15,7 @@ from tests.support.waiting import somebody
 from postern.domain.identity.credential import Grant
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
-from postern.gateway.clients.fronts import ClientSession, Fronts
+from postern.gateway.clients.session_setup import ClientSession, SessionSetup
 from postern.protocols.pantry.pantry_listener import PantryGate
 from postern.protocols.pantry.pantry_login import log_in
 from postern.protocols.pantry.pantry_script import PantryScript
@@ -68,7 +68,7 @@ def test_text_renderer() -> None:
 
 
 class Doors:
-    """Stands for `Fronts`: whoever has proved who they are is welcomed."""
+    """Stands for `SessionSetup`: whoever has proved who they are is welcomed."""
 
     def __init__(self) -> None:
         self.engine = SimpleNamespace(links=SimpleNamespace(changes=0), turned_away=lambda error: None)
@@ -87,7 +87,7 @@ class Doors:
 
 
 def gate() -> Gate:
-    pantry = PantryGate(cast(Fronts, Doors()), decoy_secret=b"decoy")
+    pantry = PantryGate(cast(SessionSetup, Doors()), decoy_secret=b"decoy")
 
     async def let_in(stream: StreamHandshake) -> bool:
         return await pantry.native(stream, require_tls=False) is not None

@@ -12,9 +12,9 @@ from tests.support.promises import within
 from postern.errors import Unavailable
 from postern.transport import frames, mux
 from postern.transport.frames import header
-from postern.transport.lane import HIGH_WATER, LINGER
 from postern.transport.mux import Incoming, Mux, Refused
-from postern.transport.outbox import MAX_UNSENT
+from postern.transport.send_queue import MAX_UNSENT
+from postern.transport.stream_state import HIGH_WATER, LINGER
 from postern.transport.stream_windows import WINDOW
 
 CHUNKS = (1, 7, 64, 4096, 1 << 20)

@@ -14,10 +14,10 @@ from tests.support.examples import examples
 from tests.support.muxes import Pair, Sink, run, settle
 
 from postern.errors import Unavailable
-from postern.transport.lane import Lane, PeerState
 from postern.transport.mux import Incoming, Refused
-from postern.transport.outbox import MAX_UNSENT
+from postern.transport.send_queue import MAX_UNSENT
 from postern.transport.stream import Stream
+from postern.transport.stream_state import PeerEnd, StreamState
 from postern.transport.stream_windows import SLOW, TUNNEL, WIDEST, WINDOW
 
 pytestmark = pytest.mark.slow
@@ -246,11 +246,11 @@ class Play:
         self.now += self.chance.choice([0.001, 0.001, 0.01, 2 * SLOW])
         return self.now
 
-    def check_window(self, lane: Lane) -> None:
+    def check_window(self, lane: StreamState) -> None:
         held = sum(map(len, lane._held))
         assert WINDOW <= lane._window.size <= WIDEST
         assert held <= lane._window.size
-        if lane._allowance and lane._peer is PeerState.SENDS and not lane.is_closing():
+        if lane._allowance and lane._peer is PeerEnd.SENDS and not lane.is_closing():
             assert lane._allowance + held + lane._taken == lane._window.size
 
     def _some_end(self) -> End | None:

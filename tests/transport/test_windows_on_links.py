@@ -10,8 +10,8 @@ from tests.support.distant import far_pair, run_quickly
 from tests.support.muxes import Pair, Sink, run, settle
 
 from postern.transport import frames
-from postern.transport.lane import Lane
 from postern.transport.mux import Mux
+from postern.transport.stream_state import StreamState
 from postern.transport.stream_windows import LONGEST, PROCESS, TUNNEL, WIDEST, WINDOW, Reserve
 
 MB = 1_000_000
@@ -65,7 +65,7 @@ def pairs_of_counts(trip: float, rate: float = 1e9, reserve: Reserve | None = No
     return far_pair(trip, rate, sink=Count, reserve=reserve)
 
 
-def lanes(mux: Mux) -> list[Lane]:
+def lanes(mux: Mux) -> list[StreamState]:
     return list(mux._lanes.values())
 
 

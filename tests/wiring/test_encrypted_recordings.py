@@ -15,7 +15,7 @@ from tests.support.aws import BUCKET, ObjectStorage, object_storage
 from tests.support.recordings import Made, events_of, new_session
 from tests.support.world import World
 
-from postern.archive.archivist import Archivist, Round
+from postern.archive.archiver import Archiver, Round
 from postern.archive.folder import FolderBlobs
 from postern.domain.sessions.segment import Segment
 from postern.errors import Misconfigured, Unavailable
@@ -59,7 +59,7 @@ def opened(world: World, master: MasterKey | None = None, *old: MasterKey) -> En
 async def store(made: Made, encryption: Encryption | None = None, blobs: Blobs | None = None) -> Round:
     keys = keys_of(encryption or made.world.encryption)
     folder = FolderBlobs(recordings_folder(made.home))
-    return await Archivist(made.home, blobs or folder, made.world.stores.segments, keys).round()
+    return await Archiver(made.home, blobs or folder, made.world.stores.segments, keys).round()
 
 
 async def read(made: Made, encryption: Encryption | None = None, blobs: Blobs | None = None) -> list[Any]:
@@ -287,7 +287,7 @@ def storage(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStorage]:
 
 async def archive(settings: Settings, world: World) -> Round:
     held = stored(settings, world.stores.segments, world.encryption)
-    return await Archivist(settings.home, held.blobs, world.stores.segments, held.keys).round()
+    return await Archiver(settings.home, held.blobs, world.stores.segments, held.keys).round()
 
 
 async def test_a_bucket_is_read_by_library_and_copies_and_tells_nothing_by_itself(

@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from postern.archive.archivist import Round
+from postern.archive.archiver import Round
 from postern.recording.layout import sealed_folder
 from postern.settings import load
 from postern.wiring import paths, recordings_wiring

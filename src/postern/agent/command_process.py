@@ -23,8 +23,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from postern.agent import ending
-from postern.agent.feed import Feed
+from postern.agent import process_cleanup
+from postern.agent.stdin_writer import StdinWriter
 from postern.descriptors import inherited_limit
 from postern.errors import ProtocolViolation
 from postern.protocols.terminal import terminal_frames as m
@@ -63,7 +63,7 @@ class CommandTransport(FramedTransport):
         super().__init__("a command")
         self._program = program
         self._process: subprocess.Popen[bytes] | None = None
-        self._input: Feed | None = None
+        self._input: StdinWriter | None = None
         self._outputs: dict[int, int] = {}  # file descriptors that are still open, and the kind of their frames
         self._watched: set[int] = set()
         self._throttled = False
@@ -98,7 +98,7 @@ class CommandTransport(FramedTransport):
     def abort(self) -> None:
         self._closing = True
         if self._process is not None and self._ending is not None and not self._ending.done():
-            ending.end_now(self._process.pid, self._program.mark)
+            process_cleanup.end_now(self._process.pid, self._program.mark)
         self._end()
 
     # Frames
@@ -166,7 +166,7 @@ class CommandTransport(FramedTransport):
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
-        self._input = Feed(os.dup(process.stdin.fileno()), self._input_taken)
+        self._input = StdinWriter(os.dup(process.stdin.fileno()), self._input_taken)
         self._outputs = {os.dup(process.stdout.fileno()): m.STDOUT, os.dup(process.stderr.fileno()): m.STDERR}
         for pipe in (process.stdin, process.stdout, process.stderr):
             pipe.close()
@@ -177,7 +177,7 @@ class CommandTransport(FramedTransport):
         ours, theirs = os.openpty()
         try:
             self._outputs = {ours: m.STDOUT}
-            self._input = Feed(os.dup(ours), self._input_taken)
+            self._input = StdinWriter(os.dup(ours), self._input_taken)
             self._resize(self._program.terminal.columns, self._program.terminal.rows)
             return subprocess.Popen(
                 self._argv(),
@@ -340,7 +340,7 @@ class CommandTransport(FramedTransport):
         try:
             process = self._process
             if process is not None:
-                await ending.end_all(process.pid, self._program.mark)
+                await process_cleanup.end_all(process.pid, self._program.mark)
                 await asyncio.to_thread(_collect, process)
         except Exception:
             log.exception("the processes of a command could not all be ended")
@@ -355,4 +355,4 @@ class CommandTransport(FramedTransport):
 
 def _collect(process: subprocess.Popen[bytes]) -> None:
     with suppress(subprocess.TimeoutExpired):
-        process.wait(ending.GIVE_UP)
+        process.wait(process_cleanup.GIVE_UP)

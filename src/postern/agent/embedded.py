@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from postern.agent.agent_policy import ANYTHING, NO_COMMANDS
-from postern.agent.reach import TargetDialer
 from postern.agent.secret_files import SecretFiles
 from postern.agent.secrets import Resolver
+from postern.agent.target_dialer import TargetDialer
 from postern.domain.hook import HookOutcome
 from postern.domain.rules.permit import Permit
 from postern.domain.targets.connection import TERMINAL, Connection

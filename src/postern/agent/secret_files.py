@@ -42,7 +42,7 @@ def places(environ: Mapping[str, str]) -> list[Path]:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenSecretFiles:
     """`paths` by the names of the files. `remove` may be called more than once, and never raises."""
 
     paths: Mapping[str, Path]
@@ -58,7 +58,7 @@ class SecretFiles:
         for place in self._places:
             _sweep(place)
 
-    def write(self, files: Mapping[str, bytes]) -> Written:
+    def write(self, files: Mapping[str, bytes]) -> WrittenSecretFiles:
         """`files` by names that are no paths. All of them or none. Raises Unavailable."""
         try:
             life = self._current()
@@ -66,7 +66,7 @@ class SecretFiles:
             folder.mkdir(mode=0o700)
         except OSError as error:
             raise Unavailable(f"there is no place for files with secrets: {error.strerror}") from None
-        written = Written({name: folder / name for name in files}, partial(life.remove, folder))
+        written = WrittenSecretFiles({name: folder / name for name in files}, partial(life.remove, folder))
         try:
             for name, content in files.items():
                 _write(folder / name, content)

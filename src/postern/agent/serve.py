@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 _NOT_REACHED = "connection %r could not be reached: %s"
 
 
-class Reaching(Protocol):
-    """Carries orders out; see agent/reach.py."""
+class OrderRunner(Protocol):
+    """Carries orders out; see agent/target_dialer.py."""
 
     async def dial(self, order: Order) -> Target: ...
 
@@ -37,7 +37,7 @@ class Orders:
     """Takes the streams of all tunnels of this agent. `running` counts the targets that are joined now, and
     the hooks that run."""
 
-    def __init__(self, reach: Reaching, tracer: Tracer = NO_TRACER) -> None:
+    def __init__(self, reach: OrderRunner, tracer: Tracer = NO_TRACER) -> None:
         self._reach = reach
         self._tracer = tracer
         self._descriptors = Descriptors()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Query
+from fastapi import Depends, Query
 
 from postern.domain.rules.rule_filter import RuleFilter
 
@@ -22,3 +22,6 @@ async def name_filter_of(
     name: Annotated[str | None, Query(max_length=128, description="Exactly this name")] = None,
 ) -> RuleFilter:
     return RuleFilter(name)
+
+
+NameFilter = Annotated[RuleFilter, Depends(name_filter_of)]

@@ -24,7 +24,16 @@ from postern.cli.json_files import one_object
 from postern.cli.lazy import AliasGroup
 from postern.cli.nouns import Noun
 from postern.cli.printing import emit, json_option
-from postern.cli.row_commands import Columns, confirm, page_of, paging_options, pairs, show_page, show_row
+from postern.cli.row_commands import (
+    Columns,
+    array_paging_options,
+    confirm,
+    page_of,
+    paging_options,
+    pairs,
+    show_page,
+    show_row,
+)
 from postern.cli.status import report_done
 from postern.client.client import Client
 from postern.client.client_resources import PAGE, Collection
@@ -252,9 +261,7 @@ def _list(resource: ResourceCommands) -> click.Command:
         empty = f"No {noun.singular} matches." if query else resource.empty or _nothing_yet(resource)
         _print_page(resource, page, as_json, empty)
 
-    paging = _option(paging_options)
-    if resource.prints_array:
-        paging[0] = click.Option(["--limit"], type=click.IntRange(1, PAGE), help="A page of this many, not all.")
+    paging = _option(array_paging_options if resource.prints_array else paging_options)
     params = [*(one.option(LIST) for one in resource.filters), *paging]
     return _command(resource, LIST, f"List {noun.plural}, by {noun.key}.", params, run)
 

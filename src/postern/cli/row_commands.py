@@ -29,11 +29,20 @@ def tag_option(says: str) -> Decorator:
 
 def paging_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """`limit`, `offset`, `every`, and `as_json`."""
+    return _paging(command, default=DEFAULT_LIMIT, show_default=True)
+
+
+def array_paging_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`paging_options` of lists that print all pages unless one is asked for, and a bare array as JSON."""
+    return _paging(command, help="A page of this many, not all.")
+
+
+def _paging(command: Callable[..., Any], **limit: Any) -> Callable[..., Any]:
     for option in (
         json_option,
         click.option("--all", "every", is_flag=True, help="All pages."),
         click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip this many."),
-        click.option("--limit", type=click.IntRange(1, PAGE), default=DEFAULT_LIMIT, show_default=True),
+        click.option("--limit", type=click.IntRange(1, PAGE), **limit),
     ):
         command = option(command)
     return command

@@ -282,8 +282,6 @@ class _Lookup:
 # its routes take both, and `_Lookup` with the last line.
 _LOOKUPS: Mapping[tuple[str, ...], _Lookup] = {
     ("orgs",): _Lookup("organisation", has_get=False),
-    ("sshkeys",): _Lookup("SSH key", ("name", "fingerprint", "id"), has_get=False),
-    ("users", "groups"): _Lookup("group", address="name", has_get=False),
 }
 
 
@@ -299,7 +297,6 @@ _CHANGES: Mapping[tuple[str, ...], Change] = {
     ("feature-flags",): Change.PUT,
     ("orgs",): Change.PUT,
     ("serverconfig",): Change.PUT,
-    ("users", "groups"): Change.PUT,
 }
 
 
@@ -312,7 +309,7 @@ class Collection:
     def __init__(self, http: Http, *parts: str) -> None:
         self._http = http
         self._parts = parts
-        self._lookup = _LOOKUPS.get(parts[-1:] if parts[-1:] == ("sshkeys",) else parts)  # those of a user, too
+        self._lookup = _LOOKUPS.get(parts)
 
     def page(self, limit: int | None = None, offset: int = 0, **filters: Any) -> RowPage:
         query = {"limit": limit, "offset": offset, **filters}

@@ -19,13 +19,13 @@ from postern.domain.sessions.session import EndReason, Session, Verb
 from postern.domain.targets.connection import Connection
 from postern.domain.tracing import NO_TRACER, Span, SpanKind, Tracer, current, part
 from postern.errors import PosternError, ProtocolViolation, RecordingFailed, Unavailable
-from postern.gateway.live import LiveLink, LiveLinks
+from postern.gateway.close_retry_queue import CloseRetryQueue, PendingClose
+from postern.gateway.link_registry import LinkRegistry, RegisteredLink
 from postern.gateway.rules.held_requests import HeldRequests
 from postern.gateway.rules.target_schemas import TargetSchemas, next_reading
 from postern.gateway.rules.violations import Count, SessionViolations, Violations
-from postern.gateway.session_opening import EndedEarly, Opening
+from postern.gateway.session_opening import PendingSession, SessionAborted
 from postern.gateway.session_traces import about, over
-from postern.gateway.unclosed import Ending, Unclosed
 from postern.gateway.worker_hooks import SessionHooks
 from postern.interception.events import Event, Note
 from postern.interception.pipeline import Metrics, Pipeline, SessionView
@@ -109,7 +109,7 @@ class Engine:
         worker: str,
         sessions: Sessions,
         dialer: Dialer,
-        links: LiveLinks,
+        links: LinkRegistry,
         parts: Parts,
         *,
         max_duration: float,
@@ -118,7 +118,7 @@ class Engine:
         """Without `held`, a request that is held waits until its client goes."""
         self.links = links
         self.tracer = parts.tracer
-        self.unclosed = Unclosed(sessions)
+        self.unclosed = CloseRetryQueue(sessions)
         self._held = held
         self._worker = worker
         self._sessions = sessions
@@ -127,7 +127,7 @@ class Engine:
         self._parts = parts
         self._max_duration = max_duration
 
-    async def dial(self, opening: Opening, permit: Permit, start: Start, *, since: int) -> Target:
+    async def dial(self, opening: PendingSession, permit: Permit, start: Start, *, since: int) -> Target:
         """And what the target's catalogue says, where the permit's policy asks for it. Raises what dialling raises, and
         EndedEarly, TooMany."""
         self._parts.descriptors.require(PER_SESSION)
@@ -202,7 +202,7 @@ class Engine:
             raise
 
     async def _reach(
-        self, opening: Opening, row: asyncio.Future[Session], permit: Permit, start: Start, since: int
+        self, opening: PendingSession, row: asyncio.Future[Session], permit: Permit, start: Start, since: int
     ) -> tuple[OpenedSession, Target]:
         session_id = opening.session_id
         about(current(), session_id, permit)
@@ -232,7 +232,7 @@ class Engine:
     async def never_ran(self, session_id: UUID, reason: EndReason, exit_code: int | None = None) -> None:
         """Ends the row of a session that has no recording."""
         self._parts.count("postern_sessions_ended", str(reason))
-        await self.unclosed.close(Ending(session_id, datetime.now(UTC), reason, exit_code, {}, event_size=0))
+        await self.unclosed.close(PendingClose(session_id, datetime.now(UTC), reason, exit_code, {}, event_size=0))
 
     def prepare(
         self, session_id: UUID, permit: Permit, start: Start, start_date: datetime, script: str = ""
@@ -272,7 +272,7 @@ class Engine:
         `since` is `links.changes` from before the permit was asked for.
         """
         reason = EndReason.FAILED
-        live: LiveLink | None = None
+        live: RegisteredLink | None = None
         try:
             live = self._live(opened, target, cancel_key)
             self.links.add(live, since=since)
@@ -290,7 +290,7 @@ class Engine:
                 code = live.driver.link.exit_code
             await asyncio.shield(self.close(opened, reason, code))
 
-    def _live(self, opened: OpenedSession, target: Target, cancel_key: bytes) -> LiveLink:
+    def _live(self, opened: OpenedSession, target: Target, cancel_key: bytes) -> RegisteredLink:
         permit = opened.permit
         opened.view.schema = target.schema
         wire = self._parts.wire(permit, opened.start, target.parameters)
@@ -308,7 +308,7 @@ class Engine:
             cancel_target=lambda: self.links.cancelling(self._dialer.cancel(permit, target)),
             on_park=on_park,
         )
-        live = LiveLink(
+        live = RegisteredLink(
             opened.id,
             permit,
             opened.view,
@@ -344,7 +344,7 @@ class Engine:
         metrics = session_metrics(told, recording)
         if opened.violations is not None:
             await opened.violations.close()
-        await self.unclosed.close(Ending(opened.id, ended_at, reason, exit_code, metrics, recording.size))
+        await self.unclosed.close(PendingClose(opened.id, ended_at, reason, exit_code, metrics, recording.size))
         if self._parts.hooks is not None:
             self._parts.hooks.closed(opened.id, opened.permit, reason, exit_code)
 
@@ -371,7 +371,7 @@ def _there(session: Session) -> asyncio.Future[Session]:
 
 
 def _reason(error: BaseException) -> EndReason:
-    if isinstance(error, EndedEarly):
+    if isinstance(error, SessionAborted):
         return error.reason
     return EndReason.RECORDING_FAILED if isinstance(error, RecordingFailed) else EndReason.FAILED
 

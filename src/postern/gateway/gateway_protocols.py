@@ -8,11 +8,11 @@ from typing import Final, Protocol, runtime_checkable
 
 from postern.domain.rules.permit import Permit
 from postern.errors import PosternError
-from postern.gateway.agent_reach import ReachableAgent
-from postern.gateway.clients.fronts import Fronts
+from postern.gateway.agent_dialers import ReachableAgent
 from postern.gateway.clients.listener import HandshakeRunner
-from postern.gateway.clients.wanted import TunnelRequest
-from postern.gateway.live import LiveLinks
+from postern.gateway.clients.session_setup import SessionSetup
+from postern.gateway.clients.tunnel_request import TunnelRequest
+from postern.gateway.link_registry import LinkRegistry
 from postern.gateway.rules.row_counts import RowCounter
 from postern.protocols.registry import PROTOCOLS
 from postern.protocols.wire_base import Wire
@@ -31,7 +31,7 @@ class WireParts:
     """What wires are made of, the same for all links of a worker."""
 
     settings: Settings
-    links: LiveLinks
+    links: LinkRegistry
     signals: Signals
 
 
@@ -48,7 +48,7 @@ class GateParts:
     worker."""
 
     settings: Settings
-    fronts: Fronts
+    fronts: SessionSetup
     logins: HandshakeRunner
     services: Services
     signals: Signals
@@ -95,7 +95,7 @@ class GatewaySpec(Protocol):
     def gate(self) -> Callable[[GateParts], Gate] | None: ...
 
     @property
-    def runner(self) -> Callable[[Fronts], Runner] | None: ...
+    def runner(self) -> Callable[[SessionSetup], Runner] | None: ...
 
     @property
     def row_counts(self) -> Callable[[Dialer], RowCounter] | None: ...

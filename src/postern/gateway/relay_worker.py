@@ -11,18 +11,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from postern.domain.server import Endpoint, Listener
-from postern.gateway.clients.held_logins import HeldLogins
 from postern.gateway.clients.listener import HandshakeRunner
 from postern.gateway.clients.native_port import NativeListener
-from postern.gateway.clients.tunnel_door import TunnelDoor
+from postern.gateway.clients.pending_logins import PendingLogins
+from postern.gateway.clients.tunnel_endpoint import TunnelEndpoint
+from postern.gateway.close_retry_queue import CloseRetryQueue
 from postern.gateway.gateway_errands import ErrandRuns
 from postern.gateway.gateway_protocols import Closing, Gate
 from postern.gateway.gateway_tunnels import GatewayTunnels
-from postern.gateway.live import LiveLinks
-from postern.gateway.presence import Presence
+from postern.gateway.link_registry import LinkRegistry
 from postern.gateway.rules.violations import Violations
 from postern.gateway.script_execution import Executions
-from postern.gateway.unclosed import Unclosed
+from postern.gateway.worker_heartbeat import WorkerHeartbeat
 from postern.gateway.worker_hooks import SessionHooks
 from postern.relay.relay_handshake import StreamHandshake, der
 from postern.services.server.server_configs import ServerConfigs
@@ -48,17 +48,17 @@ class Worker:
         settings: Settings,
         material: Material,
         gates: Mapping[str, Gate],
-        links: LiveLinks,
-        waiting: HeldLogins,
-        unclosed: Unclosed,
+        links: LinkRegistry,
+        waiting: PendingLogins,
+        unclosed: CloseRetryQueue,
         violations: Violations,
         hooks: SessionHooks,
         executions: Executions,
         errands: ErrandRuns,
-        door: TunnelDoor,
+        door: TunnelEndpoint,
         tunnels: GatewayTunnels,
         logins: HandshakeRunner,
-        presence: Presence,
+        presence: WorkerHeartbeat,
         server_configs: ServerConfigs,
         signals: Signals,
         recover: Callable[[], Awaitable[None]],

@@ -21,7 +21,7 @@ from postern.domain.tracing import TRACEPARENT, current, parent_of
 from postern.errors import PosternError, RecordingFailed, Unavailable
 from postern.gateway.engine import Engine
 from postern.gateway.query_spec import QUERY_SPECS
-from postern.gateway.session_opening import EndedEarly, Opening
+from postern.gateway.session_opening import PendingSession, SessionAborted
 from postern.gateway.session_traces import about, over, session_span
 from postern.interception.events import Note
 from postern.protocols.gateway_queries import Script, TargetRefused
@@ -131,7 +131,7 @@ class Executions:
                 log.exception("session %s could not be run", session_id)
 
     async def _execute(
-        self, session: Session, permit: Permit, invocation: Invocation, since: int, opening: Opening
+        self, session: Session, permit: Permit, invocation: Invocation, since: int, opening: PendingSession
     ) -> None:
         start = _start(permit, invocation)
         try:
@@ -143,7 +143,7 @@ class Executions:
             return
         try:
             target = await self._engine.dial(opening, permit, start, since=since)
-        except EndedEarly as end:
+        except SessionAborted as end:
             await self._engine.close(opened, end.reason, exit_code=1)
             return
         except PosternError as error:

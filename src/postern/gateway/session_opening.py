@@ -23,7 +23,7 @@ def time_is_over(permit: Permit, now: datetime) -> str | None:
     return f"this session's access has expired; {again}"
 
 
-class EndedEarly(PosternError):
+class SessionAborted(PosternError):
     """A session was ended from outside before its client was welcomed."""
 
     def __init__(self, reason: EndReason, message: str) -> None:
@@ -31,8 +31,8 @@ class EndedEarly(PosternError):
         self.reason = reason
 
 
-class Opening:
-    """One entry of `LiveLinks` while a session is being opened, by the task that made it.
+class PendingSession:
+    """One entry of `LinkRegistry` while a session is being opened, by the task that made it.
 
     `with opening.dialling(permit)` is the part that may take long: `end` cuts it short there. Elsewhere it is only
     remembered, since a statement of the store must not be cut in half; `check` raises it then.
@@ -41,13 +41,13 @@ class Opening:
     def __init__(self, session_id: UUID) -> None:
         self.session_id = session_id
         self.permit: Permit | None = None  # while it dials
-        self._ended: EndedEarly | None = None
+        self._ended: SessionAborted | None = None
         self._task: asyncio.Task[object] | None = None
 
     def end(self, reason: EndReason, message: str) -> None:
         if self._ended is not None:
             return
-        self._ended = EndedEarly(reason, message)
+        self._ended = SessionAborted(reason, message)
         if self._task is not None:
             self._task.cancel()
 
@@ -63,7 +63,7 @@ class Opening:
 class AbortableDial:
     """Cancels its own task as `asyncio.timeout` does, and turns that, and nothing else, into EndedEarly."""
 
-    def __init__(self, opening: Opening, permit: Permit) -> None:
+    def __init__(self, opening: PendingSession, permit: Permit) -> None:
         self._opening = opening
         self._permit = permit
 
@@ -71,7 +71,7 @@ class AbortableDial:
         """Raises EndedEarly once the permit's time is over."""
         message = time_is_over(self._permit, datetime.now(UTC))
         if message is not None:
-            raise EndedEarly(EndReason.EXPIRED, message)
+            raise SessionAborted(EndReason.EXPIRED, message)
 
     def __enter__(self) -> Self:
         self._opening.check()

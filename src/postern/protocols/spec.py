@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from postern.agent.agent_policy import LocalPolicy
     from postern.agent.agent_protocols import Targets
     from postern.domain.targets.target_schema import TargetSchema
-    from postern.gateway.agent_reach import ReachableAgent
-    from postern.gateway.clients.fronts import Fronts
+    from postern.gateway.agent_dialers import ReachableAgent
+    from postern.gateway.clients.session_setup import SessionSetup
     from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, Runner, WireParts
     from postern.gateway.rules.row_counts import RowCounter
     from postern.inspection.masking.origins import SessionOrigins
@@ -162,7 +162,7 @@ class ProtocolSpec:
     file_functions: tuple[str, ...] = ()
     gate: Callable[[GateParts], Gate] | None = None
     host_key: Callable[[Settings], str] | None = None
-    runner: Callable[[Fronts], Runner] | None = None
+    runner: Callable[[SessionSetup], Runner] | None = None
     parameters: Callable[[str], Mapping[str, str]] = no_parameters
     catalogue: Callable[[], Catalogue | None] = lambda: None
     row_counts: Callable[[Dialer], RowCounter] | None = None

@@ -10,7 +10,7 @@ from typing import Protocol
 from postern.domain.sessions.recorded import ERROR, INPUT, OUTPUT, SIZE, UNREADABLE, Kind
 from postern.interception.events import ClientOutput, Completed, End, Event, Note, Operation, Refusal, Resized
 from postern.recording.recorder import OUTPUT_LIMIT_REACHED
-from postern.recording.unrendered_rest import Rest
+from postern.recording.resync_point import ResyncPoint
 from postern.store.ports.target_ports import Piece
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class RecordingReplay:
     def __init__(self, renderer: Callable[[], Renderer] | None, *, framed: bool = False) -> None:
         self._renderer = renderer() if renderer else None
         self._framed = framed
-        self._lost: Rest | None = None
+        self._lost: ResyncPoint | None = None
         self._cut = False
 
     def pieces(self, event: Event | Gap) -> list[tuple[Kind, bytes]]:
@@ -63,7 +63,7 @@ class RecordingReplay:
         if isinstance(event, End):
             return [] if event.goes_on else self._left()
         found = self._left()
-        self._lost = None if self._framed else Rest()
+        self._lost = None if self._framed else ResyncPoint()
         return [*found, (ERROR, f"[note] {event}\n".encode())]
 
     def _left(self) -> list[tuple[Kind, bytes]]:

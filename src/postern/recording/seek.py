@@ -15,7 +15,7 @@ from postern.errors import Malformed
 from postern.interception.events import Event
 from postern.recording.reader import SegmentReader
 from postern.recording.recording_rendering import Gap
-from postern.recording.unrendered_rest import Rest
+from postern.recording.resync_point import ResyncPoint
 
 Record = tuple[int, Event | Gap]
 
@@ -53,7 +53,7 @@ def rendering_segment(session: Segmented, segment: int, since: int) -> int:
 
 def from_rest(found: Iterable[Record], first: int) -> Iterator[Record]:
     """What can be rendered of the records from the segment `first` on."""
-    rest = Rest(come=first == 1)
+    rest = ResyncPoint(come=first == 1)
     return (record for record in found if rest.has_come(record[1]))
 
 
@@ -79,7 +79,7 @@ def untold(found: Iterable[Record]) -> Iterator[tuple[int, Event | Gap, list[tup
 
 
 def _has_rest(session: Segmented, segment: int, since: int) -> bool:
-    rest = Rest(come=segment == 1)
+    rest = ResyncPoint(come=segment == 1)
     reader = _open(session, segment)
     if reader is None:
         return False

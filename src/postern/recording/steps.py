@@ -11,7 +11,7 @@ from postern.errors import PosternError
 from postern.interception.events import RUN, ClientOutput, Event, Note, Operation, Refusal
 from postern.recording.recorder import OUTPUT_LIMIT_REACHED
 from postern.recording.recording_rendering import Gap, Renderer
-from postern.recording.unrendered_rest import Rest
+from postern.recording.resync_point import ResyncPoint
 
 _OWN = 16  # texts of the gateway's own that are remembered, until they were seen in what was shown
 
@@ -44,7 +44,7 @@ class _Answers:
         self._make = make
         self._reader: AnswerReader | None = make()
         self._framed = framed
-        self._rest: Rest | None = None
+        self._rest: ResyncPoint | None = None
         self._own: deque[bytes] = deque(maxlen=_OWN)
         self._waiting: list[tuple[float, bytes]] = []
 
@@ -63,7 +63,7 @@ class _Answers:
     def take(self, at: float, event: Event | Gap) -> None:
         if isinstance(event, Gap):
             self._reader = self._make() if self._framed else None
-            self._rest = None if self._framed else Rest()
+            self._rest = None if self._framed else ResyncPoint()
             return
         if self._rest is not None and self._rest.has_come(event):
             self._rest = None

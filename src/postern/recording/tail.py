@@ -20,7 +20,7 @@ from postern.recording.layout import SPOOL_SUFFIX
 from postern.recording.reader import SegmentReader
 from postern.recording.record_format import CRC, MAX_PAYLOAD, PREFIX, Header, decode
 from postern.recording.recording_rendering import Gap, RecordingReplay
-from postern.recording.unrendered_rest import Rest
+from postern.recording.resync_point import ResyncPoint
 
 _READ = 256 * 1024  # bytes
 _PATIENCE = 2.0  # seconds in which what cannot be read may still become whole
@@ -39,7 +39,7 @@ class RecordingTail(Tail):
         self._earliest = 0  # the segment that was looked for first; those from here to `_segment` are done with
         self._source: _Growing | _Whole | None = None
         self._replay: RecordingReplay | None = None
-        self._rest: Rest | None = None
+        self._rest: ResyncPoint | None = None
         self._micros = 0
         self._stuck: float | None = None
         self._ended = False
@@ -131,7 +131,7 @@ class RecordingTail(Tail):
         if framed:
             return True
         first = seek.rendering_segment(self._session, self._segment, self._since)
-        self._rest = Rest(come=first == 1)
+        self._rest = ResyncPoint(come=first == 1)
         if first >= self._earliest:  # from there to here is a gap, which was reported already
             return True
         self._segment, before = first, self._segment

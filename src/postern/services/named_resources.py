@@ -138,11 +138,7 @@ class ResourceService(Generic[R]):
 
     async def _current(self, principal: Principal, name_or_id: str, version: int | None) -> R:
         current = await self.existing(principal, name_or_id)
-        if version is not None and current.version != version:
-            raise PreconditionFailed(
-                f"{self.noun} {current.name!r} has version {current.version} by now, not {version}; read it again, and "
-                "repeat the change"
-            )
+        check_version(f"{self.noun} {current.name!r}", current.version, version)
         return current
 
     async def merge(self, current: R, base: R, fields: Mapping[str, Any]) -> R:
@@ -181,6 +177,14 @@ class ResourceService(Generic[R]):
         changed(None if before is None else self.audited(before), self.audited(found))
         await self.announce(before, found)
         return found
+
+
+def check_version(what: str, current: int, wanted: int | None) -> None:
+    """Raises PreconditionFailed where a request is about another version than the one that there is."""
+    if wanted is not None and current != wanted:
+        raise PreconditionFailed(
+            f"{what} has version {current} by now, not {wanted}; read it again, and repeat the change"
+        )
 
 
 def replace_fields(resource: R, **fields: Any) -> R:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from postern.transport.outbox import HEADROOM
+from postern.transport.send_queue import HEADROOM
 
 
 class Carrier(asyncio.Transport):

@@ -14,9 +14,9 @@ One stream, seen from one side:
        │                 │ └──END got───▶ open, hears no more ───┼─ CLOSE or RESET, sent or got; tunnel lost ──▶ gone
        └──REFUSE, RESET──┴───────────────────────────────────────┘
 
-Every stream has its own credit (`lane.py`), so one that stalls takes no room here. Small frames of one turn of the
-loop leave in one write; while the connection is full, the streams that have something to send wait in a ring, and each
-may send one quantum in its turn (`outbox.py`).
+Every stream has its own credit (`stream_state.py`), so one that stalls takes no room here. Small frames of one
+turn of the loop leave in one write; while the connection is full, the streams that have something to send wait in a
+ring, and each may send one quantum in its turn (`send_queue.py`).
 
 Both sides ask for a sign of life after BEAT seconds of silence; after DEAD seconds of it the tunnel is given up, even
 though the network still holds it.
@@ -33,11 +33,11 @@ from typing import Any, cast
 from postern.errors import CarrierBroke, PosternError, ProtocolViolation, Unavailable
 from postern.transport import frames
 from postern.transport.carrier import Carrier
-from postern.transport.lane import Lane
-from postern.transport.outbox import HEADROOM, MAX_UNSENT, Outbox
+from postern.transport.demultiplexer import Demultiplexer
+from postern.transport.send_queue import HEADROOM, MAX_UNSENT, SendQueue
 from postern.transport.stream import Stream
+from postern.transport.stream_state import StreamState
 from postern.transport.stream_windows import TUNNEL, Reserve, Windows
-from postern.transport.switch import Switch
 from postern.transport.tunnel_messages import Message as Message
 from postern.transport.tunnel_messages import Refused as Refused
 from postern.transport.tunnel_messages import decode, decode_refusal, encode, encode_refusal
@@ -50,7 +50,7 @@ BEAT, DEAD = 5.0, 15.0  # seconds
 class Incoming:
     """A stream that the peer wants to open: accept or refuse it, once."""
 
-    def __init__(self, mux: Mux, lane: Lane, request: Message) -> None:
+    def __init__(self, mux: Mux, lane: StreamState, request: Message) -> None:
         self.request = request
         self.stream = Stream(lane, mux.about)
         self.answered = False
@@ -126,8 +126,8 @@ class Mux(asyncio.Protocol):
         self._most = most
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._outbox = Outbox(self._loop, self._overflowed)
-        self._switch = Switch(dialler=dialler, control=self._control)
+        self._outbox = SendQueue(self._loop, self._overflowed)
+        self._switch = Demultiplexer(dialler=dialler, control=self._control)
         self._lanes = self._switch.lanes
         self._windows = Windows(Reserve(TUNNEL, reserve), time.monotonic)  # uvloop's own is in whole ms
         self._openings: dict[int, _Opening] = {}
@@ -288,7 +288,7 @@ class Mux(asyncio.Protocol):
             log.exception("a stream could not be opened")
             incoming.refuse("Unavailable", "this stream could not be opened; the log of the other side says why")
 
-    def _answered(self, lane: Lane, kind: int, payload: bytes) -> None:
+    def _answered(self, lane: StreamState, kind: int, payload: bytes) -> None:
         opening = self._openings.get(lane.number)
         if opening is None or opening.answered:
             raise ProtocolViolation("a stream was answered a second time, or not asked for")
@@ -306,7 +306,7 @@ class Mux(asyncio.Protocol):
             opening.answer.set_exception(decode_refusal(payload))
             lane.lost(None)
 
-    def _closed(self, lane: Lane, kind: int, reason: str) -> None:
+    def _closed(self, lane: StreamState, kind: int, reason: str) -> None:
         reason = reason or "the other side closed it"
         opening = self._openings.get(lane.number)
         if opening is not None and not opening.answer.done():
@@ -318,8 +318,8 @@ class Mux(asyncio.Protocol):
 
     # Our own
 
-    def _lane(self, number: int) -> Lane:
-        lane = self._lanes[number] = Lane(number, self._lanes, self._outbox, self._loop, self._windows)
+    def _lane(self, number: int) -> StreamState:
+        lane = self._lanes[number] = StreamState(number, self._lanes, self._outbox, self._loop, self._windows)
         return lane
 
     def _check(self, since: float) -> None:
@@ -388,7 +388,9 @@ class Mux(asyncio.Protocol):
 class _Opening:
     """A stream that the peer has not answered yet."""
 
-    def __init__(self, lane: Lane, stream: Stream, protocol: asyncio.Protocol, answer: asyncio.Future[Message]) -> None:
+    def __init__(
+        self, lane: StreamState, stream: Stream, protocol: asyncio.Protocol, answer: asyncio.Future[Message]
+    ) -> None:
         self.lane = lane
         self.stream = stream
         self.protocol = protocol

@@ -1,6 +1,6 @@
 """One stream of a tunnel, in the shape of an asyncio transport: logins, links and pipes run over it unchanged.
 
-Apart from `lane.py` because that file is compiled, and a compiled class cannot inherit from asyncio's.
+Apart from `stream_state.py` because that file is compiled, and a compiled class cannot inherit from asyncio's.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from postern.transport.lane import Lane
+from postern.transport.stream_state import StreamState
 
 _NOBODY = asyncio.Protocol()
 
@@ -20,7 +20,7 @@ class Stream(asyncio.Transport):
     `about` is `get_extra_info` of the tunnel's connection.
     """
 
-    def __init__(self, lane: Lane, about: Callable[[str, Any], Any]) -> None:
+    def __init__(self, lane: StreamState, about: Callable[[str, Any], Any]) -> None:
         super().__init__()
         self.number = lane.number
         self._lane = lane

@@ -34,7 +34,7 @@ from picows import (
 from postern.domain.identity.validity import refused_for_its_dates
 from postern.errors import Unavailable
 from postern.transport.carrier import Carrier
-from postern.transport.outbox import HEADROOM
+from postern.transport.send_queue import HEADROOM
 
 log = logging.getLogger(__name__)
 

@@ -10,13 +10,13 @@ from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from postern.archive.archivist import Round
+from postern.archive.archiver import Round
 from postern.domain.event import CREATED
 from postern.domain.reviews.review import ReviewEvent
 from postern.errors import Unavailable
+from postern.metrics.exporter import gather, tell, watch_lag
 from postern.metrics.meters import Meters
 from postern.metrics.process_metrics import of_process
-from postern.metrics.told import gather, tell, watch_lag
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.ports.review_ports import ReviewNews

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from postern.archive.archivist import Round
+from postern.archive.archiver import Round
 from postern.recording.layout import SEALED_SUFFIX, sealed_folder
 from postern.recording.space import free_bytes
 from postern.settings import Settings

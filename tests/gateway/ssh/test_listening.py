@@ -15,7 +15,7 @@ from tests.support.promises import PATIENT, until
 from tests.support.ssh_gate import Site, open_site
 
 from postern.domain.targets.connection import Extra
-from postern.gateway.clients.fronts import ClientSession
+from postern.gateway.clients.session_setup import ClientSession
 from postern.protocols.ssh import ssh_listening as told
 from postern.protocols.ssh.listener.ssh_client_listening import MOST_LISTENERS
 from postern.protocols.terminal import terminal_frames as m

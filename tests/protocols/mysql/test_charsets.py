@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pymysql
 import pytest
-from tests.support.links import Looks
+from tests.support.links import ReadsAll
 from tests.support.mariadb import MariaDbServer
 from tests.support.mysql import running_mariadb
 from tests.support.mysql_links import links, recorded
@@ -35,7 +35,7 @@ def asked(link: Link, text: str | bytes, answer: bytes | None = None) -> Operati
 
 def encoding_behind(*texts: str) -> tuple[str, bool]:
     """The encoding of what comes behind these statements, and whether it is not known."""
-    link = links(Looks())()
+    link = links(ReadsAll())()
     for text in texts:
         asked(link, text)
     found = asked(link, "select 1")
@@ -140,7 +140,7 @@ def test_who_is_somebody_changes_no_variable() -> None:
 
 
 def test_attack_a_variable_that_is_changed_before_it_is_known() -> None:
-    link = links(Looks())()
+    link = links(ReadsAll())()
     link.receive(Side.CLIENT, my.query("set @kept = @@character_set_client") + my.query("select 'gbk' into @kept"))
     link.receive(Side.TARGET, my.ok() + my.ok())
     asked(link, "set character_set_client = @kept")
@@ -148,7 +148,7 @@ def test_attack_a_variable_that_is_changed_before_it_is_known() -> None:
 
 
 def test_an_error_changes_nothing_unless_some_of_it_has_run() -> None:
-    link = links(Looks())()
+    link = links(ReadsAll())()
     asked(link, "set names latin1", my.error("no"))
     assert asked(link, "select 1").encoding == "utf-8"
     asked(link, "set names latin1; bad", my.error("no"))
@@ -156,7 +156,7 @@ def test_an_error_changes_nothing_unless_some_of_it_has_run() -> None:
 
 
 def test_a_reset_brings_the_first_one_back() -> None:
-    link = links(Looks(), collation=8)()
+    link = links(ReadsAll(), collation=8)()
     assert asked(link, b"select '\xe9'").text == "select 'é'"
     asked(link, "set names utf8mb4")
     assert asked(link, "select 'é'").text == "select 'é'"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
-from tests.support.links import Looks, Masks, Withholds, Words
+from tests.support.links import Masks, ReadsAll, Withholds, Words
 from tests.support.mysql_links import links, sent
 from tests.support.protocols import mysql_test_messages as my
 
@@ -81,7 +81,7 @@ CASES = {
     "another user": Case(1, [client(my.change_user("eve"))], options={"user": "ada"}),
     # in the place of answers
     "a row that is too large": Case(
-        4, [QUERY, target(columns().row("x" * 2000).bytes[:-1])], who=(Looks(),), options={"max_message": 1000}
+        4, [QUERY, target(columns().row("x" * 2000).bytes[:-1])], who=(ReadsAll(),), options={"max_message": 1000}
     ),
     "a text row that is withheld": Case(5, [QUERY, target(columns().row("a").bytes), target(
         behind(columns().row("a"), m.lenenc_text(b"secret-1")))], who=(Withholds(),)),
@@ -104,7 +104,7 @@ CASES = {
     "in front of the columns": Case(2, [QUERY, target(my.AnswerPackets().add(b"\x01").bytes)], say_kill),
     "behind the columns": Case(4, [QUERY, target(columns().bytes)], say_kill),
     "in the rows": Case(6, [QUERY, target(columns().row("a").row("b").bytes)], say_kill),
-    "in rows that are looked at": Case(6, [QUERY, target(columns().row("a").row("b").bytes)], say_kill, (Looks(),)),
+    "in rows that are looked at": Case(6, [QUERY, target(columns().row("a").row("b").bytes)], say_kill, (ReadsAll(),)),
     "in binary rows": Case(5, prepared(RUN, target(my.AnswerPackets().columns(FIELD).binary_row((m.LONG, "1")).bytes)),
         say_kill),
     "between two results": Case(2, [client(my.query("do 1; do 2")), target(my.ok(status=m.MORE_RESULTS))], say_kill),
@@ -146,13 +146,13 @@ CASES = {
     "an end of rows that is none": Case(5, [QUERY, target(columns().row("a").add(b"\xfe\0\0").bytes)]),
     "a prepare that is none": Case(1, [client(my.prepare("select ?")), target(my.ok())]),
     "rows whose columns cannot be read": Case(4, [QUERY, target(
-        my.AnswerPackets().add(b"\1").add(b"def").eof().row("a").bytes)], who=(Looks(),)),
-    "a row that is shorter than it says": Case(4, [QUERY, target(columns().add(b"\x05abc").bytes)], who=(Looks(),)),
+        my.AnswerPackets().add(b"\1").add(b"def").eof().row("a").bytes)], who=(ReadsAll(),)),
+    "a row that is shorter than it says": Case(4, [QUERY, target(columns().add(b"\x05abc").bytes)], who=(ReadsAll(),)),
     "a second block with a row that is shorter than it says": Case(5, [QUERY, target(columns().row("a").bytes), target(
-        behind(columns().row("a"), b"\x05abc"))], who=(Looks(),)),
+        behind(columns().row("a"), b"\x05abc"))], who=(ReadsAll(),)),
     "a binary row that is shorter than it says": Case(4, prepared(RUN, target(
-        my.AnswerPackets().columns(FIELD).add(b"\0\0\1").bytes)), who=(Looks(),)),
-    "an error without a number": Case(1, [QUERY, target(m.packet(1, b"\xff"))], who=(Looks(),)),
+        my.AnswerPackets().columns(FIELD).add(b"\0\0\1").bytes)), who=(ReadsAll(),)),
+    "an error without a number": Case(1, [QUERY, target(m.packet(1, b"\xff"))], who=(ReadsAll(),)),
     "an answer to a file that is none": Case(4, [LOAD, target(my.AnswerPackets().wants_file().bytes), client(
         my.file_data(2, b"one"), my.file_data(3)), target(m.packet(4, BAD_OK))], options=FILES),
     "bytes that nobody asked for": Case(1, [target(m.packet(9, b"\0"))]),

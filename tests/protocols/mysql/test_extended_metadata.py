@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.links import Looks, Masks
+from tests.support.links import Masks, ReadsAll
 from tests.support.mysql_links import links, playbook, runs, sent
 from tests.support.protocols import mysql_test_messages as my
 from tests.support.protocols.playbook import from_client, from_target, record, to_client
@@ -21,7 +21,7 @@ UUID = b"\x00\x04uuid"
 FIELD = m.MysqlField("doc", m.BLOB, collation=45, database="shop", table="j", org_table="j", org_name="doc")
 CHOSEN = g.OFFERED | g.EXTENDED_METADATA
 HAS = {"extended_metadata": "yes"}
-WHO: list[tuple[Interceptor, ...]] = [(), (Looks(),), (Masks(),)]
+WHO: list[tuple[Interceptor, ...]] = [(), (ReadsAll(),), (Masks(),)]
 
 
 def answer(extended: bytes | None, *rows: str) -> my.AnswerPackets:
@@ -96,7 +96,7 @@ def test_definitions_of_prepared_statements_and_lists_of_fields_are_given_it_too
 
 
 def test_a_client_that_did_not_ask_is_told_nothing() -> None:
-    with playbook(Looks(), capabilities=g.OFFERED) as play:
+    with playbook(ReadsAll(), capabilities=g.OFFERED) as play:
         play >> from_client(my.query("select doc"))
         play.forwarded() << record(runs(1, "select doc"))
         play >> from_target(answer(None, "plain").bytes)

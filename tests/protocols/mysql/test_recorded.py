@@ -12,7 +12,7 @@ from postern.errors import ProtocolViolation
 from postern.protocols.mysql.queries.mysql_script import MysqlScript
 from postern.protocols.mysql.recorded.mysql_answer_reader import MysqlAnswers
 from postern.protocols.mysql.recorded.mysql_tables import MysqlResults
-from postern.protocols.mysql.recorded.mysql_text_renderer import MysqlLens
+from postern.protocols.mysql.recorded.mysql_text_renderer import MysqlTextRenderer
 from postern.protocols.mysql.wire import mysql_messages as m
 
 FIELDS = (m.MysqlField("größe", m.VAR_STRING), m.MysqlField("b", m.VAR_STRING))
@@ -66,7 +66,7 @@ STEPS = pytest.mark.parametrize("step", [1, 3, 11, 10_000])
 
 @STEPS
 def test_text(step: int) -> None:
-    lens, text = MysqlLens(), {"o": b"", "e": b""}
+    lens, text = MysqlTextRenderer(), {"o": b"", "e": b""}
     for at in range(0, len(STREAM), step):
         for kind, piece in lens.feed(STREAM[at : at + step]):
             text[kind] += piece
@@ -89,7 +89,7 @@ def test_what_rules_look_at(step: int) -> None:
 
 
 def test_a_row_that_was_cut_off_is_told_as_far_as_it_came() -> None:
-    lens = MysqlLens()
+    lens = MysqlTextRenderer()
     whole = result((b"first", b"second"))
     lens.feed(whole[:-12])
     assert lens.rest() == [("o", b"first\tsec\n")]
@@ -99,7 +99,7 @@ def test_a_row_that_was_cut_off_is_told_as_far_as_it_came() -> None:
 def test_a_row_of_several_packets_is_left_out_and_what_follows_is_read() -> None:
     long = m.text_row(5, (b"x" * (17 << 20), None))
     stream = result()[:-9] + long + m.text_row(9, (b"a", b"b")) + m.eof(10)
-    shown = b"".join(text for _, text in MysqlLens().feed(stream))
+    shown = b"".join(text for _, text in MysqlTextRenderer().feed(stream))
     assert shown == "größe\tb\n[a row of 17825802 bytes]\na\tb\n2 rows in set\n".encode()
     assert Problem("NOTE", "an answer of 17825802 bytes is left out", fails=False) in MysqlResults().feed(stream)
     [lost] = [one for one in MysqlAnswers().feed(stream) if one.lost]
@@ -108,7 +108,7 @@ def test_a_row_of_several_packets_is_left_out_and_what_follows_is_read() -> None
 
 @given(st.binary(max_size=200))
 def test_whatever_was_recorded_is_read_or_is_a_violation(data: bytes) -> None:
-    for reader in (MysqlLens(), MysqlResults(), MysqlAnswers()):
+    for reader in (MysqlTextRenderer(), MysqlResults(), MysqlAnswers()):
         try:
             reader.feed(data)
         except ProtocolViolation:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 
 import pytest
-from tests.support.links import Looks, Words
+from tests.support.links import ReadsAll, Words
 from tests.support.mysql_links import links, sent
 from tests.support.protocols import mysql_test_messages as my
 
@@ -35,7 +35,7 @@ def breaks(link: Link, side: Side, *pieces: bytes) -> bool:
 
 @pytest.mark.parametrize("command", [my.query("select"), my.execute(1)], ids=["query", "execute"])
 def test_attack_columns_that_are_described_without_end(command: bytes) -> None:
-    link = links(Looks())()
+    link = links(ReadsAll())()
     link.receive(Side.CLIENT, my.prepare("select"))
     link.receive(Side.TARGET, my.AnswerPackets().prepared(1).bytes)
     link.receive(Side.CLIENT, command)
@@ -48,7 +48,7 @@ def test_attack_columns_that_are_described_without_end(command: bytes) -> None:
 
 
 def test_columns_that_nobody_reads_are_not_kept() -> None:
-    link = links(Looks())()
+    link = links(ReadsAll())()
     link.receive(Side.CLIENT, m.command(m.COM_FIELD_LIST, b"t\0"))
     answer = my.AnswerPackets()
     for _ in range(phases.MAX_DEFINITIONS // (1 << 19) + 8):
@@ -90,7 +90,7 @@ def test_layouts_of_very_many_columns_are_not_kept() -> None:
 
 
 def test_attack_statements_that_are_prepared_without_end() -> None:
-    link = links(Looks())()
+    link = links(ReadsAll())()
     text = "x" * (ledger.MAX_TEXTS // 8)
     for number in range(1, 9):
         link.receive(Side.CLIENT, my.prepare(text))

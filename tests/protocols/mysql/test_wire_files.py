@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.links import Looks
+from tests.support.links import ReadsAll
 from tests.support.mysql_links import links, playbook, runs, sent
 from tests.support.protocols import mysql_test_messages as my
 from tests.support.protocols.playbook import from_client, from_target, record, to_client, to_target
@@ -23,7 +23,7 @@ NO = m.err(1, 3948, "42000", TEXT, HINT)
 
 
 def test_a_file_streams_to_the_target() -> None:
-    with playbook(Looks(), local_files=True) as play:
+    with playbook(ReadsAll(), local_files=True) as play:
         play >> from_client(my.query(LOAD))
         play.forwarded() << record(runs(1, LOAD))
         play >> from_target(my.AnswerPackets().wants_file().bytes)
@@ -41,7 +41,7 @@ def test_a_file_streams_to_the_target() -> None:
 def test_where_it_is_not_allowed_the_target_gets_an_empty_file() -> None:
     choices: list[dict[str, Any]] = [{}, {"local_files": True, "capabilities": g.OFFERED & ~g.LOCAL_FILES}]
     for options in choices:
-        with playbook(Looks(), **options) as play:
+        with playbook(ReadsAll(), **options) as play:
             play >> from_client(my.query(LOAD))
             play.forwarded() << record(runs(1, LOAD))
             play >> from_target(my.AnswerPackets().wants_file("/etc/passwd").bytes)
@@ -68,7 +68,7 @@ def test_attack_a_target_that_asks_for_files_of_its_own_accord() -> None:
 def test_attack_commands_that_a_target_would_take_for_a_file() -> None:
     """The target reads what is behind the statement as a file: whose answers are whose, nobody could tell any more."""
     for allowed in (True, False):
-        link = links(Looks(), local_files=allowed)()
+        link = links(ReadsAll(), local_files=allowed)()
         link.receive(Side.CLIENT, my.query(LOAD) + my.query("select 1"))
         effects = link.receive(Side.TARGET, my.AnswerPackets().wants_file().bytes)
         assert [effect.reason for effect in effects if isinstance(effect, Close)] == [EndReason.PROTOCOL_VIOLATION]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.links import Looks, Masks
+from tests.support.links import Masks, ReadsAll
 from tests.support.mysql_links import links, playbook, runs, sent
 from tests.support.protocols import mysql_test_messages as my
 from tests.support.protocols.playbook import from_client, from_target, record
@@ -19,7 +19,7 @@ from postern.protocols.wire_base import Side
 from postern.recording.record_format import encode
 from postern.relay.link import Close
 
-WHO: list[tuple[Interceptor, ...]] = [(), (Looks(),), (Masks(),)]
+WHO: list[tuple[Interceptor, ...]] = [(), (ReadsAll(),), (Masks(),)]
 LARGE = [(1 << 63) - 1, 1 << 63, (1 << 64) - 1]
 LENGTHS = [b"\xfc\xff\xff", b"\xfd\xff\xff\xff", *[b"\xfe" + number.to_bytes(8, "little") for number in (
     1 << 31, (1 << 31) - 1, 1 << 32, (1 << 63) - 1, (1 << 63) - 5, 1 << 63, (1 << 64) - 1)]]  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import examples
-from tests.support.links import Looks, Masks, Words
+from tests.support.links import Masks, ReadsAll, Words
 from tests.support.mysql_links import links, playbook, runs, sent
 from tests.support.protocols import mysql_test_messages as my
 from tests.support.protocols.playbook import from_client, from_target, pieces, record, to_client
@@ -32,7 +32,7 @@ def test_numbers_go_on_after_255() -> None:
     for row in range(600):
         answer.row(f"secret-{row}")
         masked.row("***")
-    for who, shown in (((), answer), ((Looks(),), answer), ((Masks(),), masked)):
+    for who, shown in (((), answer), ((ReadsAll(),), answer), ((Masks(),), masked)):
         with playbook(*who) as play:
             play >> from_client(my.query("select a"))
             play.forwarded() << record(runs(1, "select a"))
@@ -43,7 +43,7 @@ def test_numbers_go_on_after_255() -> None:
 @pytest.mark.parametrize("size", [LONG - 5, LONG - 4, LONG, LONG + 100])
 def test_long_rows_pass_whoever_looks(size: int) -> None:
     answer = my.AnswerPackets().columns("a").row("short").row("x" * size).row("short").eof(m.MORE_RESULTS).ok()
-    for who in ((), (Looks(),)):
+    for who in ((), (ReadsAll(),)):
         with playbook(*who, chunks=(0, 1 << 20)) as play:
             play >> from_client(my.query("select a"))
             play.forwarded() << record(runs(1, "select a"))
@@ -72,7 +72,7 @@ def test_a_row_too_large_to_be_looked_at_is_not_shown() -> None:
     answer = my.AnswerPackets().columns("a").row("x" * (LONG + 50)).row("behind").eof()
     text = "a row is larger than the 100000 bytes that can be inspected"
     hint = "Ask for less of it at once, or ask an administrator to raise POSTERN_MAX_STATEMENT."
-    with playbook(Looks(), chunks=(0, 1 << 20), max_message=100_000) as play:
+    with playbook(ReadsAll(), chunks=(0, 1 << 20), max_message=100_000) as play:
         play >> from_client(my.query("select a"), m.PING)
         play << record(runs(1, "select a"))
         play.forwarded()
@@ -107,7 +107,7 @@ ANSWERS = st.one_of(
     st.binary(max_size=40).map(lambda payload: m.packet(1, payload)),
     st.binary(max_size=40),
 )  # fmt: skip
-WHO: list[tuple[Interceptor, ...]] = [(), (Looks(),), (Masks(), Words())]
+WHO: list[tuple[Interceptor, ...]] = [(), (ReadsAll(),), (Masks(), Words())]
 
 
 @given(st.lists(st.tuples(COMMANDS, ANSWERS), max_size=8), st.sampled_from(WHO), st.integers(0, 2**32))

@@ -11,7 +11,7 @@ import mysql.connector
 import pymysql
 import pytest
 from pymysql.constants import CLIENT
-from tests.support.links import Looks, Masks, Words
+from tests.support.links import Masks, ReadsAll, Words
 from tests.support.mariadb import MariaDbServer
 from tests.support.mysql import Relay, listening, running_mariadb
 
@@ -90,7 +90,7 @@ def asked(*texts: str) -> Callable[[int], list[Any]]:
     return work
 
 
-LOOKERS: dict[str, tuple[Interceptor, ...]] = {"nobody": (), "looks": (Looks(),)}
+LOOKERS: dict[str, tuple[Interceptor, ...]] = {"nobody": (), "looks": (ReadsAll(),)}
 
 
 @pytest.mark.parametrize("who", LOOKERS)
@@ -179,7 +179,7 @@ async def test_packets_of_16_mib_and_more_pass(mariadb: MariaDbServer, who: str)
 
 async def test_what_is_too_large_to_be_judged_is_refused(mariadb: MariaDbServer) -> None:
     texts = ("select length('" + "x" * 200_000 + "')", "select 1", "select repeat('x', 200000)", "select 2")
-    found = await through(Relay(mariadb, (Looks(),), {"max_message": 100_000}), asked(*texts))
+    found = await through(Relay(mariadb, (ReadsAll(),), {"max_message": 100_000}), asked(*texts))
     assert [one[0] for one in found] == [1153, (1,), 1153, (2,)]
     found = await through(Relay(mariadb, (), {"max_message": 100_000}), asked(*texts[1:]))
     assert found == [((1,),), (("x" * 200_000,),), ((2,),)]
@@ -211,4 +211,4 @@ async def test_files_of_the_client(mariadb: MariaDbServer, tmp_path: Path) -> No
         return found
 
     assert await through(Relay(mariadb, (), {"local_files": True}), work) == [[], [], ((5000, "word 999"),)]
-    assert await through(Relay(mariadb, (Looks(),)), work) == [[], 3948, ((0, None),)]
+    assert await through(Relay(mariadb, (ReadsAll(),)), work) == [[], 3948, ((0, None),)]

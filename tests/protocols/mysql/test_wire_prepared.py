@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.links import DROP_MESSAGE, Looks, Masks, Words
+from tests.support.links import DROP_MESSAGE, Masks, ReadsAll, Words
 from tests.support.mysql_links import links, playbook, prepares, recorded, runs, sent
 from tests.support.protocols import mysql_test_messages as my
 from tests.support.protocols.playbook import Playbook, from_client, from_target, record, to_client, to_target
@@ -27,7 +27,7 @@ def prepared(play: Playbook, text: str = "insert ?", number: int = 1, parameters
 
 
 def test_a_statement_is_told_when_it_is_prepared_and_when_it_runs() -> None:
-    with playbook(Looks()) as play:
+    with playbook(ReadsAll()) as play:
         prepared(play, "select ?, ?", 7, 2)
         play >> from_client(my.execute(7, [(TEXT, "größe"), (m.LONGLONG, None)]))
         play.forwarded() << record(runs(2, "select ?, ?", ("größe".encode(), None)))
@@ -51,7 +51,7 @@ VALUES = [
 
 
 def test_values_are_read_as_text() -> None:
-    with playbook(Looks()) as play:
+    with playbook(ReadsAll()) as play:
         prepared(play, "insert", 1, len(VALUES))
         play >> from_client(my.execute(1, VALUES))
         texts = tuple([None if text is None else text.encode() for _, text in VALUES])
@@ -74,7 +74,7 @@ def test_a_value_is_judged() -> None:
 def test_values_that_are_sent_ahead_are_judged_with_the_others() -> None:
     ahead = my.long_data(1, 0, b"lo") + my.long_data(1, 0, b"ng")
     execute = my.execute(1, [(m.BLOB, ""), (TEXT, "b")], ahead=[0])
-    with playbook(Looks()) as play:
+    with playbook(ReadsAll()) as play:
         prepared(play, "insert", 1, 2)
         play >> from_client(ahead)
         play.forwarded()
@@ -102,7 +102,7 @@ def test_the_target_forgets_values_of_a_refused_statement() -> None:
 
 
 def test_long_values_beyond_the_bound_are_told_to_be_cut() -> None:
-    link = _with_statement(links(Looks(), max_message=1000)(), "insert ?", 1, 1)
+    link = _with_statement(links(ReadsAll(), max_message=1000)(), "insert ?", 1, 1)
     for _ in range(3):
         link.receive(Side.CLIENT, my.long_data(1, 0, bytes(600)))
     effects = link.receive(Side.CLIENT, my.execute(1, [(m.BLOB, "")], ahead=[0]))
@@ -119,7 +119,7 @@ def test_a_value_too_large_to_be_held_streams_where_nobody_looks() -> None:
         play.forwarded()
         play >> from_target(my.ok(1), my.ok())
         play.forwarded() << record(Completed(2, "OK", 1))
-    link = _with_statement(links(Looks(), max_message=1000)(), "insert ?", 1, 1)
+    link = _with_statement(links(ReadsAll(), max_message=1000)(), "insert ?", 1, 1)
     effects = link.receive(Side.CLIENT, big + m.PING)
     assert sent(effects, Side.TARGET) == m.PING
     assert b"larger than" in sent(effects, Side.CLIENT)
@@ -141,7 +141,7 @@ def test_a_command_of_several_packets_is_answered_behind_their_numbers() -> None
         play.forwarded() << record(runs(1, text))
         play >> from_target(my.AnswerPackets(2).ok().bytes)
         play.forwarded() << record(Completed(1, "OK", 0))
-    link = links(Looks(), max_message=1000)()
+    link = links(ReadsAll(), max_message=1000)()
     effects = link.receive(Side.CLIENT, big + m.PING)
     assert sent(effects, Side.TARGET) == m.PING
     assert sent(effects, Side.CLIENT)[3:5] == b"\x02\xff"
@@ -191,12 +191,12 @@ def _is_unknown(link: Link, data: bytes) -> bool:
     "data", [my.execute(5), my.fetch(5, 1), my.reset(5), my.execute(0xFFFFFFFF)], ids=["run", "fetch", "reset", "last"]
 )
 def test_attack_a_number_that_nobody_knows(data: bytes) -> None:
-    assert _is_unknown(links(Looks())(), data)
+    assert _is_unknown(links(ReadsAll())(), data)
     assert sent(links()().receive(Side.CLIENT, my.close(5) + my.long_data(5, 0, b"x") + m.PING), Side.TARGET) == m.PING
 
 
 def test_attack_a_number_that_is_guessed_before_it_is_told() -> None:
-    link = links(Looks())()
+    link = links(ReadsAll())()
     effects = link.receive(Side.CLIENT, my.prepare("drop") + my.execute(1))
     assert sent(effects, Side.TARGET) == my.prepare("drop")
     effects = link.receive(Side.TARGET, my.AnswerPackets().prepared(1).bytes)
@@ -205,38 +205,38 @@ def test_attack_a_number_that_is_guessed_before_it_is_told() -> None:
 
 def test_attack_numbers_do_not_outlive_a_reset() -> None:
     reset = m.command(m.COM_RESET_CONNECTION)
-    link = _with_statement(links(Looks())(), "select 1", 1, 0)
+    link = _with_statement(links(ReadsAll())(), "select 1", 1, 0)
     link.receive(Side.CLIENT, reset)
     assert sent(link.receive(Side.CLIENT, my.execute(1)), Side.TARGET) == b""
     # Also not those that were still to be told when the reset was asked for.
-    link = links(Looks())()
+    link = links(ReadsAll())()
     link.receive(Side.CLIENT, my.prepare("select 1") + reset)
     link.receive(Side.TARGET, my.AnswerPackets().prepared(1).bytes + my.ok())
     assert _is_unknown(link, my.execute(1))
-    link = links(Looks())()
+    link = links(ReadsAll())()
     link.receive(Side.CLIENT, my.prepare("select 1") + reset)
     link.receive(Side.TARGET, my.AnswerPackets().prepared(1).bytes)
     assert sent(link.receive(Side.CLIENT, my.execute(1)), Side.TARGET) == b""
-    link = _with_statement(links(Looks(), user="ada")(), "select 1", 1, 0)
+    link = _with_statement(links(ReadsAll(), user="ada")(), "select 1", 1, 0)
     link.receive(Side.CLIENT, my.change_user("ada"))
     link.receive(Side.TARGET, my.ok())
     assert _is_unknown(link, my.execute(1))
 
 
 def test_a_closed_statement_is_gone_and_has_no_answer() -> None:
-    with playbook(Looks()) as play:
+    with playbook(ReadsAll()) as play:
         prepared(play, "select 1", 1, 0)
         play >> from_client(my.close(1), my.query("select 2"))
         play.forwarded() << record(runs(2, "select 2"))
         play >> from_target(my.ok())
         play.forwarded() << record(Completed(2, "OK", 0))
-    link = _with_statement(links(Looks())(), "select 1", 1, 0)
+    link = _with_statement(links(ReadsAll())(), "select 1", 1, 0)
     link.receive(Side.CLIENT, my.close(1))
     assert _is_unknown(link, my.execute(1))
 
 
 def test_a_statement_that_cannot_be_prepared_has_no_number() -> None:
-    with playbook(Looks()) as play:
+    with playbook(ReadsAll()) as play:
         play >> from_client(my.prepare("bad"))
         play.forwarded() << record(prepares(1, "bad"))
         play >> from_target(my.error("syntax"))
@@ -256,7 +256,7 @@ def test_a_statement_that_cannot_be_prepared_has_no_number() -> None:
     ids=lambda item: item[0],
 )
 def test_attack_values_that_are_none_end_the_link(data: tuple[str, bytes]) -> None:
-    link = _with_statement(links(Looks())(), "insert ?", 1, 1)
+    link = _with_statement(links(ReadsAll())(), "insert ?", 1, 1)
     whole = data[1]
     whole = (len(whole) - 4).to_bytes(3, "little") + whole[3:]
     effects = link.receive(Side.CLIENT, whole)

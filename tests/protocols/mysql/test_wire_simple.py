@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.links import DROP_MESSAGE, Asks, Looks, Masks, Warns, Withholds, Words
+from tests.support.links import DROP_MESSAGE, Asks, Masks, ReadsAll, Warns, Withholds, Words
 from tests.support.mysql_links import links, playbook, runs, sent
 from tests.support.protocols import mysql_test_messages as my
 from tests.support.protocols.playbook import (
@@ -31,7 +31,7 @@ REFUSED = m.err(1, 1227, "42000", DROP_MESSAGE)
 NOBODY: tuple[Interceptor, ...] = ()
 
 
-@pytest.mark.parametrize("who", [(), (Looks(),), (Words(),), (Masks(),)], ids=["nobody", "looks", "words", "masks"])
+@pytest.mark.parametrize("who", [(), (ReadsAll(),), (Words(),), (Masks(),)], ids=["nobody", "looks", "words", "masks"])
 def test_a_query_and_its_rows_pass(who: tuple[Interceptor, ...]) -> None:
     with playbook(*who) as play:
         play >> from_client(my.query("select a"))
@@ -40,7 +40,7 @@ def test_a_query_and_its_rows_pass(who: tuple[Interceptor, ...]) -> None:
         play.forwarded() << record(Completed(1, "OK", 3))
 
 
-@pytest.mark.parametrize("who", [(), (Looks(),)], ids=["nobody", "looks"])
+@pytest.mark.parametrize("who", [(), (ReadsAll(),)], ids=["nobody", "looks"])
 def test_several_results_answer_several_statements(who: tuple[Interceptor, ...]) -> None:
     more = m.AUTOCOMMIT | m.MORE_RESULTS
     answer = my.AnswerPackets().columns("a").row("1").eof(more).ok(5, more).columns("b").row("2").eof()
@@ -53,7 +53,7 @@ def test_several_results_answer_several_statements(who: tuple[Interceptor, ...])
 
 def test_an_error_ends_several_results() -> None:
     answer = my.AnswerPackets().ok(1, m.MORE_RESULTS).error("no such table", 1146)
-    with playbook(Looks()) as play:
+    with playbook(ReadsAll()) as play:
         play >> from_client(my.query("insert; select"))
         play.forwarded() << record(runs(1, "insert; select"))
         play >> from_target(answer.bytes)
@@ -147,7 +147,7 @@ COMMANDS = {
 @pytest.mark.parametrize("name", COMMANDS)
 def test_small_commands_pass(name: str) -> None:
     command, answer, texts = COMMANDS[name]
-    for who in ((), (Looks(),)):
+    for who in ((), (ReadsAll(),)):
         with playbook(*who) as play:
             play >> from_client(command)
             play.forwarded()
@@ -162,7 +162,7 @@ def test_small_commands_pass(name: str) -> None:
 @pytest.mark.parametrize("code", [0x05, 0x06, 0x07, 0x08, 0x0D, 0x12, 0x13, 0x15, 0x1D, 0x1E, 0x42, 0xFA, 0xFE, 0x00])
 def test_attack_commands_that_are_not_possible_leave_the_link_usable(code: int) -> None:
     for size in (0, 1, 4000):
-        link = links(Looks())()
+        link = links(ReadsAll())()
         effects = link.receive(Side.CLIENT, m.command(code, bytes(size)) + m.PING)
         assert not [effect for effect in effects if isinstance(effect, Close)]
         told = sent(effects, Side.CLIENT)
@@ -173,7 +173,7 @@ def test_attack_commands_that_are_not_possible_leave_the_link_usable(code: int) 
 
 
 def test_an_empty_query_is_one() -> None:
-    with playbook(Looks()) as play:
+    with playbook(ReadsAll()) as play:
         play >> from_client(my.query(""))
         play.forwarded() << record(runs(1, ""))
         play >> from_target(my.error("Query was empty", 1065))
@@ -319,7 +319,7 @@ KILLS = {
 @pytest.mark.parametrize("text", KILLS)
 def test_a_connection_of_the_gateway_is_killed_by_the_gateway(text: str) -> None:
     killed: list[tuple[int, bool]] = []
-    with playbook(Looks(), kill=lambda thread, query: killed.append((thread, query))) as play:
+    with playbook(ReadsAll(), kill=lambda thread, query: killed.append((thread, query))) as play:
         play >> from_client(my.query(text), m.command(m.COM_PROCESS_KILL, m.packed32(2147483656)))
         play << record(runs(1, text)) << record(runs(2, "KILL 2147483656")) << to_client(my.ok(), my.ok())
     assert set(killed) == {KILLS[text], (2147483656, False)}
@@ -327,7 +327,7 @@ def test_a_connection_of_the_gateway_is_killed_by_the_gateway(text: str) -> None
 
 @pytest.mark.parametrize("text", ["kill 7", "kill query 7", "kill user 'ada'", "kill 2147483655; select 1"])
 def test_what_else_is_killed_is_for_the_target(text: str) -> None:
-    with playbook(Looks(), kill=lambda thread, query: pytest.fail("killed")) as play:
+    with playbook(ReadsAll(), kill=lambda thread, query: pytest.fail("killed")) as play:
         play >> from_client(my.query(text))
         play.forwarded() << record(runs(1, text))
         play >> from_target(my.ok())
@@ -344,7 +344,7 @@ def test_a_refused_kill_kills_nothing() -> None:
 
 def test_the_same_user_again_is_a_reset() -> None:
     reset, database = m.command(m.COM_RESET_CONNECTION), m.command(m.COM_INIT_DB, b"shop")
-    with playbook(Looks(), user="ada") as play:
+    with playbook(ReadsAll(), user="ada") as play:
         play >> from_client(my.change_user("ada", b"x" * 20))
         play << record(runs(1, "RESET CONNECTION")) << to_target(reset)
         play >> from_target(my.ok())
@@ -356,7 +356,7 @@ def test_the_same_user_again_is_a_reset() -> None:
 
 
 def test_a_reset_that_fails_is_told() -> None:
-    with playbook(Looks(), user="ada") as play:
+    with playbook(ReadsAll(), user="ada") as play:
         play >> from_client(my.change_user("ada", b"", "shop"))
         play << record(runs(1, "USE `shop`"))
         play << to_target(m.command(m.COM_RESET_CONNECTION), m.command(m.COM_INIT_DB, b"shop"))
@@ -384,7 +384,7 @@ def test_attack_character_sets_in_which_a_quote_hides(text: str) -> None:
 
 
 def test_texts_are_read_in_the_character_set_that_was_set() -> None:
-    with playbook(Looks()) as play:
+    with playbook(ReadsAll()) as play:
         play >> from_client(my.query("set names latin1"))
         play.forwarded() << record(runs(1, "set names latin1"))
         play >> from_target(my.ok())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.support.links import DROP_MESSAGE, Looks, Words
+from tests.support.links import DROP_MESSAGE, ReadsAll, Words
 from tests.support.mysql_links import links, playbook, prepares, recorded, runs, sent
 from tests.support.protocols import mysql_test_messages as my
 from tests.support.protocols.playbook import Playbook, from_client, from_target, record, to_client, to_target
@@ -58,7 +58,7 @@ def test_types_of_a_refused_statement_go_with_the_next_one() -> None:
 def test_attack_types_that_the_target_did_not_read() -> None:
     """MariaDB answers an EXECUTE behind a value of no parameter with an error, before it reads anything of it."""
     number, lie = my.execute(1, [(m.LONGLONG, "1")]), my.execute(1, [(TEXT, "abcdefg")], types=False)
-    with playbook(Looks()) as play:
+    with playbook(ReadsAll()) as play:
         prepared(play)
         play >> from_client(FINE)
         play.forwarded() << record(runs(2, "insert ?", (b"fine",)))
@@ -75,7 +75,7 @@ def test_attack_types_that_the_target_did_not_read() -> None:
 
 
 def test_types_that_were_told_behind_others_are_not_sure_by_their_answer() -> None:
-    link = with_statement(links(Looks())())
+    link = with_statement(links(ReadsAll())())
     link.receive(Side.CLIENT, my.execute(1, [(TEXT, "a")]) + my.execute(1, [(m.LONGLONG, "1")]))
     link.receive(Side.TARGET, my.ok() + my.error("wrong arguments", 1210))
     again = link.receive(Side.CLIENT, my.execute(1, [(m.LONGLONG, "2")], types=False))
@@ -83,7 +83,7 @@ def test_types_that_were_told_behind_others_are_not_sure_by_their_answer() -> No
 
 
 def test_attack_any_other_number_than_1_says_that_there_are_types() -> None:
-    link = with_statement(links(Looks())())
+    link = with_statement(links(ReadsAll())())
     flagged = bytearray(my.execute(1, [(TEXT, "a")]))
     flagged[m.HEAD + 11] = 2
     effects = link.receive(Side.CLIENT, bytes(flagged))
@@ -92,7 +92,7 @@ def test_attack_any_other_number_than_1_says_that_there_are_types() -> None:
 
 @pytest.mark.parametrize("kind", [m.INT24, m.YEAR, m.BIT, m.GEOMETRY, m.NULL])
 def test_attack_types_that_servers_do_not_read_alike(kind: int) -> None:
-    link = with_statement(links(Looks())(), 2)
+    link = with_statement(links(ReadsAll())(), 2)
     effects = link.receive(Side.CLIENT, my.execute(1, [(kind, "0"), (TEXT, "a")]))
     assert not sent(effects, Side.TARGET)
     assert b"not read alike" in sent(effects, Side.CLIENT)
@@ -110,7 +110,7 @@ def test_without_a_look_at_values_those_too_large_stream_where_types_are_sure() 
 
 
 def test_attack_empty_values_ahead_take_no_memory() -> None:
-    link = with_statement(links(Looks())(), 2)
+    link = with_statement(links(ReadsAll())(), 2)
     for _ in range(1000):
         link.receive(Side.CLIENT, my.long_data(1, 0, b""))
     effects = link.receive(Side.CLIENT, my.execute(1, [(m.BLOB, ""), (TEXT, "a")], ahead=[0]))

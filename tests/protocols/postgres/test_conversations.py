@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.backend import Backend
 from tests.support.examples import examples
-from tests.support.links import Asks, Looks, Masks, Words, links, refused
+from tests.support.links import Asks, Masks, ReadsAll, Words, links, refused
 from tests.support.protocols import postgres_test_messages as pg
 from tests.support.protocols.playbook import OrderCheck
 
@@ -147,7 +147,7 @@ def test_what_is_forwarded_only_is_forwarded_exactly(parts: list[bytes], seed: i
     data = b"".join(parts) + pg.flush()
     alone = Backend()
     expected = alone.feed(data)
-    through = world(Random(seed), *([Looks(wants=frozenset(Words().wants))] if looked_at else []))
+    through = world(Random(seed), *([ReadsAll(wants=frozenset(Words().wants))] if looked_at else []))
     through.converse(data)
     assert not through.closed
     assert through.heard == data
@@ -307,7 +307,7 @@ def test_nothing_is_held_for_a_review_behind_a_part_of_its_batch_that_has_run(
 @given(st.binary(max_size=200), st.sampled_from(list(Side)), SEEDS)
 @settings(max_examples=examples(400), deadline=None)
 def test_random_bytes_never_raise_and_are_never_passed_on(data: bytes, side: Side, seed: int) -> None:
-    link, random = links(Looks())(), Random(seed)
+    link, random = links(ReadsAll())(), Random(seed)
     link.receive(Side.CLIENT, pg.query("rows 1") + pg.parse("rows 1") + pg.sync())
     passed = b""
     while data:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.support.links import (
     Asks,
-    Looks,
     Masks,
+    ReadsAll,
     Words,
     links,
     operation,
@@ -48,14 +48,14 @@ TOO_LATE = (
 )
 TOO_LATE_HINT = "Send it in a batch of its own (a Sync before it), or send the whole batch without a pause or a Flush."
 
-UNNEEDED: dict[str, list[Interceptor]] = {"no rule": [], "masking": [Masks()], "looks": [Looks()]}
+UNNEEDED: dict[str, list[Interceptor]] = {"no rule": [], "masking": [Masks()], "looks": [ReadsAll()]}
 NEEDED: dict[str, list[Interceptor]] = {"deny": [Words()], "review": [Asks()], "deny and masking": [Words(), Masks()]}
 ALL = {**UNNEEDED, **NEEDED}
 
 
 def describes(interceptors: list[Interceptor]) -> list[bytes]:
     """What the gateway puts in front of each Execute where somebody looks at rows."""
-    return [pg.describe_portal()] if any(isinstance(one, Masks | Looks) for one in interceptors) else []
+    return [pg.describe_portal()] if any(isinstance(one, Masks | ReadsAll) for one in interceptors) else []
 
 
 def described(interceptors: list[Interceptor]) -> list[bytes]:
@@ -122,8 +122,8 @@ def test_batch_that_is_judged_in_parts_is_never_kept_back(policy: str) -> None:
 @pytest.mark.parametrize(
     ("interceptors", "waits", "reviews"),
     [
-        ([Looks()], False, False),
-        ([Looks(), Words()], True, False),
+        ([ReadsAll()], False, False),
+        ([ReadsAll(), Words()], True, False),
         ([Asks(), Words()], True, True),
         ([Words(), Masks(), Asks()], True, True),
     ],

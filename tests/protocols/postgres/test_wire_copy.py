@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from tests.support.links import Looks, Masks, Words, operation, playbook, prepare, refusal, refused
+from tests.support.links import Masks, ReadsAll, Words, operation, playbook, prepare, refusal, refused
 from tests.support.protocols import postgres_test_messages as pg
 from tests.support.protocols.playbook import Playbook, from_client, from_target, to_client, to_target
 
@@ -31,7 +31,7 @@ def end_copy(play: Playbook, exchange: int = 1) -> None:
 
 
 def test_copy_in() -> None:
-    for interceptors in ([], [Looks()]):
+    for interceptors in ([], [ReadsAll()]):
         with playbook(*interceptors) as play:
             begin_simple(play)
             play >> from_client(*LINES, pg.copy_done())
@@ -103,7 +103,7 @@ def test_a_copy_that_fails_at_once_has_its_first_sync_answered_too() -> None:
 
 
 def test_data_may_be_sent_before_the_target_has_asked_for_it() -> None:
-    for interceptors in ([], [Looks()]):
+    for interceptors in ([], [ReadsAll()]):
         with playbook(*interceptors) as play:
             play >> from_client(pg.query("copy t from stdin"), *LINES, pg.copy_done())
             play << operation(1, "copy t from stdin")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.links import Looks, Masks, Words, operation, playbook, prepare, refusal, refused
+from tests.support.links import Masks, ReadsAll, Words, operation, playbook, prepare, refusal, refused
 from tests.support.protocols import postgres_test_messages as pg
 from tests.support.protocols.playbook import from_client, from_target, to_client, to_target
 
@@ -15,7 +15,7 @@ FAILED = Completed(1, error_code="42601", error="bad")
 
 
 def test_one_round() -> None:
-    for interceptors in ([], [Looks()]):
+    for interceptors in ([], [ReadsAll()]):
         with playbook(*interceptors) as play:
             play >> from_client(*BATCH)
             play << operation(1, "select $1", b"7")
@@ -36,7 +36,7 @@ def test_where_batches_are_judged_whole_nothing_is_forwarded_before_their_end() 
 
 
 def test_several_syncs_in_flight() -> None:
-    with playbook(Looks()) as play:
+    with playbook(ReadsAll()) as play:
         play >> from_client(*BATCH, *BATCH, pg.sync())
         play << operation(1, "select $1", b"7") << operation(2, "select $1", b"7")
         play.forwarded()
@@ -60,7 +60,7 @@ def test_statements_that_are_only_prepared_are_recorded_beside_those_that_run() 
 
 
 def test_an_error_drops_everything_up_to_the_sync() -> None:
-    with playbook(Looks()) as play:
+    with playbook(ReadsAll()) as play:
         play >> from_client(*BATCH, *BATCH)
         play << operation(1, "select $1", b"7") << operation(2, "select $1", b"7")
         play.forwarded()
@@ -125,7 +125,7 @@ def test_errors_of_a_bind_belong_to_the_execute_that_follows() -> None:
 
 
 def test_close_and_describe() -> None:
-    with playbook(Looks()) as play:
+    with playbook(ReadsAll()) as play:
         play >> from_client(pg.parse("select $1", "s"), pg.describe_statement("s"), pg.close_statement("s"))
         play << prepare(1, "select $1")
         play.forwarded()

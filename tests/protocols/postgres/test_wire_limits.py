@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 
 import pytest
-from tests.support.links import Looks, Masks, Words, links, operation, playbook, prepare, refusal
+from tests.support.links import Masks, ReadsAll, Words, links, operation, playbook, prepare, refusal
 from tests.support.protocols import postgres_test_messages as pg
 from tests.support.protocols.playbook import (
     CHUNKS,
@@ -68,8 +68,8 @@ def test_a_message_that_cannot_be_judged_whole_is_refused(message: bytes) -> Non
         still_usable(play, 2)
 
 
-@pytest.mark.parametrize("interceptors", [[], [Looks()]])
-def test_an_oversized_parse_is_refused_with_its_batch(interceptors: list[Looks]) -> None:
+@pytest.mark.parametrize("interceptors", [[], [ReadsAll()]])
+def test_an_oversized_parse_is_refused_with_its_batch(interceptors: list[ReadsAll]) -> None:
     message = pg.parse(HUGE)
     with playbook(*interceptors, max_message=LIMIT) as play:
         play >> from_client(message, pg.bind(), pg.execute(), pg.sync())
@@ -177,7 +177,7 @@ def framed(tag: bytes, length: int, body: bytes = b"") -> bytes:
     return tag + struct.pack("!I", length) + body
 
 
-def replays(*interceptors: Looks) -> Iterator[tuple[Link, int]]:
+def replays(*interceptors: ReadsAll) -> Iterator[tuple[Link, int]]:
     new_link = links(*interceptors)
     for size in CHUNKS:
         yield new_link(), size
@@ -231,10 +231,10 @@ FROM_CLIENT = {
 }
 
 
-@pytest.mark.parametrize("interceptors", [[], [Looks()]], ids=["forwarding", "looking"])
+@pytest.mark.parametrize("interceptors", [[], [ReadsAll()]], ids=["forwarding", "looking"])
 @pytest.mark.parametrize("name", FROM_CLIENT)
 def test_attack_074_what_a_client_may_not_send_closes_the_link_and_goes_nowhere(
-    name: str, interceptors: list[Looks]
+    name: str, interceptors: list[ReadsAll]
 ) -> None:
     good = pg.query("select 1")
     for link, size in replays(*interceptors):
@@ -289,9 +289,9 @@ OUT_OF_TURN = {
 }
 
 
-@pytest.mark.parametrize("interceptors", [[], [Looks()]], ids=["forwarding", "looking"])
+@pytest.mark.parametrize("interceptors", [[], [ReadsAll()]], ids=["forwarding", "looking"])
 @pytest.mark.parametrize("name", OUT_OF_TURN)
-def test_what_a_target_may_not_send_closes_the_link_and_is_not_shown(name: str, interceptors: list[Looks]) -> None:
+def test_what_a_target_may_not_send_closes_the_link_and_is_not_shown(name: str, interceptors: list[ReadsAll]) -> None:
     notice = pg.notice("fine")
     for link, size in replays(*interceptors):
         to_client, to_target = fed(link, Side.TARGET, notice + OUT_OF_TURN[name], size)
@@ -323,7 +323,7 @@ WRONG_ANSWERS = {
 @pytest.mark.parametrize("name", WRONG_ANSWERS)
 def test_answers_to_something_else_close_the_link(name: str) -> None:
     request, answer = WRONG_ANSWERS[name]
-    for link, size in replays(Looks()):
+    for link, size in replays(ReadsAll()):
         link.receive(Side.CLIENT, request + pg.sync())
         to_client, _ = fed(link, Side.TARGET, answer, size)
         assert b"target broke the protocol" in to_client
@@ -331,7 +331,7 @@ def test_answers_to_something_else_close_the_link(name: str) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"\0\1", b"\0\1a\0\0\0", b"\xff\xff", b"\0\0x"])
 def test_a_description_that_cannot_be_read_closes_the_link(body: bytes) -> None:
-    for link, size in replays(Looks()):
+    for link, size in replays(ReadsAll()):
         link.receive(Side.CLIENT, pg.query("x"))
         to_client, _ = fed(link, Side.TARGET, messages.message(b"T", body) + pg.data_row("x"), size)
         assert b"target broke the protocol" in to_client

@@ -5,7 +5,17 @@ from __future__ import annotations
 import struct
 
 import pytest
-from tests.support.links import Looks, Masks, Withholds, operation, pipeline, playbook, prepare, refusal, refused
+from tests.support.links import (
+    Masks,
+    ReadsAll,
+    Withholds,
+    operation,
+    pipeline,
+    playbook,
+    prepare,
+    refusal,
+    refused,
+)
 from tests.support.protocols import postgres_test_messages as pg
 from tests.support.protocols.playbook import from_client, from_target, renew, to_client, to_target
 
@@ -308,7 +318,7 @@ def test_a_policy_that_stops_to_want_rows() -> None:
     with playbook(Masks()) as play:
         play >> from_client(*EXECUTE)
         play << operation(1, "execute prepared statement 's'") << to_target(*DESCRIBED)
-        play >> renew(pipeline(Looks(wants=frozenset())))
+        play >> renew(pipeline(ReadsAll(wants=frozenset())))
         play >> from_target(pg.bind_complete(), pg.row_description("s"), pg.data_row("secret-1"), DONE, pg.ready())
         play << Completed(1, "SELECT 1", 1) << to_client(pg.bind_complete(), pg.data_row("secret-1"), DONE, pg.ready())
 

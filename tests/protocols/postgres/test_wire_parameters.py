@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from tests.support.links import Looks, Masks, Words, links, playbook, prepare, refusal, refused
+from tests.support.links import Masks, ReadsAll, Words, links, playbook, prepare, refusal, refused
 from tests.support.protocols import postgres_test_messages as pg
 from tests.support.protocols.playbook import from_client, from_target, record, to_client, to_target
 
@@ -37,9 +37,9 @@ def cut(count: int, portal: bytes = b"", statement: bytes = b"") -> bytes:
     return m.message(b"B", portal + b"\0", statement + b"\0", struct.pack("!HH", 0, count & 0xFFFF))
 
 
-@pytest.mark.parametrize("who", [(), (Looks(),), (Masks(),)], ids=["nobody", "looks", "masks"])
+@pytest.mark.parametrize("who", [(), (ReadsAll(),), (Masks(),)], ids=["nobody", "looks", "masks"])
 @pytest.mark.parametrize("count", [65_536, 65_537, 70_000])
-def test_the_target_gets_the_count_and_none_of_the_values(count: int, who: tuple[Looks, ...]) -> None:
+def test_the_target_gets_the_count_and_none_of_the_values(count: int, who: tuple[ReadsAll, ...]) -> None:
     link = links(*who)()
     parse, rest = pg.parse(TEXT), pg.describe_portal() + pg.execute() + pg.sync()
     effects = link.receive(Side.CLIENT, parse + wrapped(count) + rest)
@@ -108,7 +108,7 @@ def test_a_parse_whose_types_do_not_come_out_is_rejected_by_the_target(types: by
 def test_a_description_of_more_parameters_than_16_bits_count_passes(count: int) -> None:
     body = struct.pack("!H", count & 0xFFFF) + struct.pack("!I", 23) * count
     assert m.parse_parameter_types(body, 0, len(body)) == (23,) * count
-    link = links(Looks())()
+    link = links(ReadsAll())()
     link.receive(Side.CLIENT, pg.parse(TEXT) + pg.describe_statement() + pg.sync())
     answer = pg.parse_complete() + m.message(b"t", body) + pg.no_data() + pg.ready()
     effects = link.receive(Side.TARGET, answer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.links import Breaks, Looks, Masks, Words, operation, playbook, prepare, refusal, refused
+from tests.support.links import Breaks, Masks, ReadsAll, Words, operation, playbook, prepare, refusal, refused
 from tests.support.protocols import postgres_test_messages as pg
 from tests.support.protocols.playbook import Playbook, from_client, from_target, to_client, to_target
 
@@ -257,6 +257,6 @@ def test_an_interceptor_that_raises_refuses() -> None:
 
 
 def test_a_later_interceptor_may_refuse_what_an_earlier_one_let_through() -> None:
-    with playbook(Looks(), Words()) as play:
+    with playbook(ReadsAll(), Words()) as play:
         play >> from_client(pg.query("drop"))
         play << operation(1, "drop") << refusal(1) << to_client(*REFUSED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.links import Looks, operation, playbook
+from tests.support.links import ReadsAll, operation, playbook
 from tests.support.protocols import postgres_test_messages as pg
 from tests.support.protocols.playbook import from_client, from_target, to_client, to_target
 
@@ -21,7 +21,7 @@ def test_a_query_and_its_answer_pass_as_they_are() -> None:
 
 
 def test_what_is_looked_at_and_not_changed_passes_as_it_is() -> None:
-    with playbook(Looks()) as play:
+    with playbook(ReadsAll()) as play:
         play >> from_client(pg.query("select n from t"))
         play << operation(1, "select n from t")
         play.forwarded()
@@ -31,7 +31,7 @@ def test_what_is_looked_at_and_not_changed_passes_as_it_is() -> None:
 
 
 def test_several_statements_in_one_query_are_one_exchange() -> None:
-    with playbook(Looks()) as play:
+    with playbook(ReadsAll()) as play:
         play >> from_client(pg.query("select 1; update t set n = 2"))
         play << operation(1, "select 1; update t set n = 2")
         play.forwarded()
@@ -41,7 +41,7 @@ def test_several_statements_in_one_query_are_one_exchange() -> None:
 
 
 def test_an_empty_query() -> None:
-    with playbook(Looks()) as play:
+    with playbook(ReadsAll()) as play:
         play >> from_client(pg.query(""))
         play << operation(1, "")
         play.forwarded()
@@ -67,7 +67,7 @@ def test_an_error_ends_the_exchange_and_the_next_one_runs() -> None:
 
 
 def test_queries_may_be_sent_before_the_earlier_ones_are_answered() -> None:
-    with playbook(Looks()) as play:
+    with playbook(ReadsAll()) as play:
         play >> from_client(pg.query("select 1"), pg.query("select 2"))
         play << operation(1, "select 1") << operation(2, "select 2")
         play.forwarded()
@@ -78,7 +78,7 @@ def test_queries_may_be_sent_before_the_earlier_ones_are_answered() -> None:
 
 def test_asynchronous_messages_pass_in_between_and_when_idle() -> None:
     aside = [pg.notice("careful"), pg.parameter_status("TimeZone", "UTC"), pg.notification("news", "one")]
-    for interceptors in ([], [Looks()]):
+    for interceptors in ([], [ReadsAll()]):
         with playbook(*interceptors) as play:
             play >> from_target(*aside)
             play.forwarded()
@@ -91,7 +91,7 @@ def test_asynchronous_messages_pass_in_between_and_when_idle() -> None:
 
 
 def test_function_calls() -> None:
-    with playbook(Looks()) as play:
+    with playbook(ReadsAll()) as play:
         play >> from_client(pg.function_call(952, [b"\0\0\0\x07", None]))
         play << operation(1, "function call 952", b"\0\0\0\x07", None)
         play.forwarded()

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.links import Looks, Withholds, Words, pipeline
+from tests.support.links import ReadsAll, Withholds, Words, pipeline
 from tests.support.protocols.playbook import CHUNKS, pieces
 from tests.support.protocols.wire_contracts import check_wire
 
@@ -375,7 +375,7 @@ def test_a_program_that_rules_refuse_never_begins() -> None:
 
 
 def test_nobody_has_to_look() -> None:
-    talk = Talk(Looks())
+    talk = Talk(ReadsAll())
     talk.client(sent(opening(1, b"f", s.WRITES)))
     assert talk.asked == ["sftp", "put f"]
 

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from functools import partial
 
 import pytest
-from tests.support.links import Breaks, Looks, Masks, Withholds, Words, interpreted_only, pipeline
+from tests.support.links import Breaks, Masks, ReadsAll, Withholds, Words, interpreted_only, pipeline
 
 from postern.domain.sessions.session import EndReason
 from postern.interception.events import Completed, Event, Operation, Refusal, Resized
 from postern.interception.pipeline import BatchNeed, Interceptor, SessionView
 from postern.interception.verdicts import Hold, Verdict
 from postern.protocols.terminal import terminal_frames as m
-from postern.protocols.terminal.lens import TerminalLens
 from postern.protocols.terminal.script import TerminalScript
 from postern.protocols.terminal.terminal_lines import LONGEST
 from postern.protocols.terminal.terminal_output import HOLD
+from postern.protocols.terminal.terminal_text import TerminalTextRenderer
 from postern.protocols.terminal.terminal_wire import ForwardWire, PipedWire, ScriptWire, TypedWire
 from postern.protocols.wire_base import Side, Wire
 from postern.relay.link import MOST_STARTED, Close, Effect, Link, Record, Send
@@ -274,7 +274,7 @@ def test_an_interceptor_that_fails_shows_nothing() -> None:
 
 
 def test_a_killed_session_says_so_and_exits() -> None:
-    told = Told(TYPED, Looks())
+    told = Told(TYPED, ReadsAll())
     told.client(m.START_FRAME)
     told.end()
     assert b"postern: this session was killed\r\n" in told.shown(m.STDERR)
@@ -364,7 +364,7 @@ def test_a_script_whose_output_was_refused_hears_of_no_end_of_it() -> None:
 
 @pytest.mark.parametrize("size", [1, 3, 7, 1000])
 def test_the_lens_reads_what_is_cut_anywhere(size: int) -> None:
-    lens = TerminalLens()
+    lens = TerminalTextRenderer()
     data = out(b"one\n") + m.frame(m.STDERR, b"bad\n") + out(b"two\n") + m.OUTPUT_END_FRAME + m.exit_frame(0)
     found = [piece for at in range(0, len(data), size) for piece in lens.feed(data[at : at + size])]
     assert b"".join(text for stream, text in found if stream == "o") == b"one\ntwo\n"

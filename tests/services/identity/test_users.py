@@ -136,7 +136,7 @@ async def test_folded_names_do_not_reach_another_group(services: Services, world
         with pytest.raises(PosternError):
             await services.groups.remove(made.principal, "admin")
     composed, decomposed = "Caf\u00e9", "Cafe\u0301"
-    await services.groups.create(root, decomposed)
+    await services.groups.create(root, {"name": decomposed})
     assert checked_groups([composed, decomposed]) == {composed}
     await services.users.create(root, {"email": "ann@example.com", "groups": (decomposed,)})
     assert await emails(services, root, group=decomposed) == ["ann"]
@@ -155,19 +155,19 @@ def test_folded_addresses_do_not_reach_another_account() -> None:
 
 async def test_groups(services: Services, world: World) -> None:
     root, ann = await world.add_user("root", "admin"), await world.add_user("ann", "dba", "on call")
-    await services.groups.create(root, "empty")
+    await services.groups.create(root, {"name": "empty"})
     found = await services.groups.find(root, Page())
-    shown = {one.group.name: one.members for one in found.items}
+    shown = {one.name: one.members for one in found.items}
     assert shown == {"admin": 1, "auditor": 0, "dba": 1, "empty": 0, "on call": 1}
     assert {one.members for one in (await services.groups.find(ann, Page())).items} == {None}
     for name in ("admin", "auditor"):
-        for deed in (services.groups.remove(root, name), services.groups.rename(root, name, "x")):
+        for deed in (services.groups.remove(root, name), services.groups.update(root, name, {"name": "x"})):
             with pytest.raises(Invalid, match="gives a role"):
                 await deed
-    renamed = await services.groups.rename(root, "dba", "data")
-    assert (renamed.group.name, renamed.members) == ("data", 1)
+    renamed = await services.groups.update(root, "dba", {"name": "data"})
+    assert (renamed.name, renamed.members) == ("data", 1)
     with pytest.raises(PosternError, match="already"):
-        await services.groups.rename(root, "data", "admin")
+        await services.groups.update(root, "data", {"name": "admin"})
     assert (await services.users.get(root, ann.email)).principal.groups == {"data", "on call"}
     await services.groups.remove(root, "data")
     assert (await services.users.get(root, ann.email)).principal.groups == {"on call"}
@@ -175,8 +175,8 @@ async def test_groups(services: Services, world: World) -> None:
     with pytest.raises(NotFound):
         await services.groups.remove(root, "data")
     for deed in (
-        services.groups.create(ann, "x"),
-        services.groups.rename(ann, "empty", "x"),
+        services.groups.create(ann, {"name": "x"}),
+        services.groups.update(ann, "empty", {"name": "x"}),
         services.groups.remove(ann, "empty"),
     ):
         with pytest.raises(Denied):

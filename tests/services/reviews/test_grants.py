@@ -348,7 +348,7 @@ async def test_a_reason_is_one_plain_line(desk: Desk) -> None:
 async def test_a_group_that_is_renamed_while_a_review_waits_is_asked_anew(desk: Desk) -> None:
     given = await desk.granted()
     old = await desk.services.asking.ask(await desk.wish(means="login:2"))
-    await desk.services.groups.rename(desk.root, "dba", "keepers")
+    await desk.services.groups.update(desk.root, "dba", {"name": "keepers"})
     rita = replace(desk.rita, groups=frozenset({"keepers"}))
     for reviewer, refusal in ((desk.rita, Denied), (rita, NotFound)):
         with pytest.raises(refusal):

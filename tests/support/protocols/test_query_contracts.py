@@ -14,7 +14,7 @@ from postern.protocols.gateway_queries import Row
 from postern.protocols.mysql.queries.mysql_catalogue import CATALOGUE
 from postern.protocols.mysql.queries.mysql_query import MysqlQuery
 from postern.protocols.mysql.queries.mysql_script import MysqlScript
-from postern.protocols.mysql.recorded.mysql_text_renderer import MysqlLens
+from postern.protocols.mysql.recorded.mysql_text_renderer import MysqlTextRenderer
 from postern.protocols.mysql.wire import mysql_messages as mm
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
 
@@ -98,11 +98,11 @@ def test_a_script_that_stays_is_found_out() -> None:
 
 @interpreted_only
 def test_a_lens_that_loses_something_is_found_out() -> None:
-    class Drops(MysqlLens):
+    class Drops(MysqlTextRenderer):
         def feed(self, data: bytes) -> list[tuple[str, bytes]]:
             return super().feed(data) if len(data) > 1 else []
 
     text = [("o", b"a\none\ntwo\n2 rows in set\n")]
-    check_lens(MysqlLens, ROWS, text)
+    check_lens(MysqlTextRenderer, ROWS, text)
     with pytest.raises(AssertionError, match="it reads"):
         check_lens(Drops, ROWS, text)

@@ -1,4 +1,4 @@
-"""Clients of the protocol: their login, who they are, and what they hear; `gateway/clients/fronts.py` does the rest."""
+"""Clients of the protocol: login, authentication and errors; `gateway/clients/session_setup.py` does the rest."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Mapping
 from postern.domain.rules.permit import Permit
 from postern.domain.targets.connection import Connection
 from postern.errors import Denied, PosternError, ProtocolViolation
-from postern.gateway.clients.fronts import ClientSession, Fronts, told
-from postern.gateway.clients.wanted import TunnelRequest
+from postern.gateway.clients.session_setup import ClientSession, SessionSetup, told
+from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.gateway.gateway_protocols import OpenWire, WireParts
 from postern.protocols.pantry.pantry_lines import OK, error_line
 from postern.protocols.pantry.pantry_login import PantryLogin, authenticate, greet
@@ -34,7 +34,7 @@ def wires(parts: WireParts) -> OpenWire:
 class PantryGate:
     """`decoy_secret` makes unknown user names look like wrong passwords."""
 
-    def __init__(self, fronts: Fronts, *, decoy_secret: bytes) -> None:
+    def __init__(self, fronts: SessionSetup, *, decoy_secret: bytes) -> None:
         self._fronts = fronts
         self._decoy_secret = decoy_secret
 

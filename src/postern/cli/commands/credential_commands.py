@@ -8,7 +8,7 @@ from postern.cli.lazy import AliasGroup
 from postern.cli.nouns import CONNECTION
 from postern.cli.printing import emit, json_option, local_time
 from postern.cli.resource_group import looking_up
-from postern.cli.row_commands import Columns, page_of, show_page, told
+from postern.cli.row_commands import Columns, array_paging_options, page_of, show_page, told
 from postern.client.client_resources import PAGE
 from postern.client.client_shapes import Row
 
@@ -26,14 +26,13 @@ def credentials() -> None:
 
 @credentials.command("list")
 @click.argument("connection", shell_complete=completion.connections)
-@click.option("--limit", type=click.IntRange(1, PAGE), help="A page of this many, not all.")
-@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip this many.")
-@json_option
-def list_(connection: str, limit: int | None, offset: int, as_json: bool) -> None:
+@array_paging_options
+def list_(connection: str, limit: int | None, offset: int, every: bool, as_json: bool) -> None:
     """List the credentials of a connection."""
+    whole = every or (limit is None and not offset)
     with client() as api, looking_up(api, CONNECTION, connection) as items:
         listed = items.below(connection, "credentials")
-        page = page_of(listed, limit=limit or PAGE, offset=offset, every=limit is None and not offset)
+        page = page_of(listed, limit=limit or PAGE, offset=offset, every=whole)
     emit(page["data"], as_json, lambda _: show_page(page, _COLUMNS, as_json, "No credentials."))
 
 

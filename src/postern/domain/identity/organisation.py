@@ -17,7 +17,8 @@ MAX_ACCESS_HELP = 300  # characters
 @dataclass(frozen=True, slots=True)
 class Organisation:
     """`access_help` is what people read where a rule refuses, holds or hides something: how to ask for it. May be
-    empty, and may hold a URL. `deleting_at`: since when it is being deleted, which nothing stops."""
+    empty, and may hold a URL. `deleting_at`: since when it is being deleted, which nothing stops. `version` counts
+    changes of the others."""
 
     id: UUID
     name: str
@@ -25,3 +26,4 @@ class Organisation:
     role_groups: RoleGroups = DEFAULT_ROLE_GROUPS
     access_help: str = ""
     deleting_at: datetime | None = None
+    version: int = 1

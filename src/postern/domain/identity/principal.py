@@ -92,11 +92,16 @@ class GroupSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UserGroup:
+    """`members` is how many are in it; None for who may not know."""
+
     id: UUID
     org_id: UUID
     name: str
-    created_at: datetime
+    created_at: datetime | None = None
     external_id: str | None = None
+    updated_at: datetime | None = None
+    version: int = 1
+    members: int | None = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from postern.domain.rules.permit import Permit
 from postern.domain.text import printable
 from postern.errors import Denied, Invalid, PosternError, TooMany
 from postern.gateway.rules.parse_slots import Busy, ParseSlots, loop_slot, process_slots
-from postern.gateway.rules.review_looks import Looks
+from postern.gateway.rules.review_poller import ReviewPoller
 from postern.gateway.rules.row_counts import HeldStatement, RowCounter
 from postern.interception.events import RUN, Operation
 from postern.interception.verdicts import FORWARD, Refuse, Verdict, Warn, Work
@@ -72,7 +72,7 @@ class HeldRequests:
         self._processes = process_slots() if processes is None else processes
         self._loop_slot = loop_slot()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._looks = Looks(reviews, signals)
+        self._looks = ReviewPoller(reviews, signals)
 
     def on_park(self, session_id: UUID, permit: Permit, start: Start, driver: Driver, park: HoldEffect) -> None:
         parked = driver.link.held_request

@@ -12,8 +12,8 @@ from collections.abc import Awaitable
 
 from postern.domain.targets.connection import TERMINAL, Connection
 from postern.errors import Denied, PosternError
-from postern.gateway.clients.fronts import Fronts
-from postern.gateway.clients.wanted import TunnelRequest
+from postern.gateway.clients.session_setup import SessionSetup
+from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.protocols.terminal.terminal_listener import ProgramClient
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Start
@@ -22,7 +22,7 @@ from postern.relay.relay_target import Start
 class CommandGate:
     """Takes clients that a tunnel brings to a connection's command."""
 
-    def __init__(self, fronts: Fronts) -> None:
+    def __init__(self, fronts: SessionSetup) -> None:
         self._fronts = fronts
 
     async def carried(self, stream: StreamHandshake, wanted: TunnelRequest, start: Start) -> Awaitable[None] | None:

@@ -10,7 +10,7 @@ from postern.protocols.spec import ProtocolSpec
 if TYPE_CHECKING:
     from postern.agent.agent_policy import LocalPolicy
     from postern.agent.agent_protocols import Targets
-    from postern.gateway.clients.fronts import Fronts
+    from postern.gateway.clients.session_setup import SessionSetup
     from postern.gateway.gateway_protocols import OpenWire, Runner, WireParts
     from postern.protocols.gateway_queries import Script
     from postern.recording.recording_rendering import Renderer
@@ -22,7 +22,7 @@ def _wires(parts: WireParts) -> OpenWire:
     return lambda permit, start, parameters: program_wire(parts.settings, permit, start, start.arguments)
 
 
-def _runner(fronts: Fronts) -> Runner:
+def _runner(fronts: SessionSetup) -> Runner:
     from postern.protocols.command.command_listener import CommandGate
 
     return CommandGate(fronts)
@@ -41,9 +41,9 @@ def _script(text: str) -> Script:
 
 
 def _renderer() -> Renderer:
-    from postern.protocols.terminal.lens import TerminalLens
+    from postern.protocols.terminal.terminal_text import TerminalTextRenderer
 
-    return TerminalLens()
+    return TerminalTextRenderer()
 
 
 COMMAND = ProtocolSpec(

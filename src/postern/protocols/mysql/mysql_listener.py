@@ -1,4 +1,4 @@
-"""MySQL clients: their login, who they are, and what they hear; the rest is `gateway/clients/fronts.py`."""
+"""MySQL clients: their login, who they are, and what they hear; the rest is `gateway/clients/session_setup.py`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from uuid import UUID
 from postern.domain.rules.permit import Permit
 from postern.domain.targets.connection import Connection
 from postern.errors import Denied, Invalid, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
-from postern.gateway.clients.fronts import ClientSession, Fronts, told
-from postern.gateway.clients.wanted import TunnelRequest
+from postern.gateway.clients.session_setup import ClientSession, SessionSetup, told
+from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.gateway.gateway_protocols import OpenWire, WireParts
-from postern.gateway.live import LiveLinks
-from postern.gateway.session_opening import EndedEarly
+from postern.gateway.link_registry import LinkRegistry
+from postern.gateway.session_opening import SessionAborted
 from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.mysql.login import mysql_auth as auth
 from postern.protocols.mysql.login import mysql_login as login
@@ -57,7 +57,7 @@ class MysqlGate:
     """`version` is what clients are greeted with, as they have not said yet where they want to go; `decoy_secret`
     makes unknown user names look like wrong passwords."""
 
-    def __init__(self, fronts: Fronts, *, version: str, decoy_secret: bytes) -> None:
+    def __init__(self, fronts: SessionSetup, *, version: str, decoy_secret: bytes) -> None:
         self._version = version
         self._fronts = fronts
         self._decoy_secret = decoy_secret
@@ -165,7 +165,7 @@ def _key(thread: int) -> bytes:
 class Kills:
     """KILL of connection ids that are the gateway's own: by the same principal alone, since ids can be guessed."""
 
-    def __init__(self, links: LiveLinks, signals: Signals) -> None:
+    def __init__(self, links: LinkRegistry, signals: Signals) -> None:
         self._links = links
         self._signals = signals
 
@@ -186,7 +186,7 @@ class Kills:
 
 # Number and SQLSTATE as MySQL's server has them for such things (Server Error Message Reference).
 _CODES: Final[Mapping[type[PosternError], tuple[int, str]]] = {
-    EndedEarly: (1317, "70100"),
+    SessionAborted: (1317, "70100"),
     Unauthenticated: (1045, "28000"),
     Denied: (1045, "28000"),
     Invalid: (1210, "HY000"),

@@ -61,9 +61,9 @@ def _catalogue() -> Catalogue:
 
 
 def _renderer() -> Renderer:
-    from postern.protocols.mysql.recorded.mysql_text_renderer import MysqlLens
+    from postern.protocols.mysql.recorded.mysql_text_renderer import MysqlTextRenderer
 
-    return MysqlLens()
+    return MysqlTextRenderer()
 
 
 def _results() -> ResultReader:

@@ -1,4 +1,4 @@
-"""PostgreSQL clients: their first bytes, who they are, and what they hear; the rest is `gateway/clients/fronts.py`."""
+"""PostgreSQL clients: first bytes, authentication and errors; `gateway/clients/session_setup.py` does the rest."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Final
 from postern.domain.rules.permit import Permit
 from postern.domain.targets.connection import Connection
 from postern.errors import Denied, Invalid, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
-from postern.gateway.clients.fronts import ClientSession, Fronts, told
-from postern.gateway.clients.wanted import TunnelRequest
+from postern.gateway.clients.session_setup import ClientSession, SessionSetup, told
+from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.gateway.gateway_protocols import OpenWire, WireParts
-from postern.gateway.session_opening import EndedEarly
+from postern.gateway.session_opening import SessionAborted
 from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.postgres.login import postgres_login as login
 from postern.protocols.postgres.wire.postgres_messages import PROTOCOL_3_2
@@ -43,7 +43,7 @@ def wires(parts: WireParts) -> OpenWire:
 class PostgresGate:
     """`decoy_secret` makes unknown user names look like wrong passwords, the same after a restart."""
 
-    def __init__(self, fronts: Fronts, signals: Signals, *, decoy_secret: bytes) -> None:
+    def __init__(self, fronts: SessionSetup, signals: Signals, *, decoy_secret: bytes) -> None:
         self._fronts = fronts
         self._signals = signals
         self._decoy_secret = decoy_secret
@@ -153,7 +153,7 @@ def _metadata(startup: login.PostgresStartup, peer: str, database: str | None) -
 
 # SQLSTATE of what is no target's own (PostgreSQL, appendix A).
 _CODES: Final[Mapping[type[PosternError], str]] = {
-    EndedEarly: "57P01",
+    SessionAborted: "57P01",
     Unauthenticated: "28P01",
     Denied: "28000",
     Invalid: "22023",

@@ -68,9 +68,9 @@ def _catalogue() -> Catalogue:
 
 
 def _renderer() -> Renderer:
-    from postern.protocols.postgres.recorded.postgres_text_renderer import PostgresLens
+    from postern.protocols.postgres.recorded.postgres_text_renderer import PostgresTextRenderer
 
-    return PostgresLens()
+    return PostgresTextRenderer()
 
 
 def _results() -> ResultReader:

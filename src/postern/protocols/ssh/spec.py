@@ -10,7 +10,7 @@ from postern.protocols.spec import ProtocolSpec, ScriptSyntax, TargetKeys
 if TYPE_CHECKING:
     from postern.agent.agent_policy import LocalPolicy
     from postern.agent.agent_protocols import Targets
-    from postern.gateway.agent_reach import ReachableAgent
+    from postern.gateway.agent_dialers import ReachableAgent
     from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, WireParts
     from postern.protocols.clients import NativeClient
     from postern.protocols.gateway_queries import Script
@@ -65,9 +65,9 @@ def _script(text: str) -> Script:
 
 
 def _renderer() -> Renderer:
-    from postern.protocols.terminal.lens import TerminalLens
+    from postern.protocols.terminal.terminal_text import TerminalTextRenderer
 
-    return TerminalLens()
+    return TerminalTextRenderer()
 
 
 def _client() -> NativeClient:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from postern.domain.rules.permit import Permit
 from postern.domain.sessions.session import Verb
 from postern.errors import Denied, PosternError
-from postern.gateway.clients.fronts import ClientSession, told
-from postern.gateway.clients.wanted import TunnelRequest
+from postern.gateway.clients.session_setup import ClientSession, told
+from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.program_wire import ProgramWire
 from postern.protocols.terminal.terminal_output import said

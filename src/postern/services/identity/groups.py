@@ -3,91 +3,86 @@
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
-from uuid import uuid4
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
 
 from postern.domain.identity.principal import Principal, UserGroup
 from postern.domain.lists import Listed, Page
-from postern.errors import Invalid, NotFound
-from postern.services.identity.users import checked_groups, require_admin, require_person_for_role_name
-from postern.services.server.trail import changed as note
+from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter
+from postern.errors import Invalid
+from postern.services.identity.users import checked_groups, require_person_for_role_name
+from postern.services.named_resources import ResourceService
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.identity_ports import GroupStore
 
 
-@dataclass(frozen=True, slots=True)
-class SizedGroup:
-    """`members` is None for who may not know."""
+class Groups(ResourceService[UserGroup]):
+    """Everybody sees their names; administrators and auditors also how many are in each. The groups that give a role
+    stay as they are. A group cannot be deleted where less would be asked for without it, or more given: its members
+    must agree, or are asked for a review, or nobody else is in a runbook rule."""
 
-    group: UserGroup
-    members: int | None
+    noun = "group"
+    kept = frozenset({"external_id", "members"})
 
-
-class Groups:
     def __init__(self, store: GroupStore, signals: Signals, now: Clock) -> None:
-        self._store = store
-        self._signals = signals
-        self._now = now
+        super().__init__(store, signals, now)
+        self._groups = store
 
-    async def find(self, principal: Principal, page: Page) -> Listed[SizedGroup]:
-        """By name. Everybody sees the names; admins and auditors also how many are in each."""
-        found = await self._store.find(principal.org_id, page)
-        if not principal.sees_all:
-            return Listed([SizedGroup(group, None) for group in found.items], found.total)
-        sizes = await self._store.sizes(principal.org_id, [group.name for group in found.items])
-        return Listed([SizedGroup(group, sizes.get(group.name, 0)) for group in found.items], found.total)
+    def blank(self, key: UUID, org_id: UUID) -> UserGroup:
+        return UserGroup(key, org_id, "")
 
-    async def create(self, principal: Principal, name: str) -> SizedGroup:
-        """Raises Denied, Invalid, Conflict."""
-        require_admin(principal, "change groups")
-        group = UserGroup(uuid4(), principal.org_id, checked_group(name), self._now())
-        require_person_for_role_name(principal, group.name)
-        await self._store.add(group)
-        note(None, group)
-        return SizedGroup(group, 0)
+    async def find(self, principal: Principal, page: Page, where: RuleFilter = ALL_RULES) -> Listed[UserGroup]:
+        found = await self._store.find(principal.org_id, page, where)
+        return Listed([_seen_by(principal, group) for group in found.items], found.total)
 
-    async def rename(self, principal: Principal, key: str, name: str) -> SizedGroup:
-        """With all memberships; rules and connections that name it follow. Raises Denied, NotFound, Invalid,
-        Conflict."""
-        require_admin(principal, "change groups")
-        group = await self._changeable(principal, key)
-        renamed = checked_group(name)
-        require_person_for_role_name(principal, renamed)
-        members = await self._store.members(group)
-        await self._store.rename(group, renamed, group.external_id)
-        await tell_of_group(self._signals, group, members)
-        found = await self._get(principal, str(group.id))
-        note(group, found)
-        return SizedGroup(found, len(members))
+    async def get(self, principal: Principal, name_or_id: str) -> UserGroup:
+        """Raises NotFound."""
+        return _seen_by(principal, await self.existing(principal, name_or_id))
 
-    async def remove(self, principal: Principal, key: str) -> None:
-        """With all memberships, and what access rules gave them. Raises Denied, NotFound, Invalid for a group that
-        gives a role, and Conflict, naming the rule or the connection, where less would be asked for without it, or
-        more given: its members must agree, or are asked for a review, or nobody else is in a runbook rule."""
-        require_admin(principal, "delete groups")
-        group = await self._changeable(principal, key)
-        members = await self._store.members(group)
-        await self._store.remove(group)
-        await tell_of_group(self._signals, group, members)
-        note(group, None)
+    async def existing(self, principal: Principal, name_or_id: str) -> UserGroup:
+        return await super().existing(principal, unicodedata.normalize("NFC", name_or_id))
 
-    async def _get(self, principal: Principal, key: str) -> UserGroup:
-        found = await self._store.get(principal.org_id, unicodedata.normalize("NFC", key))
-        if found is None:
-            raise NotFound(f"there is no group {key!r}")
-        return found
+    def check_name(self, name: str) -> None:
+        checked_group(name)
 
-    async def _changeable(self, principal: Principal, key: str) -> UserGroup:
-        group = await self._get(principal, key)
-        check_roleless(principal, group)
-        return group
+    async def resolve(self, current: UserGroup, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {name: checked_group(value) for name, value in fields.items()}
+
+    async def authorize(self, principal: Principal, before: UserGroup | None, after: UserGroup | None) -> None:
+        if before is not None:
+            check_roleless(principal, before)
+        if after is not None:
+            require_person_for_role_name(principal, after.name)
+
+    async def write(self, before: UserGroup | None, after: UserGroup) -> UserGroup:
+        if before is None:
+            return await super().write(before, after)
+        async with self._telling_members(before):
+            return await super().write(before, after)
+
+    async def delete(self, current: UserGroup) -> None:
+        async with self._telling_members(current):
+            await super().delete(current)
+
+    @asynccontextmanager
+    async def _telling_members(self, group: UserGroup) -> AsyncIterator[None]:
+        """Who is in the group is in another one afterwards, or in none."""
+        members = await self._groups.members(group)
+        yield
+        for member in members:
+            await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(member.id))
+
+    async def announce(self, before: UserGroup | None, after: UserGroup | None) -> None:
+        """Rules do not name a new group yet."""
+        if before is not None:
+            await super().announce(before, after)
 
 
-async def tell_of_group(signals: Signals, group: UserGroup, members: list[Principal]) -> None:
-    """It has another name, or none any more: access rules name another, and members are in another."""
-    await signals.publish(Topic.POLICY_CHANGED, org_id=str(group.org_id))
-    for member in members:
-        await signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(member.id))
+def _seen_by(principal: Principal, group: UserGroup) -> UserGroup:
+    return group if principal.sees_all else replace(group, members=None)
 
 
 def check_roleless(principal: Principal, group: UserGroup) -> None:

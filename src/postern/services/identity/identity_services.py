@@ -92,13 +92,14 @@ def build_identity(
     authenticators = Authenticators(server.server_configs)
     check = FactorCheck(stores.second_factors, authenticators, now)
     required = RequiredFactors(check, auth_configs)
+    groups = Groups(stores.groups, signals, now)
     users = Users(store=stores.users, principals=principals, accounts=accounts, logins=logins, signals=signals, now=now)
     return IdentityServices(
         accounts=accounts,
         api_keys=api_keys,
         authentication=Authentication(logins, server.features, required, api_keys, door),
         device_login=DeviceLogin(handover, vouchers, now),
-        groups=Groups(stores.groups, signals, now),
+        groups=groups,
         handover=handover,
         local_login=LocalLogin(
             store=principals,
@@ -112,7 +113,9 @@ def build_identity(
         logins=logins,
         oidc_login=OidcLogin(openid, auth_configs, organisations, vouchers, sign_in, handover),
         own_logins=OwnLogins(principals, organisations, accounts, logins, tokens),
-        provisioning=Provisioning(principals, stores.groups, users, signals, now),
+        provisioning=Provisioning(
+            principals=principals, groups=stores.groups, users=users, group_service=groups, signals=signals, now=now
+        ),
         saml_login=SamlLogin(
             saml=saml,
             configs=auth_configs,

@@ -23,7 +23,7 @@ from postern.domain.identity.principal import (
 )
 from postern.domain.lists import Listed, Page
 from postern.errors import Conflict, Invalid, NotFound
-from postern.services.identity.groups import check_roleless, checked_group, tell_of_group
+from postern.services.identity.groups import Groups, check_roleless, checked_group
 from postern.services.identity.user_accounts import Users
 from postern.services.identity.users import (
     checked_email,
@@ -65,11 +65,19 @@ class ProvisionedGroup:
 
 class Provisioning:
     def __init__(
-        self, principals: PrincipalStore, groups: GroupStore, users: Users, signals: Signals, now: Clock
+        self,
+        *,
+        principals: PrincipalStore,
+        groups: GroupStore,
+        users: Users,
+        group_service: Groups,
+        signals: Signals,
+        now: Clock,
     ) -> None:
         self._principals = principals
         self._groups = groups
         self._users = users
+        self._group_service = group_service
         self._signals = signals
         self._now = now
 
@@ -132,7 +140,7 @@ class Provisioning:
     ) -> Listed[ProvisionedGroup]:
         """Raises Denied for all but admins and auditors. Each group's members are one more question."""
         require_reader(principal, "what is provisioned")
-        found = await self._groups.find(principal.org_id, page, name=name, external_id=external_id)
+        found = await self._groups.find_provisioned(principal.org_id, page, name=name, external_id=external_id)
         if not with_members:
             return Listed([ProvisionedGroup(group, []) for group in found.items], found.total)
         return Listed([await self._with_members(group) for group in found.items], found.total)
@@ -186,9 +194,8 @@ class Provisioning:
             require_person_for_role_name(principal, renamed)
         await self._change_members(group, added, removed)
         if (renamed, external_id) != (group.name, group.external_id):
-            everybody = await self._groups.members(group)
-            await self._groups.rename(group, renamed, _checked_id(external_id))
-            await tell_of_group(self._signals, group, everybody)
+            changed = replace(group, name=renamed, external_id=_checked_id(external_id), updated_at=self._now())
+            await self._group_service.write(group, changed)
         after = await self.get_group(principal, group_id)
         note(before, after)
         return after
@@ -199,9 +206,7 @@ class Provisioning:
         require_admin(principal, _DEED)
         before = await self.get_group(principal, group_id)
         check_roleless(principal, before.group)
-        everybody = await self._groups.members(before.group)
-        await self._groups.remove(before.group)
-        await tell_of_group(self._signals, before.group, everybody)
+        await self._group_service.delete(before.group)
         note(before, None)
 
     async def _merged(self, account: Account, given: ProvisionedUser) -> Account:

@@ -16,6 +16,7 @@ from postern.domain.identity.principal import Account, Principal, PrincipalKind
 from postern.domain.identity.ssh_key import MOST_KEYS, SshKey, check_key_name, public_key
 from postern.domain.lists import Listed, Page
 from postern.domain.rules.permit import Permit
+from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter
 from postern.errors import Conflict, Denied, Invalid, NotFound, Unauthenticated
 from postern.services.identity.users import require_person, require_reader
 from postern.services.server.server_features import Features
@@ -56,17 +57,29 @@ class SshKeys:
         self._signals = signals
         self._now = now
 
-    async def own(self, principal: Principal, page: Page) -> Listed[SshKey]:
-        """By name."""
-        return await self._store.find(principal.org_id, principal.id, page)
+    async def list_page(
+        self, principal: Principal, page: Page, where: RuleFilter = ALL_RULES, user: str | None = None
+    ) -> Listed[SshKey]:
+        """Return one's own by name, or those of `user` for administrators and auditors. Raises Denied, NotFound."""
+        return await self._store.find(principal.org_id, await self._owner(principal, user), page, where.name)
 
-    async def of_user(self, principal: Principal, user: str, page: Page) -> Listed[SshKey]:
-        """Somebody's, by subject or e-mail address; for administrators and auditors. Raises Denied, NotFound."""
+    async def get(self, principal: Principal, called: str, user: str | None = None) -> SshKey:
+        """Return the key of this name or fingerprint: one's own, or that of `user` for administrators and auditors, who
+        find a key by its identifier, too, whosever it is. Raises Denied, NotFound."""
+        found = await self._store.get(principal.org_id, await self._owner(principal, user), called)
+        if found is None or not (found.user_id == principal.id or principal.sees_all):
+            raise NotFound(f"there is no SSH key {called!r}, or it is not yours")
+        return found
+
+    async def _owner(self, principal: Principal, user: str | None) -> UUID:
+        """Return whom this subject or e-mail address means; None is oneself. Raises Denied, NotFound."""
+        if user is None:
+            return principal.id
         require_reader(principal, "the SSH keys of others")
         account = await self._principals.by_subject_or_email(principal.org_id, PrincipalKind.USER, user)
         if account is None:
             raise NotFound(f"there is no user {user!r}")
-        return await self._store.find(principal.org_id, account.principal.id, page)
+        return account.id
 
     async def add(self, principal: Principal, name: str, text: str) -> SshKey:
         """`text` is OpenSSH's line. Raises Invalid, Denied for programs and auditors, Conflict for a name or a key
@@ -83,15 +96,12 @@ class SshKeys:
         changed(None, _noted(key))
         return key
 
-    async def remove(self, principal: Principal, key_id: str) -> None:
-        """One's own, or as an administrator anybody's; what runs by it ends. Raises NotFound, also when it is not
-        theirs."""
-        try:
-            found = await self._store.get(principal.org_id, UUID(key_id))
-        except ValueError:
-            found = None
-        if found is None or not (found.user_id == principal.id or principal.is_admin):
-            raise NotFound(f"there is no SSH key {key_id!r}, or it is not yours")
+    async def remove(self, principal: Principal, called: str, user: str | None = None) -> None:
+        """One's own, or as an administrator anybody's; what runs by it ends. Raises Denied, NotFound, also when it is
+        not theirs."""
+        found = await self.get(principal, called, user)
+        if not (found.user_id == principal.id or principal.is_admin):
+            raise NotFound(f"there is no SSH key {called!r}, or it is not yours")
         await self._store.remove(found.id)
         changed(_noted(found), None)
         await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(found.user_id))

@@ -59,7 +59,7 @@ def checked_chat(sink: Sink) -> Sink:
         if not value or len(value) > MAX_KEY or not value.isascii() or not value.isprintable():
             raise Invalid(f"{name}: must be printable ASCII, of {MAX_KEY} characters at most", field=name)
         if name in _PATTERNS and not _PATTERNS[name].fullmatch(value):
-            raise Invalid(f"{name}: this is none; see docs/how-to/reviews-in-slack.md", field=name)
+            raise Invalid(f"{name}: this is none; see docs/how-to/review-notifications.md", field=name)
     if sink.kind not in CHATS:
         return sink
     if sink.headers:

@@ -125,7 +125,7 @@ class AuthSettings:
             await self._require_way_back(current, issuer)
         wanted = replace(current, role_groups=roles)
         if wanted != current:
-            await self._organisations.update(wanted)
+            wanted = await self._organisations.update(wanted)
             await tell_of_roles(self._signals, current, wanted)
         await self._configs.put(principal.org_id, config)
         changed(_shown(before, current), _shown(config, wanted))

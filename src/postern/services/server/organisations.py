@@ -13,6 +13,7 @@ from postern.domain.targets.agent import Agent, AgentMode
 from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.identity.setup_links import SetupLink, SetupLinks
 from postern.services.identity.users import checked_email, require_person
+from postern.services.named_resources import check_version
 from postern.services.server.operators import Operators
 from postern.services.server.organisation_deletion import cut_off
 from postern.services.server.role_names import checked_roles, tell_of_roles
@@ -147,14 +148,15 @@ class Organisations:
             raise Conflict(f"organisation {waiting[org_id].name!r} is being deleted already")
         raise NotFound(f"there is no organisation {org_id!r}; `postern admin orgs list` shows their ids")
 
-    async def update(self, principal: Principal, given: OrganisationFields) -> Organisation:
+    async def update(self, principal: Principal, given: OrganisationFields, version: int | None = None) -> Organisation:
         """The caller's own. Who is an administrator or auditor now stays one, by whatever name.
 
-        Raises Denied, Invalid, Conflict.
+        Raises Denied, Invalid, Conflict, PreconditionFailed.
         """
         if not principal.is_admin:
             raise Denied("only administrators may change their organisation")
         current = await self.own(principal)
+        check_version(f"organisation {current.name!r}", current.version, version)
         roles = checked_roles(current.role_groups, given.admin_role_name, given.auditor_role_name)
         if roles != current.role_groups:
             require_person(principal, "choose which groups give a role")
@@ -166,7 +168,7 @@ class Organisations:
         if given.access_help is not None:
             wanted = replace(wanted, access_help=_checked_help(given.access_help))
         if wanted != current:
-            await self._store.update(wanted)
+            wanted = await self._store.update(wanted)
             await tell_of_roles(self._signals, current, wanted)
             if wanted.access_help != current.access_help:
                 await self._signals.publish(Topic.POLICY_CHANGED, org_id=str(wanted.id))

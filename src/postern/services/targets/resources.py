@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Listed, Page
+from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter
 from postern.domain.targets.resource import Resource
 from postern.errors import Conflict, NotFound
 from postern.services.identity.users import require_admin
@@ -17,9 +18,9 @@ class Resources:
         self._store = store
         self._control = control
 
-    async def find(self, principal: Principal, page: Page) -> Listed[Resource]:
+    async def find(self, principal: Principal, page: Page, where: RuleFilter = ALL_RULES) -> Listed[Resource]:
         """By name, with the connections that the principal may see; one where they see none is hidden from them."""
-        return await self._store.find(principal.org_id, await self._control.reach(principal), page)
+        return await self._store.find(principal.org_id, await self._control.reach(principal), page, where.name)
 
     async def get(self, principal: Principal, name_or_id: str) -> Resource:
         """Raises NotFound, also when it is hidden from them."""

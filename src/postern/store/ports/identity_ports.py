@@ -100,26 +100,15 @@ class PrincipalStore(Protocol):
         for the last active administrator of the organisation."""
 
 
-class GroupStore(Protocol):
-    async def find(
+class GroupStore(NamedResourceStore[UserGroup], Protocol):
+    """A renamed group keeps its members, and has its new name in rules and connections. One that is removed is removed
+    from those, too: a later group of its name is another one. Conflict where a rule or a connection would ask for less
+    without it. Both are changes of the accounts that are in the group."""
+
+    async def find_provisioned(
         self, org_id: UUID, page: Page, *, name: str | None = None, external_id: str | None = None
     ) -> Listed[UserGroup]:
         """By name."""
-
-    async def sizes(self, org_id: UUID, names: Sequence[str]) -> Mapping[str, int]:
-        """How many are in each; those without anybody are left out."""
-
-    async def get(self, org_id: UUID, name_or_id: str) -> UserGroup | None: ...
-
-    async def add(self, group: UserGroup) -> None:
-        """Raises Conflict when the name is taken."""
-
-    async def rename(self, group: UserGroup, name: str, external_id: str | None) -> None:
-        """With all memberships, in rules, and where connections name it. Raises Conflict when the name is taken."""
-
-    async def remove(self, group: UserGroup) -> None:
-        """With all memberships, and from access rules and review rules: a later group of this name is another one.
-        Raises Conflict where a review rule or a connection would ask for less without it."""
 
     async def members(self, group: UserGroup, source: GroupSource | None = None) -> list[Principal]:
         """By e-mail; those that `source` put there when it is given."""
@@ -127,7 +116,7 @@ class GroupStore(Protocol):
     async def change_members(
         self, group: UserGroup, added: frozenset[UUID], removed: frozenset[UUID], source: GroupSource
     ) -> None:
-        """Who is in it by `source`; who others put there stays.
+        """Who is in it by `source`; who others put there stays. It is a change of their accounts.
 
         Raises NotFound when the group is gone, Invalid for one who is added and is no user of the organisation, and
         when the last active administrator would be none any more.

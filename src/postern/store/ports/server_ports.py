@@ -45,9 +45,10 @@ class OrganisationStore(Protocol):
     async def add(self, organisation: Organisation) -> None:
         """Raises Conflict when the name is taken."""
 
-    async def update(self, organisation: Organisation) -> None:
-        """Name and role groups. Who is in a group that gave a role is in its successor from then on, in the same
-        transaction. Raises Conflict when the name is taken."""
+    async def update(self, organisation: Organisation) -> Organisation:
+        """Write name, role groups and help, and return the organisation with its next version. Who is in a group that
+        gave a role is in its successor from then on, in the same transaction. Raises Conflict where the name is taken,
+        or the organisation was changed since it was read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,11 @@ class SshKeyStore(Protocol):
         """False when its user has `most` already. Raises Conflict where the user has one of that name, or the
         organisation has this key."""
 
-    async def get(self, org_id: UUID, key_id: UUID) -> SshKey | None: ...
+    async def get(self, org_id: UUID, user_id: UUID, called: str) -> SshKey | None:
+        """Return the user's key of this name or fingerprint, or anybody's with this identifier. A name wins."""
 
-    async def find(self, org_id: UUID, user_id: UUID, page: Page) -> Listed[SshKey]:
-        """By name."""
+    async def find(self, org_id: UUID, user_id: UUID, page: Page, name: str | None = None) -> Listed[SshKey]:
+        """By name, or the one of this name."""
 
     async def by_fingerprint(self, fingerprint: str) -> list[tuple[SshKey, Account, str]]:
         """One for each organisation that has it, with whose it is and the organisation's name. One statement."""

@@ -314,8 +314,8 @@ class ConnectionStore(NamedResourceStore[Connection], Protocol):
 class ServerResourceStore(Protocol):
     """What is shown with a resource are its connections within reach, of which the first by name are named."""
 
-    async def find(self, org_id: UUID, reach: Reach | None, page: Page) -> Listed[Resource]:
-        """By name. With a reach, those that have a connection within it."""
+    async def find(self, org_id: UUID, reach: Reach | None, page: Page, name: str | None = None) -> Listed[Resource]:
+        """By name, or the one of this name. With a reach, those that have a connection within it."""
 
     async def get(self, org_id: UUID, name_or_id: str, reach: Reach | None) -> Resource | None:
         """A name wins over an identifier of the same spelling. None, too, when there is a reach and nothing in it."""

@@ -30,6 +30,7 @@ orgs = Table(
     Column("created_at", Utc, nullable=False),
     Column("access_help", Text, nullable=False, server_default=""),
     Column("deleting_at", Utc),  # since when it is being deleted; nobody uses it any more
+    version(),
 )
 
 # Everybody who can ask for something: people and programs (the column `kind`).
@@ -66,6 +67,8 @@ groups = Table(
     Column("name", String(128), nullable=False),
     Column("external_id", String(255)),
     Column("created_at", Utc, nullable=False),
+    Column("updated_at", Utc),
+    version(),
     UniqueConstraint("org_id", "name"),
 )
 
@@ -74,7 +77,7 @@ user_groups = Table(
     "user_groups",
     metadata,
     Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
-    Column("name", String(128), primary_key=True),
+    Column("name", String(128), primary_key=True, index=True),
     Column("source", String(16), primary_key=True),
 )
 

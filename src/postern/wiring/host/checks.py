@@ -19,7 +19,7 @@ from postern.client.client_control import attend
 from postern.domain.targets.agent import ALIVE_FOR, AgentKey
 from postern.domain.targets.control import Welcome
 from postern.errors import Misconfigured, NotFound, Unavailable
-from postern.metrics.told import gather
+from postern.metrics.exporter import gather
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.schema.target_tables import agents, connections

@@ -19,10 +19,10 @@ from postern import __version__
 from postern.agent import agent_policy
 from postern.agent.agent_policy import ANYTHING, LocalPolicy
 from postern.agent.agent_tunnels import AgentTunnels
-from postern.agent.reach import TargetDialer
 from postern.agent.secret_files import SecretFiles
 from postern.agent.secrets import Resolver
-from postern.agent.serve import Orders, Reaching
+from postern.agent.serve import OrderRunner, Orders
+from postern.agent.target_dialer import TargetDialer
 from postern.client.client_control import attend
 from postern.descriptors import raise_limit
 from postern.domain.targets.agent import AgentKey, AgentMode
@@ -58,7 +58,7 @@ def local_policy(settings: AgentSettings) -> LocalPolicy:
     return agent_policy.read(Path(settings.agent_policy)) if settings.agent_policy else ANYTHING
 
 
-def serve(key: AgentKey, reach: Reaching, grace: float, declaration: Declaration | None = None) -> None:
+def serve(key: AgentKey, reach: OrderRunner, grace: float, declaration: Declaration | None = None) -> None:
     """Until it is told to stop. Raises what `attend` does."""
     raise_limit()
     hide_from_own_user()  # the commands that it runs are of this user, too

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import uvloop
 
-from postern.archive.archivist import Archivist, Round
+from postern.archive.archiver import Archiver, Round
 from postern.domain.tracing import Tracer
 from postern.metrics.meters import Meters
 from postern.process import announce_ready, release_memory
@@ -40,7 +40,7 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
     signals = SocketSignals(paths.signals_socket(settings))
     async with open_app(settings, signals) as app:
         held, index = app.stored, app.services.session_texts.index
-        archivist = Archivist(settings.home, held.blobs, app.stores.segments, held.keys, index=index, tracer=tracer)
+        archivist = Archiver(settings.home, held.blobs, app.stores.segments, held.keys, index=index, tracer=tracer)
         upkeep = build_upkeep(settings, app, meters, tracer)
         await signals.start()
         counted, told = rounds_told(meters), trouble_told(settings.home)

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from postern.agent.agent_database_uri import read
 from postern.agent.agent_policy import LocalPolicy
 from postern.agent.command_process import DEFAULT_PATH
-from postern.agent.declared import Declared
+from postern.agent.declared_connection import DeclaredConnection
 from postern.agent.exported_variables import exported
-from postern.agent.reach import TargetDialer
 from postern.agent.secret_files import SecretFiles
 from postern.agent.secrets import Resolver
+from postern.agent.target_dialer import TargetDialer
 from postern.domain.secret import Secret
 from postern.domain.targets.agent import AgentKey, AgentMode
 from postern.domain.targets.connection import ConnectionType
@@ -52,7 +52,7 @@ def run(settings: AgentSettings, environ: Mapping[str, str], wanted: AgentRunReq
         )
     declaration, secrets = declared(environ, wanted)
     reach = TargetDialer(Resolver(None, SecretFiles(environ)), local_policy(settings), environ)
-    agent_process.serve(key, Declared(reach, declaration, secrets), settings.agent_grace, declaration)
+    agent_process.serve(key, DeclaredConnection(reach, declaration, secrets), settings.agent_grace, declaration)
 
 
 def local_policy(settings: AgentSettings) -> LocalPolicy:

@@ -17,7 +17,7 @@ from postern.domain.identity.login import LoginMethod
 from postern.errors import Misconfigured
 from postern.gateway.clients.ports import settle
 from postern.gateway.processes.children import ChildSpec
-from postern.gateway.processes.home import locked
+from postern.gateway.processes.data_folder import locked
 from postern.gateway.processes.supervisor import Supervisor
 from postern.gateway.processes.supervisor import run as supervise
 from postern.settings import Settings

@@ -21,11 +21,11 @@ from postern.domain.rules.policy import Policy
 from postern.domain.sessions.session import EndReason
 from postern.domain.tracing import NO_TRACER, Tracer
 from postern.domain.worker import RelayWorker
-from postern.gateway.agent_reach import Dialers, ReachableAgent, RemoteAgents
-from postern.gateway.clients.fronts import Fronts
-from postern.gateway.clients.held_logins import HeldLogins
+from postern.gateway.agent_dialers import Dialers, ReachableAgent, RemoteAgents
 from postern.gateway.clients.listener import HandshakeRunner
-from postern.gateway.clients.tunnel_door import TunnelDoor
+from postern.gateway.clients.pending_logins import PendingLogins
+from postern.gateway.clients.session_setup import SessionSetup
+from postern.gateway.clients.tunnel_endpoint import TunnelEndpoint
 from postern.gateway.engine import Engine, Parts, SessionRecording
 from postern.gateway.gateway_errands import ErrandRuns
 from postern.gateway.gateway_protocols import (
@@ -39,12 +39,12 @@ from postern.gateway.gateway_protocols import (
     WireParts,
 )
 from postern.gateway.gateway_tunnels import GatewayTunnels
-from postern.gateway.live import LiveLinks
-from postern.gateway.presence import Presence
+from postern.gateway.link_registry import LinkRegistry
 from postern.gateway.relay_worker import Worker
 from postern.gateway.rules.held_requests import HeldRequests
 from postern.gateway.rules.violations import Violations
 from postern.gateway.script_execution import Executions
+from postern.gateway.worker_heartbeat import WorkerHeartbeat
 from postern.gateway.worker_hooks import SessionHooks
 from postern.inspection.guardrails.guardrail_interceptor import GuardRailInterceptor
 from postern.integrations.secrets.env_json import referable
@@ -56,12 +56,12 @@ from postern.protocols.registry import COMMAND_PROTOCOL
 from postern.protocols.wire_base import Side, Wire
 from postern.recording.group_commit import GroupCommit
 from postern.recording.layout import spool_folder
-from postern.recording.leftovers import Leftovers
 from postern.recording.record_format import Header
 from postern.recording.recorder import Recorder
 from postern.recording.recovery import recover
 from postern.recording.segments import Segments
 from postern.recording.space import Space
+from postern.recording.unfinished_spools import UnfinishedSpools
 from postern.relay.relay_target import Start
 from postern.services.bundle import Services
 from postern.services.store_claim import StoreClaim
@@ -109,7 +109,7 @@ def pipeline(permit: Permit, view: SessionView) -> Pipeline:
     return Pipeline(default_interceptors(permit.policy, view, permit.connection.protocol), view)
 
 
-def open_wire(settings: Settings, links: LiveLinks, signals: Signals) -> OpenWire:
+def open_wire(settings: Settings, links: LinkRegistry, signals: Signals) -> OpenWire:
     """Return what makes the steady state of a link, by the protocol of its connection."""
     parts = WireParts(settings, links, signals)
     wires = {name: spec.wires(parts) for name, spec in WIRE_SPECS.items()}
@@ -182,7 +182,7 @@ def build_worker(
     worker. `claim` is that of the gateway on its store; the worker stops when it is lost."""
     provide_language_model(settings)
     meters = meters or Meters()
-    links = LiveLinks(made.access, made.signals, pipeline, idle_timeout=settings.idle_timeout)
+    links = LinkRegistry(made.access, made.signals, pipeline, idle_timeout=settings.idle_timeout)
     tunnels = GatewayTunnels(wait=AGENT_WAIT)
     agent = _dialers(settings, made, tunnels, owner)
     violations = Violations(made.violations, meters.count)
@@ -202,12 +202,12 @@ def build_worker(
     )
     engine = _engine(settings, name, made, agent, links, parts)
     waiting = _held_logins(settings, made)
-    fronts = Fronts(made.access, engine, waiting)
+    fronts = SessionSetup(made.access, engine, waiting)
     logins = _logins(settings, room)
     gates = _gates(GateParts(settings, fronts, logins, made, made.signals, decoy_secret))
     carriers = {name: gate for name, gate in gates.items() if isinstance(gate, TunnelGate)}
     worker = RelayWorker(uuid4(), name, now(), now())
-    door = TunnelDoor(
+    door = TunnelEndpoint(
         worker=str(worker.id),
         authentication=made.authentication,
         agents=made.agents,
@@ -232,7 +232,7 @@ def build_worker(
         door=door,
         tunnels=tunnels,
         logins=logins,
-        presence=Presence(worker, made.agents, made.relay_workers, tunnels, made.signals, claim),
+        presence=WorkerHeartbeat(worker, made.agents, made.relay_workers, tunnels, made.signals, claim),
         server_configs=made.server_configs,
         signals=made.signals,
         recover=functools.partial(_recover, settings, name, made, segments),
@@ -253,7 +253,7 @@ def _gates(parts: GateParts) -> dict[str, Gate]:
     return {name: spec.gate(parts) for name, spec in GATEWAY_SPECS.items() if spec.gate is not None}
 
 
-def _runner(fronts: Fronts) -> Runner:
+def _runner(fronts: SessionSetup) -> Runner:
     """Return what starts the commands that command lines ask for."""
     runner = GATEWAY_SPECS[COMMAND_PROTOCOL].runner
     assert runner is not None
@@ -261,7 +261,7 @@ def _runner(fronts: Fronts) -> Runner:
 
 
 def _engine(
-    settings: Settings, name: str, made: Services, agent: ReachableAgent, links: LiveLinks, parts: Parts
+    settings: Settings, name: str, made: Services, agent: ReachableAgent, links: LinkRegistry, parts: Parts
 ) -> Engine:
     counts = {name: spec.row_counts(agent) for name, spec in GATEWAY_SPECS.items() if spec.row_counts is not None}
     address = review_page(made.server_configs)
@@ -269,9 +269,9 @@ def _engine(
     return Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration, held=held)
 
 
-def _held_logins(settings: Settings, made: Services) -> HeldLogins:
+def _held_logins(settings: Settings, made: Services) -> PendingLogins:
     address = review_page(made.server_configs)
-    return HeldLogins(made.asking, made.reviews, made.sessions, made.signals, address, longest=settings.review_wait)
+    return PendingLogins(made.asking, made.reviews, made.sessions, made.signals, address, longest=settings.review_wait)
 
 
 def _logins(settings: Settings, room: Descriptors) -> HandshakeRunner:
@@ -285,11 +285,11 @@ def _logins(settings: Settings, room: Descriptors) -> HandshakeRunner:
 
 def _sample(
     meters: Meters,
-    links: LiveLinks,
-    waiting: HeldLogins,
+    links: LinkRegistry,
+    waiting: PendingLogins,
     tunnels: GatewayTunnels,
     logins: HandshakeRunner,
-    door: TunnelDoor,
+    door: TunnelEndpoint,
 ) -> None:
     """What is known anyway, and looked at when somebody asks."""
     meters.sample("postern_sessions_open", lambda: links.running)
@@ -361,7 +361,7 @@ async def _serve_worker(settings: Settings, name: str, meters: Meters, tracer: T
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, worker.stop)
-        leftovers = Leftovers(spool_folder(settings.home, name), lambda: commits.busy)
+        leftovers = UnfinishedSpools(spool_folder(settings.home, name), lambda: commits.busy)
 
         def serves() -> None:
             leftovers.start()

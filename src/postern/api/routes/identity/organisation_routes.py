@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
+from postern.api.crud import Version, etag_of
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
 from postern.api.schemas.identity.organisation_schemas import (
@@ -17,6 +18,7 @@ from postern.api.schemas.identity.organisation_schemas import (
     OrganisationFeatureRequest,
     OrganisationRequest,
 )
+from postern.domain.identity.organisation import Organisation
 
 router = APIRouter(prefix="/orgs", tags=["Organization Management"], route_class=AuditedRoute)
 
@@ -36,14 +38,21 @@ async def create_organisation(body: OrganisationRequest, caller: Caller, service
 
 
 @router.get("/self", responses=errors(404))
-async def get_own_organisation(caller: Caller, services: Use) -> OrganisationAnswer:
-    return OrganisationAnswer.of(await services.organisations.own(caller))
+async def get_own_organisation(caller: Caller, services: Use, response: Response) -> OrganisationAnswer:
+    return _answer(await services.organisations.own(caller), response)
 
 
-@router.put("/self", responses=errors(403, 404, 409, 413))
-async def update_own_organisation(body: OrganisationChange, caller: Caller, services: Use) -> OrganisationAnswer:
+@router.put("/self", responses=errors(403, 404, 409, 412, 413))
+async def update_own_organisation(
+    body: OrganisationChange, caller: Caller, services: Use, version: Version, response: Response
+) -> OrganisationAnswer:
     """Who is an administrator or auditor stays one when the group of the role is another."""
-    return OrganisationAnswer.of(await services.organisations.update(caller, body.fields()))
+    return _answer(await services.organisations.update(caller, body.fields(), version), response)
+
+
+def _answer(organisation: Organisation, response: Response) -> OrganisationAnswer:
+    response.headers["ETag"] = etag_of(organisation.version)
+    return OrganisationAnswer.of(organisation)
 
 
 @router.delete("/{org_id}", status_code=202, responses=errors(403, 404, 409))

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
+from postern.api.rule_filter_query import NameFilter
 from postern.api.schemas.identity.ssh_schemas import SshKeyAnswer, SshKeyRequest
+
+KeyName = Annotated[str, Path(alias="nameOrID", description="Name, fingerprint or identifier")]
+Whose = Annotated[str | None, Query(description="Whose key it is, by subject or e-mail address")]
 
 router = APIRouter(tags=["User Management"], route_class=AuditedRoute)
 
 
 @router.get("/sshkeys", responses=errors())
-async def list_ssh_keys(caller: Caller, services: Use, page: Paging) -> ListAnswer[SshKeyAnswer]:
+async def list_ssh_keys(caller: Caller, services: Use, page: Paging, where: NameFilter) -> ListAnswer[SshKeyAnswer]:
     """One's own, by name."""
-    found = await services.ssh_keys.own(caller, page)
+    found = await services.ssh_keys.list_page(caller, page, where)
     return listed([SshKeyAnswer.of(one) for one in found.items], found, page)
 
 
@@ -27,10 +33,16 @@ async def add_ssh_key(body: SshKeyRequest, caller: Caller, services: Use) -> Ssh
     return SshKeyAnswer.of(await services.ssh_keys.add(caller, body.name, body.public_key))
 
 
-@router.delete("/sshkeys/{id}", status_code=204, responses=errors(404))
-async def remove_ssh_key(id: str, caller: Caller, services: Use) -> None:  # noqa: A002 - the name in the path
+@router.get("/sshkeys/{nameOrID:path}", responses=errors(403, 404))
+async def get_ssh_key(key: KeyName, caller: Caller, services: Use, user: Whose = None) -> SshKeyAnswer:
+    """One's own; administrators and auditors read anybody's."""
+    return SshKeyAnswer.of(await services.ssh_keys.get(caller, key, user))
+
+
+@router.delete("/sshkeys/{nameOrID:path}", status_code=204, responses=errors(403, 404))
+async def remove_ssh_key(key: KeyName, caller: Caller, services: Use, user: Whose = None) -> None:
     """One's own; administrators remove anybody's. What runs by it ends at once."""
-    await services.ssh_keys.remove(caller, id)
+    await services.ssh_keys.remove(caller, key, user)
 
 
 @router.get("/users/{emailOrID}/sshkeys", responses=errors(403, 404))
@@ -39,7 +51,8 @@ async def list_ssh_keys_of(
     caller: Caller,
     services: Use,
     page: Paging,
+    where: NameFilter,
 ) -> ListAnswer[SshKeyAnswer]:
     """A user's, by name, for administrators and auditors."""
-    found = await services.ssh_keys.of_user(caller, emailOrID, page)
+    found = await services.ssh_keys.list_page(caller, page, where, emailOrID)
     return listed([SshKeyAnswer.of(one) for one in found.items], found, page)

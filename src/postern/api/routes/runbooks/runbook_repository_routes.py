@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.crud import Key, add_crud
 from postern.api.paging import Paging
 from postern.api.responses import errors
-from postern.api.rule_filter_query import name_filter_of
+from postern.api.rule_filter_query import NameFilter
 from postern.api.schemas.runbooks.runbook_schemas import (
     FileAnswer,
     FileRequest,
@@ -21,7 +19,7 @@ from postern.api.schemas.runbooks.runbook_schemas import (
     RepositoryRequest,
 )
 from postern.domain.lists import Page
-from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter
+from postern.domain.rules.rule_filter import ALL_RULES
 from postern.domain.runbook import MAX_REPOSITORIES
 
 KEY = "{nameOrID:path}"
@@ -29,9 +27,7 @@ KEY = "{nameOrID:path}"
 router = APIRouter(prefix="/runbooks/configurations", tags=["Runbooks"], route_class=AuditedRoute)
 
 
-async def _list(
-    caller: Caller, services: Use, page: Paging, where: Annotated[RuleFilter, Depends(name_filter_of)]
-) -> RepositoriesAnswer:
+async def _list(caller: Caller, services: Use, page: Paging, where: NameFilter) -> RepositoriesAnswer:
     every = await services.runbook_repositories.find(caller, Page(MAX_REPOSITORIES))
     found = await services.runbook_repositories.find(caller, page, where)
     return RepositoriesAnswer.of(caller.org_id, every.items, found, page)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
+from postern.api.crud import Key
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
+from postern.api.rule_filter_query import NameFilter
 from postern.api.schemas.targets.resource_schemas import ResourceAnswer, TagAnswer
 
 router = APIRouter(prefix="/resources", tags=["Connections"], route_class=AuditedRoute)
 tags_router = APIRouter(prefix="/connection-tags", tags=["Connections"], route_class=AuditedRoute)
-
-Key = Annotated[str, Path(alias="nameOrID", description="Name or identifier")]
 
 
 @tags_router.get("", responses=errors())
@@ -26,9 +24,9 @@ async def list_connection_tags(caller: Caller, services: Use, page: Paging) -> L
 
 
 @router.get("", responses=errors())
-async def list_resources(caller: Caller, services: Use, page: Paging) -> ListAnswer[ResourceAnswer]:
+async def list_resources(caller: Caller, services: Use, page: Paging, where: NameFilter) -> ListAnswer[ResourceAnswer]:
     """By name, with the connections in each. A resource comes with the first connection that names it."""
-    found = await services.resources.find(caller, page)
+    found = await services.resources.find(caller, page, where)
     return listed([ResourceAnswer.of(one) for one in found.items], found, page)
 
 

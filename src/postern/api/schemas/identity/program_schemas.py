@@ -16,25 +16,20 @@ from postern.api.schemas.targets.connection_schemas import IssuedCredentialAnswe
 from postern.domain.identity.api_key import ApiKey
 from postern.domain.identity.credential import Credential, CredentialStatus, Issued, IssuedCredential
 from postern.domain.identity.principal import PrincipalStatus
-from postern.services.identity.groups import SizedGroup
 
 Moment = Annotated[datetime, Field(strict=False)]
 
 
-class GroupRequest(Body):
+class GroupRequest(ResourceBody):
+    read_only = ResourceBody.read_only | {"members"}
+
     name: str = Field(description="Compared exactly, after normalisation to Unicode's form C")
 
 
-class GroupAnswer(Answer):
-    id: UUID
-    name: str
+class GroupAnswer(NamedResourceAnswer):
     members: int | None = Field(description="How many; null for all but administrators and auditors")
     created_at: datetime
-
-    @classmethod
-    def of(cls, found: SizedGroup) -> GroupAnswer:
-        group = found.group
-        return cls(id=group.id, name=group.name, members=found.members, created_at=group.created_at)
+    updated_at: datetime | None
 
 
 class ServiceAccountChange(ResourceBody):

@@ -9,7 +9,6 @@ from uuid import UUID
 from pydantic import AliasPath, Field
 
 from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody
-from postern.domain.identity.ssh_key import SshKey
 from postern.domain.targets.host_key import HostKey
 from postern.services.identity.logins.ssh_logins import SshLoginRequest
 
@@ -21,28 +20,13 @@ class SshKeyRequest(Body):
     public_key: str = Field(description="One line, as in ~/.ssh/id_ed25519.pub; a comment at its end is dropped")
 
 
-class SshKeyAnswer(Answer):
-    id: UUID
+class SshKeyAnswer(NamedResourceAnswer):
     user_id: UUID
-    name: str
-    algorithm: str
-    public_key: str
-    fingerprint: str = Field(description=_FINGERPRINT)
+    algorithm: str = Field(validation_alias=AliasPath("key", "algorithm"))
+    public_key: str = Field(validation_alias=AliasPath("key", "text"))
+    fingerprint: str = Field(validation_alias=AliasPath("key", "fingerprint"), description=_FINGERPRINT)
     created_at: datetime
     last_used_at: datetime | None = Field(description="To about a minute")
-
-    @classmethod
-    def of(cls, one: SshKey) -> SshKeyAnswer:
-        return cls(
-            id=one.id,
-            user_id=one.user_id,
-            name=one.name,
-            algorithm=one.key.algorithm,
-            public_key=one.key.text,
-            fingerprint=one.key.fingerprint,
-            created_at=one.created_at,
-            last_used_at=one.last_used_at,
-        )
 
 
 class HostKeyAnswer(Answer):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import click
 
+from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.nouns import ORGANISATION
 from postern.cli.printing import json_option, local_time
@@ -67,7 +68,7 @@ orgs = resource_group(_RESOURCE)
 
 
 @orgs.command()
-@click.argument("key", metavar="[NAME]", default="self")
+@click.argument("key", metavar="[NAME]", default="self", shell_complete=completion.names(ORGANISATION))
 @json_option
 def show(key: str, as_json: bool) -> None:
     """Show an organisation, by name or id; your own without NAME."""

@@ -10,7 +10,7 @@ from postern.cli.nouns import SSH_KEY
 from postern.cli.printing import json_option
 from postern.cli.public_keys import read
 from postern.cli.resource_group import ResourceCommands, item_argument, looking_up, resource_group
-from postern.cli.row_commands import page_of, paging_options, show_page, told
+from postern.cli.row_commands import given, page_of, paging_options, show_page, told
 from postern.client.client import Client
 from postern.client.client_resources import Collection
 from postern.domain.identity.ssh_key import MAX_NAME, public_key
@@ -78,7 +78,7 @@ def create(file: str | None, name: str | None, as_json: bool) -> None:
 def delete(key: str, user: str | None, as_json: bool) -> None:
     """Delete a key; sessions that run by it end."""
     with client() as api, looking_up(api, SSH_KEY, key) as items:
-        items.delete(key if user is None else str(_of(api, user).get(key)["id"]))
+        items.delete(key, **given(user=user))
     told({"deleted": key}, as_json, f"Deleted {one_line(key)}.")
 
 

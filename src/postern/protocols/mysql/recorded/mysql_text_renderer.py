@@ -12,7 +12,7 @@ from postern.protocols.mysql.wire import mysql_messages as m
 _ESCAPES = ((b"\\", b"\\\\"), (b"\t", b"\\t"), (b"\n", b"\\n"), (b"\0", b"\\0"))
 
 
-class MysqlLens:
+class MysqlTextRenderer:
     """A `Renderer`: `feed` takes the recorded stream cut anywhere, and gives ("o" or "e", text) pieces."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from postern.protocols.postgres.wire.postgres_types import readable
 _LONGEST = 16 << 20
 
 
-class PostgresLens:
+class PostgresTextRenderer:
     """A `Renderer`: `feed` takes the recorded stream cut anywhere, and gives ("o" or "e", text) pieces."""
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
-"""Who an SSH client is, and what it may: first its connection, then each of its channels.
+"""Authentication and admission of an SSH client: first its connection, then each of its channels.
 
-what it shows ─▶ a Person ─▶ admitted: their right to one connection ─▶ permitted, for each channel ─▶ begin: fronts.py
+its proof ─▶ a user ─▶ admitted to one connection ─▶ permitted, for each channel ─▶ begins: session_setup.py
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from postern.domain.identity.credential import Grant
 from postern.domain.identity.ssh_certificate import SshCertificate
 from postern.domain.rules.permit import Permit
 from postern.errors import Denied, PosternError, Unauthenticated
-from postern.gateway.clients.fronts import ClientSession, Fronts
 from postern.gateway.clients.listener import HandshakeRunner
-from postern.gateway.clients.wanted import TunnelRequest
+from postern.gateway.clients.session_setup import ClientSession, SessionSetup
+from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.protocols.ssh.listener.ssh_browser_login import LONGEST, Browsers, Invitation
 from postern.protocols.ssh.listener.ssh_client_channel import ClientChannel
 from postern.protocols.ssh.listener.ssh_clients import ChannelClient
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 class Admission:
     """`decoy_secret` makes unknown user names look like wrong passwords."""
 
-    def __init__(self, fronts: Fronts, logins: HandshakeRunner, proofs: Proofs, *, decoy_secret: bytes) -> None:
+    def __init__(self, fronts: SessionSetup, logins: HandshakeRunner, proofs: Proofs, *, decoy_secret: bytes) -> None:
         self.fronts = fronts
         self.decoy_secret = decoy_secret
         self.browsers = Browsers(proofs.logins)

@@ -1,7 +1,7 @@
 """SSH clients at their port: one connection each, with as many sessions as it has channels.
 
 TCP ─▶ a login with its deadline and bounds (gateway/clients/listener.py) ─▶ asyncssh: keys, who? ─▶ authenticated
-each channel ─▶ may they? once for a connection (right.py) ─▶ gateway/clients/fronts.py ─▶ link
+each channel ─▶ may they? once for a connection (right.py) ─▶ gateway/clients/session_setup.py ─▶ link
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from uuid import UUID
 from postern.domain.hook import HookOutcome
 from postern.domain.rules.permit import Permit
 from postern.domain.targets.connection import SSH, Connection
-from postern.gateway.agent_reach import ReachableAgent
+from postern.gateway.agent_dialers import ReachableAgent
 from postern.relay.relay_hooks import Hook
 from postern.relay.relay_target import Start, Target
 

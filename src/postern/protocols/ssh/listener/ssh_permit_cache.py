@@ -1,7 +1,7 @@
 """What one SSH connection may: it is asked for once, and anew when something has changed since.
 
 A permit is good for any number of sessions as long as nothing was signalled that may have ended or changed it: the
-same moment, `LiveLinks.changes`, from which a link that is added later makes up for what it missed. So no channel
+same moment, `LinkRegistry.changes`, from which a link that is added later makes up for what it missed. So no channel
 begins under a policy that holds no more.
 """
 
@@ -12,15 +12,15 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 from postern.domain.rules.permit import Permit
-from postern.gateway.clients.fronts import ClientSession
-from postern.gateway.live import LiveLinks
+from postern.gateway.clients.session_setup import ClientSession
+from postern.gateway.link_registry import LinkRegistry
 
 
 class Right:
     """`admit` asks for a permit, `again` by who its owner is then; it may wait for people. `since` is `links.changes`
     from before it was known who that is: what was known then is good as long as nothing has changed."""
 
-    def __init__(self, links: LiveLinks, admit: Callable[..., Awaitable[Permit]], since: int) -> None:
+    def __init__(self, links: LinkRegistry, admit: Callable[..., Awaitable[Permit]], since: int) -> None:
         self._links = links
         self._admit = admit
         self._known_since = self._since = since

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -18,10 +19,11 @@ from postern.domain.lists import Listed, Page
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.schema.people import orgs, user_groups, users
+from postern.store.schema.people import groups, orgs, user_groups, users
 from postern.store.schema.server_tables import org_settings
-from postern.store.sql.identity.sql_principals import ensure_groups
+from postern.store.sql.identity.sql_principals import count_changes, hold_groups
 from postern.store.sql.locking import one_at_a_time
+from postern.store.sql.resource_table import CHANGED_MEANWHILE
 from postern.store.sql.rows import count_of
 from postern.store.threaded import Executor
 
@@ -62,19 +64,23 @@ class SqlOrganisations:
         except IntegrityError:
             raise organisation_taken(organisation) from None
 
-    async def update(self, organisation: Organisation) -> None:
+    async def update(self, organisation: Organisation) -> Organisation:
+        updated = replace(organisation, version=organisation.version + 1)
         own = orgs.c.id == organisation.id
         roles = organisation.role_groups
         try:
             async with self._database.transaction() as transaction:
                 await one_at_a_time(transaction)
                 former = (await transaction.execute(select(*orgs.c).where(own))).one()
-                await transaction.execute(update(orgs).where(own).values(_changeable(organisation)))
+                if former.version != organisation.version:
+                    raise Conflict(f"organisation {former.name!r} {CHANGED_MEANWHILE}")
+                await transaction.execute(update(orgs).where(own).values(_changeable(updated)))
                 for old, new in ((former.admin_group, roles.admin), (former.auditor_group, roles.auditor)):
                     if old != new:
-                        await _succeed(transaction, organisation.id, old, new, organisation.created_at)
+                        await _succeed(transaction, organisation.id, old, new)
         except IntegrityError:
             raise organisation_taken(organisation) from None
+        return updated
 
 
 class SqlSettings:
@@ -138,18 +144,21 @@ async def add_organisation(transaction: Executor, organisation: Organisation) ->
     values = {"id": organisation.id, "created_at": organisation.created_at} | _changeable(organisation)
     await transaction.execute(insert(orgs).values(values))
     roles = frozenset({organisation.role_groups.admin, organisation.role_groups.auditor})
-    await ensure_groups(transaction, organisation.id, roles, organisation.created_at)
+    await hold_groups(transaction, organisation.id, roles)
 
 
-async def _succeed(transaction: Executor, org_id: UUID, old: str, new: str, at: datetime) -> None:
+async def _succeed(transaction: Executor, org_id: UUID, old: str, new: str) -> None:
     """Who is in `old` is in `new` from now on, put there by hand; by hand nobody stays in `old`."""
-    await ensure_groups(transaction, org_id, frozenset({new}), at)
+    await hold_groups(transaction, org_id, frozenset({new}))
+    successor = update(groups).where(groups.c.org_id == org_id, groups.c.name == new)
+    await transaction.execute(successor.values(version=groups.c.version + 1))  # else it could be removed meanwhile
     own = select(users.c.id).where(users.c.org_id == org_id)
 
     def members(name: str) -> Select[tuple[UUID]]:
         named = user_groups.c.name == name
         return select(user_groups.c.user_id).where(named, user_groups.c.user_id.in_(own)).distinct()
 
+    await count_changes(transaction, users.c.id.in_(members(old)))
     by_hand = members(new).where(user_groups.c.source == GroupSource.MANUAL)
     already = set((await transaction.execute(by_hand)).scalars())
     present = (await transaction.execute(members(old))).scalars().all()
@@ -173,16 +182,17 @@ def _row(org_id: UUID, name: str) -> str:
 
 def organisation_of(row: Row[Any]) -> Organisation:
     roles = RoleGroups(row.admin_group, row.auditor_group)
-    return Organisation(row.id, row.name, row.created_at, roles, row.access_help, row.deleting_at)
+    return Organisation(row.id, row.name, row.created_at, roles, row.access_help, row.deleting_at, row.version)
 
 
-def _changeable(organisation: Organisation) -> dict[str, str]:
+def _changeable(organisation: Organisation) -> dict[str, str | int]:
     roles = organisation.role_groups
     return {
         "name": organisation.name,
         "admin_group": roles.admin,
         "auditor_group": roles.auditor,
         "access_help": organisation.access_help,
+        "version": organisation.version,
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import ColumnElement, bindparam, case, delete, func, insert, or_, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert  # SQLite has the same ON CONFLICT, and compiles it alike
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.identity.names import fold_name
@@ -19,7 +20,7 @@ from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.ports.identity_ports import PrincipalFilter
 from postern.store.prepared import PreparedStatement
-from postern.store.schema.people import groups, orgs, user_groups, users
+from postern.store.schema.people import api_keys, groups, orgs, user_groups, users
 from postern.store.sql.identity.admins import keeping_an_admin
 from postern.store.sql.locking import one_at_a_time
 from postern.store.sql.resource_table import CHANGED_MEANWHILE
@@ -141,8 +142,9 @@ class SqlPrincipals:
             if org_id is None:
                 raise NotFound("this user was deleted")
             async with _guarded(transaction, org_id, source is not GroupSource.PROVIDER):
+                await hold_groups(transaction, org_id, names)
                 await count_changes(transaction, users.c.id == principal_id)
-                await _set_groups(transaction, org_id, principal_id, names, source)
+                await _set_groups(transaction, principal_id, names, source)
 
     async def groups_by(self, principal_id: UUID, source: GroupSource) -> frozenset[str]:
         wanted = select(user_groups.c.name).where(user_groups.c.user_id == principal_id, user_groups.c.source == source)
@@ -175,8 +177,9 @@ async def add_account(transaction: Executor, account: Account, at: datetime, sou
     """With its groups. Raises IntegrityError."""
     principal = account.principal
     values = account_values(account) | {"created_at": at, "updated_at": at}
+    await hold_groups(transaction, principal.org_id, principal.groups)
     await transaction.execute(insert(users).values(values))
-    await _join(transaction, principal.org_id, principal.id, principal.groups, source)
+    await _join(transaction, principal.id, principal.groups, source)
 
 
 async def change_account(
@@ -197,20 +200,24 @@ async def change_account(
     changed = same.values(**values, updated_at=at, version=account.version + 1)
     taken_away = groups is not None and source is not GroupSource.PROVIDER
     async with _guarded(transaction, principal.org_id, taken_away or principal.status is not PrincipalStatus.ACTIVE):
+        await hold_groups(transaction, principal.org_id, groups or frozenset())
         if (await transaction.execute(changed)).rowcount != 1:
             there = (await transaction.execute(select(users.c.id).where(users.c.id == principal.id))).first()
             if there is None:
                 raise NotFound(f"{principal.email!r} was deleted")
             raise Conflict(f"{principal.email!r} {CHANGED_MEANWHILE}")
         if groups is not None:
-            await _set_groups(transaction, principal.org_id, principal.id, groups, source)
+            await _set_groups(transaction, principal.id, groups, source)
 
 
 async def count_changes(transaction: Executor, *which: ColumnElement[bool]) -> None:
-    """Count a change of these accounts, before it is made: a write of what was read before is refused then. Their rows
-    are locked in one order, so that two such changes wait for each other and never in a circle."""
-    await transaction.execute(select(users.c.id).where(*which).order_by(users.c.id).with_for_update())
-    await transaction.execute(update(users).where(*which).values(version=users.c.version + 1))
+    """Count a change of these accounts, before it is made: a write of what was read before is refused then. A key's
+    version counts changes of its account. Rows are locked in one order, so that two such changes wait for each other
+    and never in a circle."""
+    accounts = select(users.c.id).where(*which)
+    await transaction.execute(accounts.order_by(users.c.id).with_for_update())
+    for table, key in ((users, users.c.id), (api_keys, api_keys.c.principal_id)):
+        await transaction.execute(update(table).where(key.in_(accounts)).values(version=table.c.version + 1))
 
 
 @asynccontextmanager
@@ -222,38 +229,36 @@ async def _guarded(transaction: Executor, org_id: UUID, needed: bool) -> AsyncIt
         yield
 
 
-async def _set_groups(
-    transaction: Executor, org_id: UUID, principal_id: UUID, names: frozenset[str], source: GroupSource
-) -> None:
+async def _set_groups(transaction: Executor, principal_id: UUID, names: frozenset[str], source: GroupSource) -> None:
     mine = (user_groups.c.user_id == principal_id, user_groups.c.source == source)
     await transaction.execute(delete(user_groups).where(*mine))
-    await _join(transaction, org_id, principal_id, names, source)
-
-
-async def ensure_groups(transaction: Executor, org_id: UUID, names: frozenset[str], at: datetime) -> None:
-    """Every name has a row in `groups`."""
-    if not names:
-        return
-    there = select(groups.c.name).where(groups.c.org_id == org_id, groups.c.name.in_(names))
-    known = set((await transaction.execute(there)).scalars())
-    rows = [{"id": uuid4(), "org_id": org_id, "name": name, "created_at": at} for name in sorted(names - known)]
-    if rows:
-        await transaction.execute(insert(groups), rows)
+    await _join(transaction, principal_id, names, source)
 
 
 async def hold_groups(transaction: Executor, org_id: UUID, names: frozenset[str]) -> None:
-    """As `ensure_groups`, and locked until the end, so that none is removed meanwhile by somebody who does not know yet
-    of what is written about them. Raises Conflict."""
-    await ensure_groups(transaction, org_id, names, datetime.now(UTC))
-    there = select(groups.c.id).where(groups.c.org_id == org_id, groups.c.name.in_(names)).order_by(groups.c.id)
-    if len((await transaction.execute(there.with_for_update(read=True))).all()) != len(names):
+    """Make each group that does not exist yet, and lock all of them until the end, so that none is renamed or removed
+    meanwhile by somebody who does not know yet of what is written about them. Raises Conflict.
+
+    Groups are locked before those who are in them, and before what names them. Those that exist are locked before
+    others are made: whoever renames a group has locked it before its new name is taken."""
+    held = await _locked_groups(transaction, org_id, names)
+    if held == names:
+        return
+    at = datetime.now(UTC)
+    rows = [{"id": uuid4(), "org_id": org_id, "name": name, "created_at": at} for name in sorted(names - held)]
+    await transaction.execute(upsert(groups).on_conflict_do_nothing(), rows)
+    if await _locked_groups(transaction, org_id, names) != names:
         raise Conflict("one of these groups was just renamed or removed; try again")
 
 
-async def _join(
-    transaction: Executor, org_id: UUID, principal_id: UUID, names: frozenset[str], source: GroupSource
-) -> None:
-    await ensure_groups(transaction, org_id, names, datetime.now(UTC))
+async def _locked_groups(transaction: Executor, org_id: UUID, names: frozenset[str]) -> frozenset[str]:
+    if not names:
+        return names
+    there = select(groups.c.name).where(groups.c.org_id == org_id, groups.c.name.in_(names)).order_by(groups.c.id)
+    return frozenset((await transaction.execute(there.with_for_update(read=True))).scalars())
+
+
+async def _join(transaction: Executor, principal_id: UUID, names: frozenset[str], source: GroupSource) -> None:
     rows = [{"user_id": principal_id, "name": name, "source": source} for name in sorted(names)]
     if rows:
         await transaction.execute(insert(user_groups), rows)

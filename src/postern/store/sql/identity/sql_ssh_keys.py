@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import and_, case, delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.identity.principal import Account
@@ -16,7 +16,7 @@ from postern.store.database import Database
 from postern.store.prepared import Row
 from postern.store.schema.people import orgs, users
 from postern.store.schema.ssh_tables import ssh_keys
-from postern.store.sql.rows import account_of, count_of, groups_column, prefixed, role_groups_columns
+from postern.store.sql.rows import account_of, as_uuid, count_of, groups_column, prefixed, role_groups_columns
 
 _HELD = (
     select(
@@ -54,14 +54,19 @@ class SqlSshKeys:
             ) from None
         return True
 
-    async def get(self, org_id: UUID, key_id: UUID) -> SshKey | None:
-        wanted = select(ssh_keys).where(ssh_keys.c.org_id == org_id, ssh_keys.c.id == key_id)
+    async def get(self, org_id: UUID, user_id: UUID, called: str) -> SshKey | None:
+        theirs = ssh_keys.c.user_id == user_id
+        named = and_(theirs, ssh_keys.c.name == called)
+        meant = or_(named, and_(theirs, ssh_keys.c.fingerprint == called), ssh_keys.c.id == as_uuid(called))
+        wanted = select(ssh_keys).where(ssh_keys.c.org_id == org_id, meant).order_by(case((named, 0), else_=1)).limit(1)
         async with self._database.statement() as connection:
             row = (await connection.execute(wanted)).mappings().one_or_none()
         return None if row is None else _key_of(row)
 
-    async def find(self, org_id: UUID, user_id: UUID, page: Page) -> Listed[SshKey]:
-        theirs = (ssh_keys.c.org_id == org_id, ssh_keys.c.user_id == user_id)
+    async def find(self, org_id: UUID, user_id: UUID, page: Page, name: str | None = None) -> Listed[SshKey]:
+        theirs = [ssh_keys.c.org_id == org_id, ssh_keys.c.user_id == user_id]
+        if name is not None:
+            theirs.append(ssh_keys.c.name == name)
         wanted = select(ssh_keys).where(*theirs).order_by(ssh_keys.c.name).limit(page.limit).offset(page.offset)
         async with self._database.statement() as connection:
             rows = (await connection.execute(wanted)).mappings().all()

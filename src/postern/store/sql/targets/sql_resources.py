@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, case, delete, exists, func, or_, select
+from sqlalchemy import ColumnElement, delete, exists, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert  # SQLite has the same ON CONFLICT, and compiles it alike
 
 from postern.domain.lists import Listed, Page
@@ -16,7 +16,8 @@ from postern.domain.targets.resource import MOST_NAMED, Resource
 from postern.store.database import Database
 from postern.store.prepared import Row
 from postern.store.schema.target_tables import connections, resources
-from postern.store.sql.rows import as_uuid, count_of
+from postern.store.sql.resource_table import one_of
+from postern.store.sql.rows import count_of
 from postern.store.sql.targets.connection_conditions import within
 from postern.store.threaded import Executor
 
@@ -25,8 +26,10 @@ class SqlResources:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def find(self, org_id: UUID, reach: Reach | None, page: Page) -> Listed[Resource]:
+    async def find(self, org_id: UUID, reach: Reach | None, page: Page, name: str | None = None) -> Listed[Resource]:
         conditions = [resources.c.org_id == org_id, *_reached(reach)]
+        if name is not None:
+            conditions.append(resources.c.name == name)
         wanted = select(*resources.c).where(*conditions).order_by(resources.c.name)
         async with self._database.statement() as connection:
             rows = (await connection.execute(wanted.limit(page.limit).offset(page.offset))).mappings().all()
@@ -34,12 +37,9 @@ class SqlResources:
             return Listed(await _filled(connection, org_id, rows, reach), total)
 
     async def get(self, org_id: UUID, name_or_id: str, reach: Reach | None) -> Resource | None:
-        key = as_uuid(name_or_id)
-        named: ColumnElement[bool] = resources.c.name == name_or_id
-        meant = named if key is None else or_(named, resources.c.id == key)
-        wanted = select(*resources.c).where(resources.c.org_id == org_id, meant, *_reached(reach))
+        wanted = one_of(resources, select(*resources.c).where(*_reached(reach)), org_id, name_or_id)
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted.order_by(case((named, 0), else_=1)).limit(1))).mappings().all()
+            rows = (await connection.execute(wanted)).mappings().all()
             found = await _filled(connection, org_id, rows, reach)
         return found[0] if found else None
 

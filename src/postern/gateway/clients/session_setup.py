@@ -1,7 +1,7 @@
 """From a client that has said what it wants to a running link: the same for every protocol.
 
 who? a credential's password, or what a tunnel was opened with
-      ─▶ may they? services.access → Permit, at once or once colleagues agreed: gateway/clients/held_logins.py
+      ─▶ may they? services.access → Permit, at once or once colleagues agreed: gateway/clients/pending_logins.py
       ─▶ the agent dials the target and logs in
       ─▶ session row, recording ─▶ the client is welcomed ─▶ link
 
@@ -19,8 +19,8 @@ from postern.domain.rules.permit import Permit
 from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import Connection, Extra
 from postern.errors import PosternError, Unauthenticated
-from postern.gateway.clients.held_logins import HeldLogins, LoginReviewRequest
-from postern.gateway.clients.wanted import TunnelRequest
+from postern.gateway.clients.pending_logins import LoginReviewRequest, PendingLogins
+from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.gateway.engine import Engine
 from postern.gateway.session_traces import decided, session_span
 from postern.protocols.gateway_queries import TargetRefused
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 class ClientSession:
     """One client, in its own protocol; a `gateway.held_logins.HeldClient` too. `wanted` is what its owner told the
-    tunnel. `since` is `LiveLinks.changes` from before it was known who it is. `modes` are the access modes that
+    tunnel. `since` is `LinkRegistry.changes` from before it was known who it is. `modes` are the access modes that
     it needs."""
 
     modes: tuple[Verb, ...] = (Verb.CONNECT,)
@@ -88,10 +88,10 @@ def told(stream: StreamHandshake, error: PosternError, *, level: int = logging.I
     return error.message, error.hint
 
 
-class Fronts:
+class SessionSetup:
     """Lets clients of every protocol in. Whoever is not let in has been told, and None is answered."""
 
-    def __init__(self, access: Access, engine: Engine, held: HeldLogins) -> None:
+    def __init__(self, access: Access, engine: Engine, held: PendingLogins) -> None:
         self._access = access
         self._held = held
         self.engine = engine

@@ -11,17 +11,17 @@ from typing import Final
 
 from postern.errors import ProtocolViolation
 from postern.transport.frames import CREDIT, END, TunnelFrameReader
-from postern.transport.lane import Lane
+from postern.transport.stream_state import StreamState
 
 LAST: Final = (1 << 32) - 1  # the highest number of a stream
 
 
-class Switch(TunnelFrameReader):
+class Demultiplexer(TunnelFrameReader):
     """`control` gets what is not for a lane that is open: kind, number, payload."""
 
     def __init__(self, *, dialler: bool, control: Callable[[int, int, bytes], None]) -> None:
         super().__init__()
-        self.lanes: dict[int, Lane] = {}
+        self.lanes: dict[int, StreamState] = {}
         self._control = control
         self._next = 1 if dialler else 2
         self._theirs = 0 if dialler else -1  # the last number that the peer used

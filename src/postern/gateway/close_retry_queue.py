@@ -21,7 +21,7 @@ MOST = 100_000  # that are remembered; who starts this worker again closes the o
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class PendingClose:
     """As `Sessions.close` takes it; `at` is when it ended."""
 
     session_id: UUID
@@ -32,12 +32,12 @@ class Ending:
     event_size: int
 
 
-class Unclosed:
+class CloseRetryQueue:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
-        self._waiting: dict[UUID, Ending] = {}
+        self._waiting: dict[UUID, PendingClose] = {}
 
-    async def close(self, ending: Ending) -> None:
+    async def close(self, ending: PendingClose) -> None:
         """Now or later. Never raises Unavailable."""
         try:
             await self._tell(ending)
@@ -61,7 +61,7 @@ class Unclosed:
             await asyncio.sleep(interval)
             await self.once()
 
-    async def _tell(self, ending: Ending) -> None:
+    async def _tell(self, ending: PendingClose) -> None:
         await self._sessions.close(
             ending.session_id,
             reason=ending.reason,

@@ -28,7 +28,7 @@ _ENDED = {
 }
 
 
-class Presence:
+class WorkerHeartbeat:
     """`worker` is this one. `claim` is renewed with each heartbeat; `on_lost` is called when another gateway has it."""
 
     def __init__(

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Mapping
 from dataclasses import replace
 
-from postern.agent.serve import Reaching
+from postern.agent.serve import OrderRunner
 from postern.domain.hook import HookOutcome
 from postern.domain.secret import Secret
 from postern.domain.targets.connection import protocol_of
@@ -17,13 +17,13 @@ from postern.relay.relay_hooks import Hook
 from postern.relay.relay_target import Target
 
 
-class Declared:
+class DeclaredConnection:
     """Implements `serve.Reaching`. Whatever an order says is run, dialled or handed out, it is what was declared here,
     with the `secrets` that never left: a gateway that was taken over can have nothing else run, but for session hooks
     where the policy of `reach` lets it. They are by their bare names, and a client's variables take the place of
     none."""
 
-    def __init__(self, reach: Reaching, declaration: Declaration, secrets: Mapping[str, Secret]) -> None:
+    def __init__(self, reach: OrderRunner, declaration: Declaration, secrets: Mapping[str, Secret]) -> None:
         self._reach = reach
         self._declaration = declaration
         self._secret = {f"envvar:{name}": _stored(value) for name, value in secrets.items()}

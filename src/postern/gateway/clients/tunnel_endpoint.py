@@ -1,11 +1,11 @@
 """Who opens a tunnel to this worker, and what the streams on it are.
 
     bearer xagt-…        an agent: the gateway opens streams on it, it opens none
-    any other bearer     somebody's command line: OPEN {"connect": connection, "token": …} for each local connection,
+    any other bearer     a command line: OPEN {"connect": connection, "token": …} for each local connection,
                          and "protocol", what its client speaks there (DEFAULT_PROTOCOL where it is left out); with
-                         "terminal" for each run of a command (start_of in gateway/clients/wanted.py); with "reason" and
-                         "duration", in seconds, for those who have to agree (gateway/clients/held_logins.py), and with
-                         "tracker_fields", texts by name, for the issue that the session opens
+                         "terminal" for each run of a command (start_of in tunnel_request.py); with "reason" and
+                         "duration", in seconds, for the approvers (pending_logins.py); and with "tracker_fields",
+                         texts by name, for the issue that the session opens
 
 Each stream of a command line is authenticated and admitted anew: what its owner may do can change while it is open.
 """
@@ -25,10 +25,10 @@ from postern.domain.secret import Secret
 from postern.domain.targets.agent import SECRET_PREFIX, Agent
 from postern.errors import PosternError, ProtocolViolation, TooMany
 from postern.gateway.clients.listener import HandshakeRunner
-from postern.gateway.clients.wanted import TunnelRequest, asked_for, fields_of, start_of
+from postern.gateway.clients.tunnel_request import TunnelRequest, asked_for, fields_of, start_of
 from postern.gateway.gateway_protocols import Runner, TunnelGate
 from postern.gateway.gateway_tunnels import GatewayTunnels
-from postern.gateway.live import LiveLinks
+from postern.gateway.link_registry import LinkRegistry
 from postern.protocols.registry import DEFAULT_PROTOCOL
 from postern.relay.relay_handshake import StreamHandshake
 from postern.services.identity.logins.authentication import Authentication
@@ -47,7 +47,7 @@ class TunnelEnroller(Protocol):
         """Raises Unauthenticated."""
 
 
-class TunnelDoor:
+class TunnelEndpoint:
     """`worker` is what this process is called among all that live; `links` are those that run in it."""
 
     def __init__(
@@ -59,7 +59,7 @@ class TunnelDoor:
         tunnels: GatewayTunnels,
         carriers: Mapping[str, TunnelGate],
         commands: Runner,
-        links: LiveLinks,
+        links: LinkRegistry,
         logins: HandshakeRunner,
     ) -> None:
         self._hello = {"worker": worker}

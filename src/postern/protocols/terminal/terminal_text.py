@@ -7,7 +7,7 @@ from postern.protocols.terminal import terminal_frames as m
 _STREAMS = {m.STDOUT: "o", m.STDERR: "e"}
 
 
-class TerminalLens:
+class TerminalTextRenderer:
     """A `Renderer`: `feed` takes the recorded stream cut anywhere, and gives ("o" or "e", text) pieces."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from postern.domain.sessions.session import EndReason
 from postern.domain.targets.target_schema import TargetSchema
 from postern.errors import PosternError
 from postern.gateway.rules.target_schemas import next_reading
-from postern.gateway.session_opening import AbortableDial, Opening, time_is_over
+from postern.gateway.session_opening import AbortableDial, PendingSession, time_is_over
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.protocols.wire_base import Side
 from postern.relay.driver import Driver
@@ -77,7 +77,7 @@ def _read(driver: Driver, side: Side) -> int:
 
 
 @dataclass(slots=True, eq=False)
-class LiveLink:
+class RegisteredLink:
     """One running link. `started` is on the monotonic clock; `longest` is how many seconds the gateway lets any session
     last. `schema` reads what the target's catalogue says, where a permit's policy asks for it; it is read again at
     `schema_until`."""
@@ -108,7 +108,7 @@ class LiveLink:
         return self.started + min(self.longest, self.permit.policy.max_duration or self.longest)
 
 
-class LiveLinks:
+class LinkRegistry:
     """Registry and sweeper. `pipeline` builds the interceptors of a policy for a session."""
 
     def __init__(
@@ -122,11 +122,11 @@ class LiveLinks:
         self._access = access
         self._pipeline = pipeline
         self._idle_timeout = idle_timeout
-        self._links: set[LiveLink] = set()
+        self._links: set[RegisteredLink] = set()
         self._relayed = dict.fromkeys(Side, 0)
-        self._openings: set[Opening] = set()
-        self._by_key: dict[bytes, LiveLink] = {}
-        self._by_pid: dict[bytes, set[LiveLink]] = {}  # targets may give the same process id to several links
+        self._openings: set[PendingSession] = set()
+        self._by_key: dict[bytes, RegisteredLink] = {}
+        self._by_pid: dict[bytes, set[RegisteredLink]] = {}  # targets may give the same process id to several links
         self._tasks: set[asyncio.Task[None]] = set()
         self._cancels: set[asyncio.Task[None]] = set()
         self.changes = 0  # signals so far that may have ended or changed a permit
@@ -139,23 +139,23 @@ class LiveLinks:
         signals.subscribe(Topic.CANCEL, self._on_cancel)
 
     @contextmanager
-    def opening(self, session_id: UUID) -> Iterator[Opening]:
+    def opening(self, session_id: UUID) -> Iterator[PendingSession]:
         """From before the session's row can be seen until its link is added, with no wait in between."""
-        opening = Opening(session_id)
+        opening = PendingSession(session_id)
         self._openings.add(opening)
         try:
             yield opening
         finally:
             self._openings.discard(opening)
 
-    def dialling(self, opening: Opening, permit: Permit, *, since: int) -> AbortableDial:
+    def dialling(self, opening: PendingSession, permit: Permit, *, since: int) -> AbortableDial:
         """Around the dial; raises EndedEarly as soon as the session is killed or its permit ends. `since` as `add`."""
         dialling = opening.dialling(permit)
         if since != self.changes:
             self._start(self._check_opening(opening, permit))
         return dialling
 
-    def add(self, link: LiveLink, *, since: int) -> None:
+    def add(self, link: RegisteredLink, *, since: int) -> None:
         """`since` is `changes` from before its permit was asked for: what changed meanwhile is made up for."""
         self._links.add(link)
         if link.cancel_key:
@@ -164,7 +164,7 @@ class LiveLinks:
         if since != self.changes:
             self._start(self._check(link, renew=True))
 
-    def remove(self, link: LiveLink) -> None:
+    def remove(self, link: RegisteredLink) -> None:
         if link in self._links:
             for side in Side:
                 self._relayed[side] += _read(link.driver, side)
@@ -243,7 +243,7 @@ class LiveLinks:
                 if late is not None:
                     opening.end(EndReason.EXPIRED, late)
 
-    def _is_idle(self, link: LiveLink) -> bool:
+    def _is_idle(self, link: RegisteredLink) -> bool:
         """A client that waits for an answer is not idle, however long the target is quiet."""
         limit = self._idle_timeout
         running = link.driver.link
@@ -316,7 +316,7 @@ class LiveLinks:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _check_opening(self, opening: Opening, permit: Permit) -> None:
+    async def _check_opening(self, opening: PendingSession, permit: Permit) -> None:
         """Ends it if its permit no longer holds. A policy that changed is fetched once there is a link, see `add`."""
         try:
             reason = await self._access.still_allowed(permit)
@@ -328,7 +328,7 @@ class LiveLinks:
         if reason is not None:
             opening.end(_cause(permit), reason)
 
-    async def _check(self, link: LiveLink, renew: bool) -> None:
+    async def _check(self, link: RegisteredLink, renew: bool) -> None:
         """Ends the link if its permit no longer holds; gives it the policy that holds now, where that is another."""
         try:
             reason = await self._access.still_allowed(link.permit)
@@ -342,7 +342,7 @@ class LiveLinks:
             log.exception("the permit of session %s could not be checked, so it ends", link.session_id)
             link.driver.end(EndReason.REVOKED, "this session's permit could not be checked")
 
-    async def _renew(self, link: LiveLink) -> None:
+    async def _renew(self, link: RegisteredLink) -> None:
         """One after the other: who asked later knows more."""
         async with link.renewing:
             permit = await self._access.renewed(link.permit)

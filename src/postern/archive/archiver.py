@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 from uuid import UUID
 
-from postern.archive.survey import SegmentSurvey, survey
+from postern.archive.segment_survey import SegmentSurvey, survey
 from postern.domain.sessions.segment import Segment, first_link, key_of, next_link
 from postern.domain.tracing import NO_SPAN, NO_TRACER, Attributes, SpanKind, Tracer, part, within
 from postern.errors import Conflict, Gone, Malformed, Misconfigured, PosternError, Unavailable
@@ -140,7 +140,7 @@ class Round:
     trouble: str = ""
 
 
-class Archivist:
+class Archiver:
     def __init__(
         self,
         home: Path,

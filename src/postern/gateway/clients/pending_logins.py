@@ -23,7 +23,7 @@ from postern.domain.reviews.review import Review, ReviewEvent, ReviewStatus
 from postern.domain.rules.permit import Permit
 from postern.domain.targets.connection import Connection
 from postern.errors import Denied, NotFound, PosternError, TooMany, Unavailable
-from postern.gateway.rules.review_looks import Looks
+from postern.gateway.rules.review_poller import ReviewPoller
 from postern.relay.relay_handshake import StreamHandshake
 from postern.services.reviews.asking import AccessWish, ReviewRequests, ReviewRequired
 from postern.services.reviews.review_words import in_words, over
@@ -39,7 +39,7 @@ FEW = 4  # of one principal, once half of all places are taken: it takes 130 of 
 _AT_ONCE = 3  # that ask for admission again for what concerns all that wait: others log in meanwhile
 
 
-class HeldClient(Protocol):
+class PendingClient(Protocol):
     """A client that waits, in its own protocol."""
 
     stream: StreamHandshake
@@ -83,7 +83,7 @@ class _Waiter:
     ask_again: bool = False
 
 
-class HeldLogins:
+class PendingLogins:
     """Of one worker. `longest` is how many seconds a client waits at most; with 0 it is told at once how to come back.
     `address` is where people decide on a review."""
 
@@ -104,7 +104,7 @@ class HeldLogins:
         self._longest = longest
         self._people: Counter[UUID] = Counter()
         self._watches: dict[UUID, _Watch] = {}
-        self._looks = Looks(reviews, signals)
+        self._looks = ReviewPoller(reviews, signals)
         self._admission = asyncio.Semaphore(_AT_ONCE)
         self._closing = False
         self._empty = asyncio.Event()
@@ -122,7 +122,7 @@ class HeldLogins:
     async def wait(
         self,
         required: ReviewRequired,
-        client: HeldClient,
+        client: PendingClient,
         asked: LoginReviewRequest,
         again: Callable[[], Awaitable[Permit]],
         fits: Callable[[Connection], None],
@@ -157,7 +157,7 @@ class HeldLogins:
         session = self._sessions.to_wait(wish, metadata=asked.metadata)
         return await self._asking.ask(wish, reason=asked.reason, duration=asked.duration, session=session)
 
-    async def _decided(self, review: Review, wish: AccessWish, client: HeldClient, deadline: float) -> bool:
+    async def _decided(self, review: Review, wish: AccessWish, client: PendingClient, deadline: float) -> bool:
         """Until it makes sense to ask for admission again; whether it was approved. `deadline` on the loop's clock.
         Raises as `wait`."""
         loop, waiter = asyncio.get_running_loop(), _Waiter(wish)

@@ -37,7 +37,7 @@ class StreamSender:
         raise NotImplementedError
 
 
-class Outbox:
+class SendQueue:
     """`overflow` is called when the peer reads nothing, and yet more control frames are due to it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, overflow: Callable[[], None]) -> None:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 
 
-class Feed:
+class StdinWriter:
     """`fd` is closed with it. `taken` is called when the program has taken something, or takes no more."""
 
     def __init__(self, fd: int, taken: Callable[[], None]) -> None:

@@ -16,7 +16,7 @@ INTERVAL = 5.0  # seconds between two looks
 GAVE_UP = EndMark("the recording could not be written further, and the session was ended", EndReason.RECORDING_FAILED)
 
 
-class Leftovers:
+class UnfinishedSpools:
     """In the spool folder of this worker. `busy` tells which files somebody writes or seals. A thread of its own."""
 
     def __init__(self, folder: Path, busy: Callable[[], set[Path]], *, interval: float = INTERVAL) -> None:

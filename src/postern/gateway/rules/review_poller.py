@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 EVERY = 3.0  # seconds from one round to the next, on average
 
 
-class Looks:
+class ReviewPoller:
     """However many wait, a round is one statement, and rounds never overlap. An event may be set for nothing."""
 
     def __init__(self, reviews: Reviews, signals: Signals) -> None:

@@ -29,7 +29,7 @@ from typing import Any, Final
 
 from postern.errors import ProtocolViolation
 from postern.transport.frames import CLOSE, CREDIT, END, MAX_DATA, RESET
-from postern.transport.outbox import Outbox, StreamSender
+from postern.transport.send_queue import SendQueue, StreamSender
 from postern.transport.stream_windows import WINDOW, StreamWindow, Windows
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ _REASON: Final = 1000  # bytes
 _SMALL: Final = 4096  # bytes that are held as one
 
 
-class LaneState(Enum):
+class LocalEnd(Enum):
     """What we still do with a stream. ENDING and ENDED: `write_eof` was called, CLOSING: `close`; GONE: the peer has
     closed it, which the protocol has not been told of; LOST: `connection_lost` was called, or will be in a moment."""
 
@@ -54,7 +54,7 @@ class LaneState(Enum):
     LOST = "lost"
 
 
-class PeerState(Enum):
+class PeerEnd(Enum):
     """What the peer has said of its end; HELD: the protocol has not been told of it yet."""
 
     SENDS = "sends"
@@ -64,34 +64,34 @@ class PeerState(Enum):
 
 
 # Final names are found without a look into the class.
-_OPEN: Final = LaneState.OPEN
-_ENDING: Final = LaneState.ENDING
-_ENDED: Final = LaneState.ENDED
-_CLOSING: Final = LaneState.CLOSING
-_GONE: Final = LaneState.GONE
-_LOST: Final = LaneState.LOST
-_SENDS: Final = PeerState.SENDS
-_END_HELD: Final = PeerState.END_HELD
-_CLOSE_HELD: Final = PeerState.CLOSE_HELD
-_TOLD: Final = PeerState.TOLD
+_OPEN: Final = LocalEnd.OPEN
+_ENDING: Final = LocalEnd.ENDING
+_ENDED: Final = LocalEnd.ENDED
+_CLOSING: Final = LocalEnd.CLOSING
+_GONE: Final = LocalEnd.GONE
+_LOST: Final = LocalEnd.LOST
+_SENDS: Final = PeerEnd.SENDS
+_END_HELD: Final = PeerEnd.END_HELD
+_CLOSE_HELD: Final = PeerEnd.CLOSE_HELD
+_TOLD: Final = PeerEnd.TOLD
 
 
-class Lane(StreamSender):
+class StreamState(StreamSender):
     """`lanes` are all that live on the tunnel, by number; a lane that is over is in it no more."""
 
     def __init__(
         self,
         number: int,
-        lanes: dict[int, Lane],
-        outbox: Outbox,
+        lanes: dict[int, StreamState],
+        outbox: SendQueue,
         loop: asyncio.AbstractEventLoop,
         windows: Windows,
     ) -> None:
         super().__init__()
         self.number = number
         self.on_gone: Callable[[], None] | None = None
-        self._state: LaneState = _OPEN
-        self._peer: PeerState = _SENDS
+        self._state: LocalEnd = _OPEN
+        self._peer: PeerEnd = _SENDS
         self._lanes = lanes
         self._outbox = outbox
         self._loop = loop
@@ -361,7 +361,7 @@ class Lane(StreamSender):
         self._queue.clear()
         self._queued = self._sent = 0
 
-    def _forget(self, state: LaneState) -> None:
+    def _forget(self, state: LocalEnd) -> None:
         """It is in the tunnel no more: GONE or LOST."""
         was_gone = self.gone
         self._state = state

@@ -5,7 +5,7 @@ from __future__ import annotations
 from postern.interception.events import Completed, Operation
 
 
-class Rest:
+class ResyncPoint:
     """Tells whether a request has come that was made when all before it were answered. Exchanges count up by one. A
     recording's beginning is such a place: `come`."""
 
