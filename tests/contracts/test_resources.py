@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -16,7 +16,9 @@ from tests.api.conftest import Api, make_api, message
 from tests.support.public_keys import ed25519_line
 from tests.support.shelf import shelve
 
+from postern.domain.identity.organisation import Organisation
 from postern.domain.targets.agent import Agent, AgentMode
+from postern.errors import NotFound
 from postern.services.bundle import Services
 from postern.services.named_resources import ResourceService
 from postern.store.database import Database
@@ -314,9 +316,8 @@ async def test_name_is_taken_once(api: Api, kind: Kind) -> None:
         changed = await api.as_admin.patch(f"{kind.path}/{second['id']}", json=kind.named("first-one"))
         assert changed.status_code == (400 if kind.address else 409)
     if kind.can_be_renamed:
-        refused(
-            await api.as_admin.put(f"{kind.path}/{second['id']}", json=kind.replacement(second, "first-one")), 409, ""
-        )
+        whole = kind.replacement(second, "first-one")
+        refused(await api.as_admin.put(f"{kind.path}/{second['id']}", json=whole), 409, "exists already")
     assert (await api.as_admin.get(f"{kind.path}/{first[kind.key]}")).json() == first
 
 
@@ -421,3 +422,20 @@ async def test_writes_are_in_the_audit_log_with_what_was_before_and_after(api: A
     assert kind.renewal or updated["after"] != created["after"]  # what a renewal changes is secret
     assert deleted["before"] == updated["after"]
     assert (deleted["after"] is None) == (kind.once_deleted == 404)
+
+
+async def test_another_organisation_finds_and_changes_none_of_them(api: Api, kind: Kind) -> None:
+    shown, service, stores = await made(api, kind), kind.service(api.services), api.world.stores
+    before = (await api.as_admin.get(f"{kind.path}/{shown['id']}")).json()
+    other = Organisation(uuid4(), "elsewhere", api.world.clock())
+    await stores.organisations.add(other)
+    stranger = replace(api.users["admin"], id=uuid4(), org_id=other.id)
+    for key in (shown[kind.key], shown["id"]):
+        for deed in (
+            service.get(stranger, key),
+            service.update(stranger, key, {}),
+            service.remove(stranger, key),
+        ):
+            with pytest.raises(NotFound):
+                await deed
+    assert (await api.as_admin.get(f"{kind.path}/{shown['id']}")).json() == before

@@ -18,7 +18,7 @@ from postern.domain.reviews.review_demands import MAX_ACCESS
 from postern.domain.reviews.review_rule import AccessType, ReviewRule
 from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import Connection
-from postern.errors import Conflict, Denied, Invalid, NotFound, Unavailable
+from postern.errors import Conflict, Denied, Invalid, Unavailable
 from postern.services.bundle import Services
 from postern.services.reviews.review_words import in_words
 from postern.store.ports.common_ports import Topic
@@ -274,13 +274,6 @@ async def test_rules_of_another_organisation_ask_nobody(
     with pytest.raises(Invalid, match="no connection 'shop'"):
         await ask(services, theirs, "named")
     assert await asked(services, ann, shop) == []
-    for deed in (
-        services.review_rules.get(admin, "pairs"),
-        services.review_rules.update(admin, "pairs", {"min_approvals": 2}),
-        services.review_rules.remove(admin, "pairs"),
-    ):
-        with pytest.raises(NotFound):
-            await deed
 
 
 async def test_there_are_so_many_rules_and_no_more(
