@@ -241,6 +241,9 @@ KINDS = {
     ),
 }
 
+# For what both engines are asked in the same words, or not at all.
+ON_ONE_ENGINE = pytest.mark.parametrize("engine_name", ["sqlite"], indirect=True)
+
 
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> Kind:
@@ -321,7 +324,7 @@ async def test_name_is_taken_once(api: Api, kind: Kind) -> None:
     assert (await api.as_admin.get(f"{kind.path}/{first[kind.key]}")).json() == first
 
 
-@pytest.mark.parametrize("engine_name", ["sqlite"], indirect=True)  # no store is asked about these
+@ON_ONE_ENGINE
 @pytest.mark.parametrize("kind", [name for name in KINDS if not KINDS[name].address], indirect=True)
 async def test_name_that_could_be_mistaken_is_refused(api: Api, kind: Kind) -> None:
     for name in ("", " x", "x ", "a/b", "a\nb", "x" * 129, IDENTIFIER, "..", "\u202eabc"):
@@ -401,6 +404,7 @@ async def test_only_administrators_change_and_auditors_read(api: Api, kind: Kind
     assert (one, them) == ((404 if kind.hides else 200, 200) if kind.everybody_reads else (403, 403))
 
 
+@ON_ONE_ENGINE
 async def test_writes_are_in_the_audit_log_with_what_was_before_and_after(api: Api, kind: Kind) -> None:
     api.world.clock.tick = timedelta(milliseconds=1)
     shown = await made(api, kind)
@@ -424,6 +428,7 @@ async def test_writes_are_in_the_audit_log_with_what_was_before_and_after(api: A
     assert (deleted["after"] is None) == (kind.once_deleted == 404)
 
 
+@ON_ONE_ENGINE
 async def test_another_organisation_finds_and_changes_none_of_them(api: Api, kind: Kind) -> None:
     shown, service, stores = await made(api, kind), kind.service(api.services), api.world.stores
     before = (await api.as_admin.get(f"{kind.path}/{shown['id']}")).json()
