@@ -89,7 +89,7 @@ def test_answer_is_read_as_it_was_given(code: int | None) -> None:
 )
 def test_answer_with_a_malformed_field_is_refused(field: str, value: Any) -> None:
     answer = {**answer_of(HookOutcome(0, "printed", "")), field: value}
-    with pytest.raises(ProtocolViolation, match="an agent's answer to a hook that cannot be read"):
+    with pytest.raises(ProtocolViolation, match="the agent's answer to the hook is not valid"):
         read_answer({name: value for name, value in answer.items() if value is not MISSING})
 
 

@@ -167,7 +167,7 @@ def test_answer_carries_what_the_agent_reached() -> None:
 )
 def test_answer_with_a_malformed_field_is_refused(field: str, value: Any) -> None:
     answer = change(answer_of(Target(StreamHandshake(), {"a": "b"}, 1, b"key")), field, value)
-    with pytest.raises(ProtocolViolation, match="an agent's answer that cannot be read"):
+    with pytest.raises(ProtocolViolation, match="the agent's answer is not valid"):
         read_answer(Target(StreamHandshake()), answer)
 
 
