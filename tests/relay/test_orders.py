@@ -135,7 +135,7 @@ def full_message(order: Order) -> dict[str, Any]:
 )
 def test_order_with_a_malformed_field_is_refused(order: Order, path: str, value: Any) -> None:
     message = change(full_message(order), path, value)
-    with pytest.raises(ProtocolViolation, match=r"an order that cannot be read \(\w*Error\)"):
+    with pytest.raises(ProtocolViolation, match=r"the order is not valid \(\w*Error\)"):
         Order.read(message)
 
 

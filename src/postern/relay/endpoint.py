@@ -43,7 +43,7 @@ class LinkEndpoint(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         if isinstance(error, CarrierBroke):
             session, side = self._driver.link.session_id, self._side.value
-            log.warning("session %s ended: the connection to its %s failed: %s", session, side, error)
+            log.warning("session %s ends: the connection to its %s failed: %s", session, side, error)
         self._driver.lost(self._side)
 
     def pause_writing(self) -> None:

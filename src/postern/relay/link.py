@@ -209,13 +209,13 @@ class Link:
                 EndReason.PROTOCOL_VIOLATION, f"{side.value} broke the protocol: {error.message}", "08P01"
             )
         except Exception:
-            log.exception("session %s ended: a message from its %s could not be handled", self.session_id, side.value)
+            log.exception("session %s ends: a message from its %s could not be handled", self.session_id, side.value)
             effects += self.end(EndReason.FAILED, "the gateway could not handle a message and closed the link", "XX000")
         return effects
 
     def _log_offence(self, side: Side, error: ProtocolViolation) -> None:
         log.warning(
-            "session %s ended: its %s violated the protocol: %s (%s)",
+            "session %s ends: its %s broke the protocol: %s (%s)",
             self.session_id,
             side.value,
             error.message,
