@@ -150,7 +150,7 @@ async def test_a_large_one_is_whole() -> None:
 
 
 async def test_a_machine_without_python(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match="'python3' is not there"):
+    with pytest.raises(Unavailable, match="'python3' does not exist"):
         await run(hook("print(1)"), {"PATH": str(tmp_path)})
 
 

@@ -100,7 +100,7 @@ async def test_attack_packets_of_two_kinds_in_turns_are_bounded(
         await until(lambda: running.transport._over)
         running.transport.resume_reading()
         assert (await running.ended()).code == m.ENDED
-        assert "too many small packets of one channel" in running.text(m.STDERR)
+        assert "too many small packets on one channel" in running.text(m.STDERR)
 
 
 async def test_attack_packets_too_small_to_send_anything_in(servers: Servers) -> None:

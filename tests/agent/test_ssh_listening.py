@@ -123,7 +123,7 @@ async def test_a_number_is_taken_once_and_by_its_own_login_only(servers: Servers
     await taken.output(4)
     again = await take(servers, server, came.number)
     assert (await again.ended()).code == m.NOT_RUN
-    assert "who had come is gone" in again.text(m.STDERR)
+    assert "the waiting connection is gone" in again.text(m.STDERR)
     taken.send(m.STDIN_END_FRAME)
     assert await hung_up(reader)
     writer.close()

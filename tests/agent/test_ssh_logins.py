@@ -138,12 +138,12 @@ async def test_a_key_that_the_server_does_not_know(servers: Servers, server: Ssh
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"PRIVATE_KEY": ""}, "has nothing to log in with"),
+        ({"PRIVATE_KEY": ""}, "has no credentials"),
         ({"HOST": ""}, "has no secret 'envvar:HOST'"),
         ({"USER": ""}, "has no secret 'envvar:USER'"),
         ({"PORT": "ssh"}, "PORT is not a port number"),
         ({"PORT": "70000"}, "PORT is not a port number"),
-        ({"USER": "a\u0007b"}, "its login cannot be sent"),
+        ({"USER": "a\u0007b"}, "its login cannot be encoded"),
     ],
 )
 async def test_secrets_that_do_not_do(servers: Servers, server: Sshd, more: dict[str, str], why: str) -> None:
@@ -243,7 +243,7 @@ async def test_a_gateway_that_remembers_no_keys_reaches_no_server(servers: Serve
 
 async def test_a_pinned_key_that_cannot_be_read(servers: Servers, server: Sshd) -> None:
     error = await refused(servers, secrets_of(server), host_keys=("ssh-ed25519 AAAA",))
-    assert error.message == "connection 'web-1': its pinned host key cannot be read"
+    assert error.message == "connection 'web-1': its pinned host key is not valid"
 
 
 def configured(server: Sshd, folder: Path, text: str) -> str:
@@ -452,7 +452,7 @@ async def test_logins_are_bounded(servers: Servers, monkeypatch: pytest.MonkeyPa
         idle.target.release()
         await servers.dial(here(port), "x", login="three")
         assert len(servers.targets._logins._held) == 2
-        assert "takes no more" in (await refused(servers, here(port), login="four")).message
+        assert "its limit" in (await refused(servers, here(port), login="four")).message
         kept.send(m.START_FRAME)
         assert (await kept.ended()).code == 0
         await servers.close()
@@ -463,13 +463,13 @@ async def test_logins_are_bounded(servers: Servers, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("what", ["", "nowhere", "host:", ":22", "host:0", "host:65536", "a\nb:22"])
 async def test_forwarding_to_what_is_no_address(servers: Servers, what: str) -> None:
-    with pytest.raises(Unavailable, match=r"no host:port|for nothing"):
+    with pytest.raises(Unavailable, match=r"not host:port|is empty"):
         await servers.dial(here(1), what, kind=ChannelKind.FORWARD)
 
 
 @pytest.mark.parametrize("kind", [ChannelKind.EXEC, ChannelKind.SUBSYSTEM])
 async def test_a_channel_for_nothing_is_no_shell(servers: Servers, kind: ChannelKind) -> None:
-    with pytest.raises(Unavailable, match="a channel for nothing"):
+    with pytest.raises(Unavailable, match="the channel request is empty"):
         await servers.dial(here(1), "", kind=kind)
 
 

@@ -52,7 +52,7 @@ def test_clients_must_use_tls(gateway: Gateway) -> None:
     with psycopg.connect(uri(gateway)) as connection:
         assert connection.execute("select count(*) from customers").fetchone() == (500,)
         assert connection.pgconn.ssl_in_use
-    with pytest.raises(psycopg.OperationalError, match="TLS connections only"):
+    with pytest.raises(psycopg.OperationalError, match="only TLS connections"):
         psycopg.connect(uri(gateway).replace("sslmode=verify-full", "sslmode=disable"))
 
 

@@ -238,7 +238,7 @@ def test_who_runs_none_says_why(gateway: Gateway, key: str, books: Books, tmp_pa
     (tmp_path / "bash").symlink_to(bash)
     with agent(gateway, key, PATH=str(tmp_path)):
         missing = ended(gateway, execute(gateway))
-    assert missing[0]["reason"] == "'python3' is not there, or may not be run, on the agent's machine"
+    assert missing[0]["reason"] == "'python3' does not exist on the agent's machine, or is not executable"
     with running_server() as server:
         connection(gateway, "own-db", "embedded", server.port)
         with connected(gateway, "own-db") as client:

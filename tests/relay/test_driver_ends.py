@@ -423,7 +423,7 @@ async def test_end_whose_remains_cannot_be_recorded_is_still_the_end(
     session = Session(wire=unfinished_wire())
     session.failing = True
     session.driver.lost(Side.CLIENT)
-    assert "what was under way could not be recorded: the disk is full" in caplog.text
+    assert "unfinished requests could not be recorded: the disk is full" in caplog.text
     session.driver.lost(Side.TARGET)
     assert session.driver.done.result() is EndReason.CLIENT_CLOSED
 

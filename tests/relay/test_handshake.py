@@ -215,7 +215,7 @@ def test_end_of_file_closes_the_transport() -> None:
 
 def test_stream_without_a_connection_fails_as_a_lost_one() -> None:
     stream = StreamHandshake()
-    with pytest.raises(ConnectionResetError, match="never made"):
+    with pytest.raises(ConnectionResetError, match="not established"):
         stream.write(b"x")
     stream.close()  # there is nothing to close
 
@@ -273,7 +273,7 @@ def test_stream_is_closed_once() -> None:
 def test_tls_without_a_context_is_unavailable() -> None:
     stream = connected(FakeTransport())
     assert not stream.tls_offered
-    with pytest.raises(Unavailable, match="TLS is not set up"):
+    with pytest.raises(Unavailable, match="TLS is not configured"):
         asyncio.run(stream.start_tls())
 
 

@@ -61,7 +61,7 @@ def test_text_may_be_sent_in_any_valid_base64() -> None:
     ),
 )
 def test_hook_with_a_malformed_field_is_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(ProtocolViolation, match=r"a hook that cannot be read \(\w*Error\)"):
+    with pytest.raises(ProtocolViolation, match=r"the hook order is not valid \(\w*Error\)"):
         Hook.read(hook_message(**changes))
 
 
@@ -70,7 +70,7 @@ def test_hook_with_a_malformed_field_is_refused(changes: dict[str, Any]) -> None
 )
 def test_message_without_a_hook_is_refused(hook: Any) -> None:
     message = {} if hook is MISSING else {"hook": hook}
-    with pytest.raises(ProtocolViolation, match="a hook that cannot be read"):
+    with pytest.raises(ProtocolViolation, match="the hook order is not valid"):
         Hook.read(message)
 
 
@@ -89,7 +89,7 @@ def test_answer_is_read_as_it_was_given(code: int | None) -> None:
 )
 def test_answer_with_a_malformed_field_is_refused(field: str, value: Any) -> None:
     answer = {**answer_of(HookOutcome(0, "printed", "")), field: value}
-    with pytest.raises(ProtocolViolation, match="an agent's answer to a hook that cannot be read"):
+    with pytest.raises(ProtocolViolation, match="the agent's answer to the hook is not valid"):
         read_answer({name: value for name, value in answer.items() if value is not MISSING})
 
 

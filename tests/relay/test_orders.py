@@ -135,7 +135,7 @@ def full_message(order: Order) -> dict[str, Any]:
 )
 def test_order_with_a_malformed_field_is_refused(order: Order, path: str, value: Any) -> None:
     message = change(full_message(order), path, value)
-    with pytest.raises(ProtocolViolation, match=r"an order that cannot be read \(\w*Error\)"):
+    with pytest.raises(ProtocolViolation, match=r"the order is not valid \(\w*Error\)"):
         Order.read(message)
 
 
@@ -167,7 +167,7 @@ def test_answer_carries_what_the_agent_reached() -> None:
 )
 def test_answer_with_a_malformed_field_is_refused(field: str, value: Any) -> None:
     answer = change(answer_of(Target(StreamHandshake(), {"a": "b"}, 1, b"key")), field, value)
-    with pytest.raises(ProtocolViolation, match="an agent's answer that cannot be read"):
+    with pytest.raises(ProtocolViolation, match="the agent's answer is not valid"):
         read_answer(Target(StreamHandshake()), answer)
 
 

@@ -232,7 +232,7 @@ def test_sessions_of_a_tunnel_that_breaks_the_protocol_are_in_the_log(
 
     run(work)
     [line] = session_lines(caplog)
-    assert line.startswith(f"session {SESSION} ends: what carries its {side.value} was given up: the tunnel was lost: ")
+    assert line.startswith(f"session {SESSION} ends: the connection to its {side.value} failed: the tunnel was lost: ")
     [tunnel] = [record for record in caplog.records if "its peer broke the protocol" in record.getMessage()]
     assert tunnel.levelno == logging.WARNING
     assert "a tunnel with 1 streams is given up" in tunnel.getMessage()

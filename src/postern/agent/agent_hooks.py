@@ -36,7 +36,7 @@ class AgentHooks:
         the policy, Unavailable where there is no Python."""
         self._policy.check_hooks()
         if shutil.which(PYTHON, path=self._base["PATH"]) is None:
-            raise Unavailable(f"{PYTHON!r} is not there, or may not be run, on the agent's machine")
+            raise Unavailable(f"{PYTHON!r} does not exist on the agent's machine, or is not executable")
         own = {_MARK: str(hook.id)} | dict.fromkeys(CONTEXT, hook.context)
         program = CommandProgram((PYTHON, "-I", "-"), self._base | own, None, f"{_MARK}={hook.id}".encode())
         transport = CommandTransport(program)

@@ -1,4 +1,4 @@
-"""Native clients: the programs that users start, and the credentials that these and other clients log in with."""
+"""Native clients: the programs that users start, and the credentials with which these and other clients log in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from postern.domain.secret import Secret
 
 @dataclass(frozen=True, slots=True)
 class NativeCredential:
-    """What a client logs in with. `authority` is the file with the gateway's CA; None for the system's CAs."""
+    """Credentials of a native client. `authority` is the file with the gateway's CA; None means the system's CAs."""
 
     user: str
     password: Secret
@@ -29,25 +29,25 @@ class NativeCredential:
 
     @property
     def authority_file(self) -> str:
-        """A file with the CAs to trust, for clients that do not know the system's by themselves."""
+        """Return the file with the CAs to trust, for clients that do not find the system's CAs by themselves."""
         paths = ssl.get_default_verify_paths()
         return str(self.authority or paths.cafile or paths.openssl_cafile)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativeClient:
-    """How the client of a protocol is called.
+    """How to call the native clients of a protocol.
 
-    - `names` are its programs, the best first; `package` is what to install on Debian and Ubuntu, `elsewhere` on macOS.
+    - `names` are its programs, the best first; `package` is the package on Debian and Ubuntu, `elsewhere` on macOS.
     - `shows_waiting`: the client itself shows that it waits for a review.
-    - `line` is a command for a shell that logs in with a credential; `carried_line` one for a local port (host, port,
+    - `line` is a shell command that logs in with a credential; `carried_line` is one for a local port (host, port,
       database) that needs no password.
     - `socket` is the file name of a local socket, and `socket_arguments` are those of a client that connects to it in a
       folder, to a database.
-    - `default_database` is the one of clients that must name one.
-    - `forms` print a credential as a driver or framework reads it.
-    - `examples` are lines of the help of `postern connect`.
-    - `dropped_variables` would send the client elsewhere, or make it use a password of another server.
+    - `default_database` is used by clients that must name a database.
+    - `forms` print a credential in the format of a driver or framework.
+    - `examples` are lines in the help of `postern connect`.
+    - `dropped_variables` are removed: they would send the client elsewhere, or make it use another server's password.
     """
 
     names: tuple[str, ...]
@@ -68,7 +68,7 @@ class NativeClient:
         return self.names[0]
 
     def find(self) -> str | None:
-        """Return the path of the program that is installed, None where none is."""
+        """Return the path of the installed program, or None if none is installed."""
         return next((path for name in self.names if (path := shutil.which(name))), None)
 
     @property
@@ -80,19 +80,19 @@ class NativeClient:
 
 
 def netloc(host: str, port: int) -> str:
-    """Return host and port as a URI has them."""
+    """Return host and port as a URI spells them."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def uri(scheme: str, credential: NativeCredential, settings: Mapping[str, str]) -> str:
-    """Return a URI with all of its parts quoted."""
+    """Return a URI with all its parts quoted."""
     who = f"{quote(credential.user, safe='')}:{quote(credential.password.reveal(), safe='')}"
     query = urlencode(settings, quote_via=quote, safe="/")
     return f"{scheme}://{who}@{credential.netloc}/{quote(credential.database, safe='')}?{query}"
 
 
 def jdbc(scheme: str, credential: NativeCredential, settings: Mapping[str, str]) -> str:
-    """Return a JDBC URL, which has user and password among its settings."""
+    """Return a JDBC URL, which has user and password among its parameters."""
     who = {"user": credential.user, "password": credential.password.reveal()}
     query = urlencode(who | dict(settings), quote_via=quote, safe="/")
     return f"jdbc:{scheme}://{credential.netloc}/{quote(credential.database, safe='')}?{query}"

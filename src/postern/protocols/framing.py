@@ -1,4 +1,4 @@
-"""Bytes as they arrive, cut into what is complete. Shared by all length-prefixed protocols."""
+"""Buffering of incoming bytes until a message is complete. Shared by all length-prefixed protocols."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mypy_extensions import i64
 
 
 def uint32(data: bytes, pos: i64) -> i64:
-    """The big-endian Int32 at `pos`, unsigned. Compiled, this is a few machine instructions."""
+    """Return the unsigned big-endian Int32 at `pos`. Compiled, this is a few machine instructions."""
     a: i64 = data[pos]
     b: i64 = data[pos + 1]
     c: i64 = data[pos + 2]
@@ -20,12 +20,12 @@ _PACKED: Final = [size.to_bytes(4, "big") for size in range(1024)]
 
 
 def packed(size: i64) -> bytes:
-    """A length as a big-endian Int32; most are short, and at hand."""
+    """Encode a length as a big-endian Int32. Small lengths are precomputed."""
     return _PACKED[size] if size < 1024 else int(size).to_bytes(4, "big")
 
 
 class Intake:
-    """Unread bytes of one side: `buf[pos:]`. A large message is joined once, not at every read."""
+    """The unread bytes of one side: `buf[pos:]`. A large message is joined once, and not at every read."""
 
     __slots__ = ("_have", "_need", "_parts", "buf", "pos", "taken")
 
@@ -54,7 +54,7 @@ class Intake:
         self.pos = 0
 
     def wait(self, need: i64) -> None:
-        """Nothing more to read until `need` bytes from `pos` on are there."""
+        """Do not parse again until `need` bytes from `pos` on have arrived."""
         self._parts = [self.buf[self.pos :]]
         self._have = len(self._parts[0])
         self._need = need
@@ -63,15 +63,15 @@ class Intake:
 
     @property
     def first(self) -> int:
-        """The offset of `buf[0]` in all that has come."""
+        """Return the offset of `buf[0]` in the whole stream."""
         return self.taken - self._have - len(self.buf)
 
     @property
     def lacking(self) -> int:
-        """Bytes that `wait` still waits for; 0 where it does not."""
+        """Return the number of bytes that `wait` still waits for, or 0."""
         return self._need - self._have
 
     @property
     def waiting(self) -> int:
-        """Bytes kept back so far."""
+        """Return the number of buffered bytes."""
         return self._have + len(self.buf) - self.pos

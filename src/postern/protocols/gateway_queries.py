@@ -1,4 +1,4 @@
-"""What the gateway itself says to targets: logins that are refused, questions, scripts; the same for every protocol."""
+"""What the gateway itself sends to targets: logins, queries and scripts. The types are the same for every protocol."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _TAG = re.compile(r"#(\w(?:[\w:.-]{0,98}\w)?)")
 
 
 def text(cell: str | None) -> str:
-    """Raises ValueError for NULL."""
+    """Return the cell's text. Raises ValueError for NULL."""
     if cell is None:
-        raise ValueError("NULL in the place of a name")
+        raise ValueError("a name is NULL")
     return cell
 
 
 def tags(comment: str) -> frozenset[str]:
-    """The words of a comment that begin with a hash sign: `Where to write to. #pii` has the tag `pii`."""
+    """Return the words of a comment that begin with a hash sign: `Where to write to. #pii` has the tag `pii`."""
     return frozenset(_TAG.findall(comment))
 
 
 class TargetRefused(Unavailable):
-    """What a target says to a login or a question: `code` is the SQLSTATE, or what its protocol has for one."""
+    """The target's error in response to a login or a query. `code` is the SQLSTATE, or the protocol's own code."""
 
     def __init__(self, message: str, code: str = "", hint: str = "") -> None:
         super().__init__(message)
@@ -38,7 +38,7 @@ class TargetRefused(Unavailable):
 
     @property
     def refuses_login(self) -> bool:
-        """It did not believe who the gateway is (SQLSTATE class 28, invalid authorization specification)."""
+        """True if the target rejected the credentials (SQLSTATE class 28, invalid authorization specification)."""
         return self.code.startswith("28")
 
     @property
@@ -47,24 +47,24 @@ class TargetRefused(Unavailable):
 
 
 class Query(Protocol):
-    """One question on a stream that is logged in; sans-IO. The stream is ready for another one afterwards."""
+    """One query on a stream that is logged in, without I/O. Afterwards the stream is ready for the next one."""
 
     finished: bool
-    error: TargetRefused | None  # None when all went well
+    error: TargetRefused | None  # None if the query succeeded
 
     def start(self) -> bytes:
-        """For the target."""
+        """Return the bytes to send to the target."""
 
     @property
     def needs(self) -> int:
-        """How many bytes `feed` takes next."""
+        """Return the number of bytes that `feed` takes next."""
 
     def feed(self, data: bytes) -> list[Row]:
-        """The rows that are complete now. Raises ProtocolViolation."""
+        """Return the rows that are complete now. Raises ProtocolViolation."""
 
 
 class Script(Protocol):
-    """Runs one text as a client of its own: what `exec` sends, and how it knows the end; sans-IO."""
+    """The client that runs one script for `exec`: it sends the text and recognises its end. Without I/O."""
 
     @property
     def finished(self) -> bool: ...
@@ -72,21 +72,24 @@ class Script(Protocol):
     def start(self) -> bytes: ...
 
     def feed(self, data: bytes) -> bytes:
-        """What the gateway shows; answers what the client sends next."""
+        """Take output of the gateway. Return what the client sends next."""
 
     @property
     def leaves(self) -> bool:
-        """Whether this client now goes without another word."""
+        """True when this client closes the connection without a further message."""
 
     def exit_code(self) -> int:
-        """0 when it ran to its end without an error."""
+        """Return 0 if the script ran to its end without an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`values` are the names of arguments, in the order of the statement's; `shape` makes the answer of all rows.
-    `overhead` is how many bytes of JSON each row costs in it beside its own cells, at the most. `missing` is said when
-    there is no row, where that means that something is not there."""
+    """A query about the target's catalogue.
+
+    `values` are the names of arguments, in the order of the statement's parameters. `shape` makes the answer from all
+    rows. `overhead` is the maximum number of bytes of JSON that a row adds besides its cells. `missing` is the error if
+    there is no row, where that means that the object does not exist.
+    """
 
     statement: str
     values: tuple[str, ...]
@@ -97,11 +100,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """How targets of one protocol are asked what they have.
+    """The catalogue queries of one protocol.
 
-    `schema` are statements that are asked one after the other on a connection of their own; `target_schema` makes one
-    value of the rows of each, and raises ProtocolViolation. `own_path` tells from a client's start parameters whether
-    names may mean other tables to it than they do to a login that asks for nothing.
+    `schema` are statements that run in sequence on a separate connection. `target_schema` makes one value from the rows
+    of each, and raises ProtocolViolation. `own_path` is True if a client's start parameters can make names refer to
+    other tables than they do for a login without parameters.
     """
 
     query: Callable[[str, Sequence[str | None]], Query]

@@ -1,4 +1,4 @@
-"""How the URI of a database is spelled; `agent/agent_database_uri.py` reads it."""
+"""The syntax of a database's URI; `agent/agent_database_uri.py` parses it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ SSL_MODES: Final = ("disable", "prefer", "require", "verify-ca", "verify-full")
 
 @dataclass(frozen=True, slots=True)
 class DatabaseUri:
-    """How one kind of databases is named. `schemes` is a pattern. `names` are other spellings of settings, `modes` of
-    values of sslmode, which is `mode_with_root` where only authorities are given. `passed_over` are settings that
-    change nothing of who is logged in to what, and how that is kept safe. `user_database`: without a database, the one
-    that is named like the user."""
+    """The URI syntax of one kind of database.
+
+    `schemes` is a pattern. `names` are aliases of settings, and `modes` are aliases of values of sslmode. If only
+    authorities are given, sslmode is `mode_with_root`. `passed_over` are ignored settings, which affect neither the
+    login nor its security. `user_database`: the default database has the user's name.
+    """
 
     subtype: str
     schemes: str
@@ -31,12 +33,12 @@ class DatabaseUri:
 
     @property
     def all_modes(self) -> tuple[str, ...]:
-        """Values of sslmode, as people who use such databases know them."""
+        """Return the values of sslmode as users of such databases know them."""
         return tuple(mode.upper() for mode in self.modes) or SSL_MODES
 
     def setting(self, name: str, value: str) -> tuple[str, str]:
-        """By the name and in the spelling that are used here."""
-        if (name, value) == ("ssl", "true"):  # as other drivers have it
+        """Return a setting with its canonical name and value."""
+        if (name, value) == ("ssl", "true"):  # as other drivers spell it
             return "sslmode", "require"
         name = self.names.get(name, name)
         return name, self.modes.get(value.lower(), value) if name == "sslmode" else value

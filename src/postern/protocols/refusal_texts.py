@@ -1,15 +1,15 @@
-"""Bytes of a client as text, in the encoding that it speaks."""
+"""Decoding of a client's bytes in the encoding that it uses."""
 
 from __future__ import annotations
 
 from typing import Final
 
-# In place of one of Python's codecs: nothing is converted, and bytes are what the target's database has.
+# Stands for one of Python's codecs: nothing is converted, and the bytes are in the encoding of the target's database.
 SQL_ASCII: Final = "sql_ascii"
 
 
 def text_of(data: bytes, codec: str, errors: str = "surrogateescape") -> str:
-    """`codec` is Python's, or SQL_ASCII."""
+    """Decode bytes. `codec` is one of Python's, or SQL_ASCII."""
     if codec != SQL_ASCII:
         return data.decode(codec, errors)
     try:

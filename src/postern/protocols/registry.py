@@ -1,4 +1,4 @@
-"""The registry of protocols: the only module that names them all."""
+"""The registry of protocols: the only module that names all of them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ from postern.protocols.ssh.spec import SSH
 
 PROTOCOLS: Final[Mapping[str, ProtocolSpec]] = {spec.name: spec for spec in (POSTGRES, MYSQL, SSH, COMMAND)}
 
-COMMAND_PROTOCOL: Final = COMMAND.name  # spoken with any target that has a command and no protocol of its own
+COMMAND_PROTOCOL: Final = COMMAND.name  # used for any target that has a command and no protocol of its own
 SSH_PROTOCOL: Final = SSH.name
-DEFAULT_PROTOCOL: Final = POSTGRES.name  # of requests that name none, as older command lines send
+DEFAULT_PROTOCOL: Final = POSTGRES.name  # for requests that name no protocol, from older command lines

@@ -1,13 +1,13 @@
-"""What a protocol is to the rest of Postern: one value of facts and functions, made by `protocols/NAME/spec.py`.
+"""The interface of a protocol to the rest of Postern: one value of facts and functions from `protocols/NAME/spec.py`.
 
     domain, store, services, api, cli ──▶ facts (names, ports, keys)        read at import, plain values
     gateway ──▶ GatewaySpec and WireSpec (gateway/gateway_protocols.py)             ┐
     agent   ──▶ AgentSpec (agent/agent_protocols.py)                              ┴ one ProtocolSpec is all three
     wiring  ──▶ the rest: parsers, lineage, and readers of recordings
 
-This module, the registry and the specs stand below all rooms, so that even the domain can read facts. They therefore
-import nothing at run time. The functions of a spec import what they return when they are called: a process loads only
-the protocols, parsers and libraries that it uses.
+This module, the registry and the specs are below all other packages, so that even the domain can read facts. They
+therefore import nothing at run time. The functions of a spec import what they return when they are called: a process
+loads only the protocols, parsers and libraries that it uses.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TargetKeys:
-    """The keys of a connection's secret. `readable` ones are shown to administrators; every other value is write-only.
-    `port` is where a target listens when the key PORT is left out."""
+    """The keys of a connection's secret. Administrators can read the `readable` ones; all other values are write-only.
+    `port` is the target's default port when the key PORT is missing."""
 
     port: int
     required: tuple[str, ...]
@@ -66,15 +66,16 @@ def database_keys(port: int) -> TargetKeys:
 
 
 class ScriptSyntax(StrEnum):
-    """How what reads a script reads its quotes and comments. Runbooks quote values by it."""
+    """The quoting and comment syntax of scripts. Runbooks quote values by it."""
 
     SHELL = "a shell"
-    DOLLAR_QUOTES = "SQL with dollar quotes"  # and E'\\', comments within comments, \commands of the client
-    BACKSLASH_ESCAPES = "SQL with backslash escapes"  # and #, `names`, /*! what is run */, commands of the client
+    DOLLAR_QUOTES = "SQL with dollar quotes"  # also E'\\', nested comments, and \commands of the client
+    # also #, `names`, executable comments /*! … */, and commands of the client
+    BACKSLASH_ESCAPES = "SQL with backslash escapes"
     TSQL = "T-SQL"
     PL_SQL = "PL/SQL"
     SQLITE = "SQLite"
-    SQL = "SQL"  # nobody says which
+    SQL = "SQL"  # the dialect is unknown
     PYTHON = "Python"
     JAVASCRIPT = "JavaScript"
     OTHER = "other"
@@ -99,9 +100,12 @@ def no_parameters(name: str) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialectSpec:
-    """A query language that rules can judge. `parser` makes one for each process, `names` follows what one session has
-    prepared, `encodings` guards the encoding of its texts, and `lineage` finds the columns that answers come from, and
-    `facts` is what else statements tell masking about their answers."""
+    """A query language that rules can evaluate.
+
+    `parser` makes a parser for each process, `names` tracks what one session has prepared, and `encodings` guards the
+    encoding of its texts. `lineage` finds the columns that answers come from, and `facts` are further facts about
+    statements that masking needs.
+    """
 
     name: str
     parser: Callable[[], Parser]
@@ -113,30 +117,30 @@ class DialectSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtocolSpec:
-    """`name` is what recordings and the API call it. `title` and `servers` are what people call the protocol and the
-    servers that speak it.
+    """A protocol. `name` is its name in recordings and the API; `title` and `servers` are the display names of the
+    protocol and of its servers.
 
     Facts:
-    - `type` is the connection type that its subtype belongs to, empty where it has no subtype of its own.
+    - `type` is the connection type of its subtype, empty where it has no subtype of its own.
     - `aliases` are other spellings of the subtype.
-    - `port` is where native clients are listened for, unless settings say otherwise; 0 where there is no listener.
-    - `is_textual`: it shows text without rows, and a shell may read what is sent.
-    - `has_cancel`: a running request is stopped by a request of its own; else by the end of its stream.
+    - `port` is the default port of its listener; 0 where there is no listener.
+    - `is_textual`: it returns text without rows, and a shell can read its input.
+    - `has_cancel`: a separate request cancels the running one; otherwise the end of its stream does.
     - `needs_secret_files`: secrets of the kind `filesystem` are written to files for it.
-    - `keys` are those of its targets, None where a command takes any.
-    - `syntax` is that of scripts, as the target or its own client reads them.
+    - `keys` are those of its targets, None where a command accepts any.
+    - `syntax` is the syntax of scripts, as the target or its own client reads them.
     - `variables` are the environment variables of its own clients, by the key that they stand for.
-    - `password_variable` is the one that holds the password for a command.
-    - `unsafe_variables` begin the names of variables that users must not set for commands.
+    - `password_variable` holds the password for a command.
+    - `unsafe_variables` are prefixes of variables that users must not set for commands.
     - `file_functions` are functions of the server that reach its files and programs.
 
     Functions (`tested_by_login`: a connection test only logs in, as there is no catalogue):
     - `wires` makes the steady state of links, `targets` dials, `gate` serves native clients.
-    - `host_key` returns the public key by which its listener proves who it is, and creates it when there is none.
+    - `host_key` returns the public key by which its listener proves its identity, and creates the key if there is none.
     - `runner` serves command lines that start a program at the target.
     - `script` is what `exec` runs; `parameters` are those of the gateway's own logins, given its name there.
     - `renderer`, `results` and `answers` read recorded output: as text, as tables, and answer by answer.
-    - `row_counts` counts the rows that held statements would touch; `checked_agent` checks what an agent dials.
+    - `row_counts` counts the rows that held statements would affect; `checked_agent` checks what an agent dials.
     - `client` is the program that users start.
     """
 
@@ -175,5 +179,5 @@ class ProtocolSpec:
 
     @property
     def port_setting(self) -> str:
-        """The name of the setting with the port of its listener; empty where there is none."""
+        """Return the name of the setting with its listener's port; empty where there is none."""
         return f"{self.name}_port" if self.port else ""

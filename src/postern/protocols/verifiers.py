@@ -1,4 +1,4 @@
-"""Checking passwords against what is stored of them, whichever way a protocol brings them."""
+"""Verification of passwords against stored verifiers, for every protocol."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from postern.domain.secret import Secret
 
 
 def decoy(user: str, secret: bytes) -> Verifier:
-    """A verifier that no password fits, the same each time: an unknown user looks like a wrong password."""
+    """Return a verifier that no password matches, the same one for each call: an unknown user looks like a wrong
+    password."""
     digest = hmac.new(secret, user.encode("utf-8", "surrogateescape"), hashlib.sha512).digest()
     return Verifier(4096, digest[:16], digest[16:48], digest[32:64])
 
 
 def fits(password: Secret, verifier: Verifier) -> bool:
-    """Whether it is that password. Takes a millisecond and more: not for the event loop.
+    """Return True if the password matches. Takes a millisecond or more, so do not call it on the event loop.
 
-    The passwords of connection credentials are ASCII, in which SASLprep changes nothing.
+    Passwords of connection credentials are ASCII, which SASLprep does not change.
     """
     given = password.reveal().encode("utf-8", "surrogateescape")
     salted = hashlib.pbkdf2_hmac("sha256", given, verifier.salt, verifier.iterations)

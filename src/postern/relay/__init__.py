@@ -1,5 +1,5 @@
-"""The engine that both gateway and agent host: links, the driver, logins.
+"""The relay that gateway and agent share: links, the driver and target logins.
 
-`link.py` is sans-IO; `driver.py` is the only place where sockets meet links. Inspection and
-recording are handed in, so this room knows neither.
+`link.py` does no I/O; only `driver.py` connects sockets to links. Inspection and recording are passed in, so this
+package imports neither.
 """

@@ -1,19 +1,22 @@
-"""Where sockets meet links: the only place.
+"""The driver connects the sockets of a session to its link. No other module does.
 
     client transport ─ data_received ─▶ link.receive(CLIENT) ─▶ effects ─▶ record, then write to the target
     target transport ─ data_received ─▶ link.receive(TARGET) ─▶ effects ─▶ record, then write to the client
 
-One read is one synchronous call and at most one write a side. Back-pressure: a side that does not
-drain what we write pauses the other side's reading; a client that does not drain pauses its own
-reading as well, because refusals are answers to what it sends. A failed record ends the session.
+One read is one synchronous call and at most one write per side. A failed record ends the session.
 
-What becomes of an answer that nobody is shown is a state chart; a session that ends is `_closing`, whatever else it is:
+Back-pressure: a side that does not drain what we write pauses reading from the other side. A client that does not drain
+also pauses reading from itself, because refusals are answers to what it sends.
 
-    RUNS ──the link swallows──▶ STOPPING ──the target was told, or STOP is over──▶ STOPPED ──another answer──▶ RUNS
-                                  nothing is read of either side
+The link discards the rest of a response that it refused. The target is then asked to stop, and nothing is read from
+either side until it was asked, so that no later request is cancelled by mistake:
 
-Three waits have a timer each, and none of them stops the others: `_releasing` for what the wire withholds, or has
-settle; `_batch_timer` for the rest of a batch; and `_timers` for what ends a session.
+    RUNS ──link.discarding_response──▶ STOPPING ──target asked, or STOP elapsed──▶ STOPPED ──next response──▶ RUNS
+                                     no side is read
+
+A session that is ending has `_closing` set, whatever the other states are. Three waits have a timer each, and they do
+not cancel each other: `_releasing` for output that the wire buffers and for paused input, `_batch_timer` for the rest
+of a batch, and `_timers` for the end of the session.
 """
 
 from __future__ import annotations
@@ -35,27 +38,26 @@ from postern.relay.link import Clock, Close, Effect, HoldEffect, Link, Record, S
 
 log = logging.getLogger(__name__)
 
-# The client half-closed or vanished: how long the target may still answer before it is cancelled.
+# Seconds that the target can still answer after the client half-closed or vanished; then the request is cancelled.
 LINGER = 5.0
-# How long a closing side may take to read what it was sent.
+# Seconds that a closing side has to read what it was sent.
 FLUSH = 5.0
-# How long telling a target to stop may hold up its link.
+# Seconds that asking a target to stop can pause the link.
 STOP = 5.0
-# What a client may send behind a request that is held, before it is no longer read. Who reads on sees it go.
+# Bytes that a client can send after a held request. Beyond that it is no longer read, so its disconnect goes unnoticed.
 MOST_BEHIND: Final = 64 * 1024
-# A part of an answer that waits for the rest is sent once the target was quiet for QUIET seconds, or had LONGEST_WAIT.
+# A partial response is sent once the target was quiet for QUIET seconds, or LONGEST_WAIT after it began to wait.
 QUIET, LONGEST_WAIT = 0.03, 0.25
-# What a client sends behind something that the target has to take in first is sent once that has answered, and is
-# quiet; or had so long to do so.
+# Paused client input resumes once the target has answered and is quiet, or after this many seconds.
 SETTLING: Final = 1.0
-# How long the rest of an incomplete batch is waited for, in seconds after the client's last byte, where rules judge the
-# batch as a whole. Where one may ask for a review the wait is longer, because a review is refused once a part has run.
+# Seconds after the client's last byte to wait for the rest of an incomplete batch, where rules judge the whole batch.
+# The wait is longer where a rule can require a review: after a part has run, a review is impossible.
 BATCH_QUIET: Final = 0.05
 REVIEWED_BATCH_QUIET: Final = 1.0
 # A client that never pauses waits at most this many times as long for what it has sent of a batch.
 LONGEST_BATCH: Final = 5
 
-# A Final name is found without a look into the class.
+# Compiled code reads a Final name without a lookup in the class.
 _CLIENT: Final = Side.CLIENT
 _TARGET: Final = Side.TARGET
 _monotonic: Final = time.monotonic
@@ -65,7 +67,8 @@ _GIVEN_UP: Final = Refuse("cancelled", "this was cancelled while it was held, so
 
 
 def clock_since(started: float) -> Clock:
-    """Microseconds since this moment of the monotonic clock. Here, where it is compiled: each read asks for it."""
+    """Return a clock of microseconds since `started`, a time of the monotonic clock. It is read for each chunk, so it
+    is in this compiled module."""
 
     def micros() -> int:
         return int((_monotonic() - started) * 1_000_000)
@@ -74,7 +77,7 @@ def clock_since(started: float) -> Clock:
 
 
 class StopState(Enum):
-    """How far an answer is stopped that nobody is shown."""
+    """Progress of stopping a response that the link discards."""
 
     RUNS = "runs"
     STOPPING = "stopping"
@@ -87,16 +90,16 @@ _STOPPED: Final = StopState.STOPPED
 
 
 class Recording(Protocol):
-    """Where a session's events go, in one write. Raises RecordingFailed when they could not be kept."""
+    """Destination of a session's events, in one write. Raises RecordingFailed when they could not be stored."""
 
     def record(self, events: list[Event], micros: int) -> None: ...
 
 
 class Driver:
-    """Runs one link until both sides are closed; then `done` is set to the reason.
+    """Runs one link until both sides are closed, then sets `done` to the reason.
 
-    `clock` gives microseconds since the session's start. `cancel_target` asks the target to stop the
-    running request, and tells when it has been asked. `on_park` hears of held requests.
+    `clock` gives microseconds since the session's start. `cancel_target` asks the target to stop the running request;
+    its future is done once it was asked. `on_park` is called with each held request.
     """
 
     def __init__(
@@ -122,17 +125,17 @@ class Driver:
         self._releasing: asyncio.TimerHandle | None = None
         self._withheld_since = 0.0
         self._settled_by = 0.0
-        self._open_batch = 0  # the incomplete batch that the timer is about
+        self._open_batch = 0  # the incomplete batch that the timer belongs to
         self._batch_deadline = 0.0
         self._batch_timer: asyncio.TimerHandle | None = None
         self._answer: StopState = _RUNS
-        self._behind = 0  # bytes that the client sent behind a request that is held
-        self.on_settled: Callable[[], None] | None = None  # what was held is not held any more, whoever settled it
-        self.client_bytes = 0  # read so far
+        self._behind = 0  # bytes that the client sent after a held request
+        self.on_settled: Callable[[], None] | None = None  # called when a held request was decided
+        self.client_bytes = 0  # bytes read so far
         self.target_bytes = 0
 
     def attach(self, side: Side, transport: asyncio.Transport) -> None:
-        """From now on the side is written to by this transport; an Endpoint reports what comes of it."""
+        """Set the transport that is written to for this side. A `LinkEndpoint` reports its events."""
         if side is _CLIENT:
             self._client = transport
         else:
@@ -140,10 +143,10 @@ class Driver:
 
     @property
     def idle(self) -> float:
-        """Seconds since either side sent something."""
+        """Return the seconds since either side last sent something."""
         return (self._clock() - self.link.now) / 1_000_000
 
-    # What the transports report
+    # Callbacks of the transports
 
     def from_client(self, data: bytes) -> None:
         self.client_bytes += len(data)
@@ -170,8 +173,8 @@ class Driver:
             self._answer = _RUNS
 
     def _stop(self) -> None:
-        """An answer that nobody is shown is not waited for. Nothing else goes either way until the target was told, so
-        that no later request is stopped in its place."""
+        """Ask the target to stop a response that is discarded. No side is read until it was asked, so that no later
+        request is stopped by mistake."""
         if self._answer is not _RUNS or self._closing is not None:
             return
         self._answer = _STOPPING
@@ -185,7 +188,8 @@ class Driver:
         self._apply_reading()
 
     def _wait_for_batch(self) -> None:
-        """Starts, restarts or stops the wait for the rest of a batch, after anything that may have changed it."""
+        """Start, restart or stop the timer for the rest of a batch. Called after anything that may have changed the
+        batch."""
         number = self.link.open_batch
         if not number and not self._open_batch:
             return
@@ -200,11 +204,12 @@ class Driver:
             self._batch_timer = asyncio.get_running_loop().call_later(delay, self._release_batch)
 
     def _release_batch(self) -> None:
-        """The rest of the batch does not come: the client may wait for an answer to what it has sent."""
+        """Forward an incomplete batch whose rest does not come: the client may be waiting for an answer to what it
+        sent."""
         self._stop_batch_timer()
         if self._closing is not None:
             return
-        if self._answer is not _STOPPING:  # else what is forwarded now could be stopped by mistake
+        if self._answer is not _STOPPING:  # otherwise the stop could hit what is forwarded now
             self._perform(self.link.flush())
             self._apply_reading()
         self._wait_for_batch()
@@ -237,13 +242,13 @@ class Driver:
         if self._closing is not None:
             return
         self._perform(self.link.flush())
-        if self.link.input_paused:  # the next line is refused, too
+        if self.link.input_paused:  # the next line was refused as well
             self._let_settle()
         else:
             self._apply_reading()
 
     def finished(self, side: Side) -> bool:
-        """EOF. True keeps the transport open for writing."""
+        """Handle EOF from a side. Return True to keep the transport open for writing."""
         if side is Side.TARGET:
             self._perform(self.link.target_finished())
             return False
@@ -256,7 +261,7 @@ class Driver:
         return True
 
     def _encrypted(self, side: Side) -> bool:
-        """TLS cannot be closed one way only: the end of reading is the end."""
+        """Return True if the side uses TLS, which cannot be closed in one direction only."""
         transport = self._transport(side)
         return transport is None or transport.get_extra_info("ssl_object") is not None
 
@@ -274,10 +279,10 @@ class Driver:
         (self._throttled.add if full else self._throttled.discard)(side)
         self._apply_reading()
 
-    # What others ask for
+    # Calls from the gateway
 
     def end(self, reason: EndReason, message: str, code: str = "57P01", hint: str = "") -> None:
-        """Ends the link: the client is told why. A running request of the target is cancelled."""
+        """End the link and tell the client why. A running request is cancelled at the target."""
         if self._closing is not None:
             return
         if self.link.awaiting_response:
@@ -288,11 +293,11 @@ class Driver:
         self.link.renew(pipeline)
 
     def ask(self, warning: Warn) -> None:
-        """The client is told what its held request waits for."""
+        """Send the client a message about its held request."""
         self._perform(self.link.ask(warning))
 
     def resume(self, ticket: str, verdict: Verdict) -> None:
-        """The question behind `ticket` is settled."""
+        """Apply the decision on the held request with this ticket."""
         self._behind = 0
         self._perform(self.link.resume(ticket, verdict))
         if self.link.input_paused:
@@ -303,7 +308,7 @@ class Driver:
             self.on_settled()
 
     def cancel(self) -> None:
-        """A cancel request of the client: of what runs, or else of what is held; or else of nothing."""
+        """Handle the client's cancel request: cancel the running request, or else the held one."""
         if self.link.open_batch and not self.link.awaiting_response:
             self._release_batch()
         parked = self.link.held_request
@@ -336,8 +341,8 @@ class Driver:
                     self._on_park(self, effect)
 
     def _unrecorded(self, error: RecordingFailed) -> None:
-        """What cannot be recorded is not shown, nor run: the session ends here."""
-        log.error("a record could not be written, so the session ends: %s", error.message)
+        """End the session: what cannot be recorded is neither shown nor run."""
+        log.error("session ended: its recording could not be written: %s", error.message)
         farewell = self.link.unrecorded("the gateway cannot record this session, so it ends", "58030")
         if farewell and self._client is not None:
             self._client.write(farewell)
@@ -346,7 +351,7 @@ class Driver:
         self._close(EndReason.RECORDING_FAILED)
 
     def _abandon(self) -> None:
-        """The client is gone: what still runs for it is cancelled."""
+        """Cancel what still runs for a client that has disconnected."""
         if self._closing is None:
             if self.link.awaiting_response:
                 self.cancel_target()
@@ -369,7 +374,7 @@ class Driver:
             try:
                 self._record(left, self._clock())
             except RecordingFailed as error:
-                log.error("what was under way could not be recorded: %s", error.message)
+                log.error("unfinished requests could not be recorded: %s", error.message)
 
     def _abort(self) -> None:
         for transport in (self._client, self._target):

@@ -1,6 +1,6 @@
-"""One side's transport callbacks, passed on to the driver.
+"""Transport callbacks of one side of a link, passed on to the driver.
 
-Apart from `driver.py` because that file is compiled, and a compiled class cannot inherit from asyncio's.
+They are separate from `driver.py` because that module is compiled, and a compiled class cannot inherit from asyncio's.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ log = logging.getLogger(__name__)
 
 
 class LinkEndpoint(asyncio.Protocol):
-    """Made for one side of a link; the transport is handed over to it."""
+    """The asyncio protocol of one side of a link, to which the login hands its transport over."""
 
     def __init__(self, driver: Driver, side: Side) -> None:
         self._driver = driver
         self._side = side
-        # The callback of every read: one call less than a method of our own.
+        # Called for every read, so bind the driver's method directly and save one call.
         self.data_received = driver.from_client if side is Side.CLIENT else driver.from_target  # type: ignore[method-assign]
 
     def tell_first(self, transport: asyncio.Transport, first: Callable[[], None]) -> None:
-        """Calls `first` when the first bytes come, and is as it was from then on."""
+        """Call `first` before the first bytes are handled, then remove itself."""
         usual = self.data_received
 
         def told(data: bytes) -> None:
             self.data_received = usual  # type: ignore[method-assign]
-            transport.set_protocol(self)  # transports keep the callback
+            transport.set_protocol(self)  # transports cache the callback
             first()
             usual(data)
 
@@ -43,7 +43,7 @@ class LinkEndpoint(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         if isinstance(error, CarrierBroke):
             session, side = self._driver.link.session_id, self._side.value
-            log.warning("session %s ends: what carries its %s was given up: %s", session, side, error)
+            log.warning("session %s ends: the connection to its %s failed: %s", session, side, error)
         self._driver.lost(self._side)
 
     def pause_writing(self) -> None:
@@ -56,7 +56,7 @@ class LinkEndpoint(asyncio.Protocol):
 def connect(
     driver: Driver, side: Side, transport: asyncio.Transport, first: Callable[[], None] | None = None
 ) -> LinkEndpoint:
-    """The endpoint to hand the transport over to. `first` wants to know of its first bytes."""
+    """Attach a transport to one side and return its endpoint. `first` is called before the first bytes are handled."""
     driver.attach(side, transport)
     made = LinkEndpoint(driver, side)
     if first is not None:

@@ -1,4 +1,4 @@
-"""A request that was held."""
+"""The client request that waits for a decision."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from postern.protocols.wire_base import Request
 
 
 class HeldRequest:
-    """A request that waits, and where its judgement goes on: at this operation, behind this interceptor."""
+    """A request that waits for a decision. Evaluation resumes at `operation`, after the interceptor at `place`."""
 
     __slots__ = ("hold", "operation", "pipeline", "place", "request", "ticket", "warnings")
 
@@ -21,4 +21,4 @@ class HeldRequest:
         self.operation = operation
         self.pipeline = pipeline
         self.place = place
-        self.warnings = warnings  # of the operations in front of it
+        self.warnings = warnings  # from the operations before it

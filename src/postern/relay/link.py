@@ -1,15 +1,15 @@
-"""One client stream paired with one target stream: sans-IO, one for every protocol.
+"""One client stream paired with one target stream, without I/O and for every protocol.
 
     receive(CLIENT, bytes) ─▶ wire.poll_client ─▶ pipeline ─┬─ Forward ─▶ Record, Send(TARGET)
-                                                            ├─ Warn    ─▶ the same, and a slot that tells the client
-                                                            ├─ Refuse  ─▶ Record, a slot in the order of answers
-                                                            └─ Hold    ─▶ Park; resume(ticket, verdict) goes on
+                                                            ├─ Warn    ─▶ as Forward, and queue a warning to the client
+                                                            ├─ Refuse  ─▶ Record, queue the error among the responses
+                                                            └─ Hold    ─▶ HoldEffect; resume(ticket, verdict) continues
     receive(TARGET, bytes) ─▶ wire.poll_target ─▶ pipeline ─┬─ Forward ─▶ the slice as it came ─┐
                                                             ├─ Replace ─▶ encoded again ────────┼▶ Record, Send(CLIENT)
                                                             └─ Refuse  ─▶ the wire's error ─────┘
 
-Effects are carried out in order; a Record stands before the Send that it belongs to. Whatever goes
-wrong in here ends the link: bytes that were not understood are never forwarded.
+Effects are carried out in order. A Record precedes the Send that it describes, so nothing is sent unrecorded. Any
+failure ends the link: bytes that were not understood are never forwarded.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from postern.relay.held_request import HeldRequest
 log = logging.getLogger(__name__)
 
 MAX_FILLED = 64 * 1024  # bytes
-MOST_STARTED = 10_000  # exchanges whose time is taken: lines typed at a terminal that says nothing are never answered
+MOST_STARTED = 10_000  # exchanges with a start time; lines typed at a silent terminal are never completed
 
-# Final names are found without a look into the class.
+# Compiled code reads a Final name without a lookup in the class.
 _CLIENT: Final = Side.CLIENT
 _TARGET: Final = Side.TARGET
 
 Clock = Callable[[], int]
 
 
-# Made for every exchange: a plain __init__ compiles to plain stores.
+# Created for every exchange: a plain __init__ compiles to plain stores.
 @dataclass(init=False)
 class Send:
     side: Side
@@ -65,7 +65,7 @@ class Send:
 
 @dataclass(init=False)
 class Record:
-    """Keep these events, in order, before anything that follows is sent. `at` is by the link's clock."""
+    """Record these events, in order, before anything that follows is sent. `at` is a time of the link's clock."""
 
     events: list[Event]
     at: int
@@ -77,7 +77,7 @@ class Record:
 
 @dataclass(slots=True)
 class HoldEffect:
-    """Nothing of the client goes on until `resume` is called with this ticket. `Link.parked` says more."""
+    """Nothing that the client sent is forwarded until `resume` is called with this ticket. See `Link.held_request`."""
 
     ticket: str
     question: str
@@ -85,7 +85,7 @@ class HoldEffect:
 
 @dataclass(slots=True)
 class Close:
-    """Close both sides once what was sent before has been written."""
+    """Close both sides once everything that was sent before has been written."""
 
     reason: EndReason
     message: str = ""
@@ -97,28 +97,29 @@ _UNCHANGEABLE = Refuse("pipeline", "an interceptor tried to change a request, wh
 
 
 class Link:
-    """Feed it with `receive`; it answers with effects. `clock` gives microseconds since the session's start.
+    """The state machine of a session: `receive` takes bytes and returns effects.
 
-    It is asked once for what is received: all that comes of one read happens at one moment.
+    `clock` gives microseconds since the session's start. It is read once per call of `receive`: everything in one read
+    has the same timestamp.
     """
 
     def __init__(self, wire: Wire, pipeline: Pipeline, clock: Clock) -> None:
         self._wire = wire
         self._clock = clock
-        self.now = clock()  # when something was last received
+        self.now = clock()  # time of the last read
         self._started: dict[int, int] = {}
         self.held_request: HeldRequest | None = None  # the request that waits for `resume`
-        self._held_at = 0  # the operation that the last Hold was about
-        self._held_place = 0  # … and the interceptor's place in the chain
-        self._warnings: list[Warn] = []  # of the request that is judged
-        self._warned: set[tuple[int, str]] = set()  # answers that the client was warned of: exchange and rule
+        self._held_at = 0  # index of the operation that the last Hold is about
+        self._held_place = 0  # … and the interceptor's index in the chain
+        self._warnings: list[Warn] = []  # for the request that is being evaluated
+        self._warned: set[tuple[int, str]] = set()  # (exchange, rule) pairs that the client was warned about
         self._ended = False
-        self._told = False  # the client has its last bytes
-        self._owed = 0  # bytes that the client lacked of a message before what is performed now
+        self._told = False  # the client was sent its final bytes
+        self._owed = 0  # missing bytes of a partial message at the client, before the current effects
         self.renew(pipeline)
 
     def renew(self, pipeline: Pipeline) -> None:
-        """Another policy from here on. Rows of a result under way are judged by it as well."""
+        """Replace the policy. It also applies to the remaining rows of a running result."""
         self._pipeline = pipeline
         wants = self._wire.wants
         wants.operations = Operation in pipeline.wants
@@ -142,32 +143,34 @@ class Link:
 
     @property
     def open_batch(self) -> int:
-        """The incomplete batch that is kept back, or 0: see `Wire.open_batch`. `release` ends the wait for the rest."""
+        """Return the number of the buffered incomplete batch, or 0; see `Wire.open_batch`. `flush` ends the wait for
+        the rest."""
         return 0 if self._ended else self._wire.open_batch
 
     @property
     def may_review_batches(self) -> bool:
-        """Whether a request of the open batch can still be held for a review: nothing of the batch has run."""
+        """Return True while a request of the open batch can still be held for a review: nothing of the batch has
+        run."""
         return self._pipeline.batch_need is BatchNeed.REVIEW and not self._wire.batch_has_run
 
     @property
     def has_buffered_output(self) -> bool:
-        """Whether a part of an answer waits for the rest of it: `release` when none comes."""
+        """True while a partial response waits for its rest. Call `flush` if the rest does not come."""
         return not self._ended and self._wire.has_buffered_output
 
     @property
     def input_paused(self) -> bool:
-        """Whether what the client sends waits for a moment: `release` when that is over."""
+        """True while client input waits for the target. Call `flush` to end the wait."""
         return not self._ended and self._wire.input_paused
 
     @property
     def discarding_response(self) -> bool:
-        """Whether the target could be told to stop: see `Wire.swallows`."""
+        """True while the current response is discarded and can be cancelled; see `Wire.discarding_response`."""
         return not self._ended and self._wire.discarding_response
 
     @property
     def exit_code(self) -> int | None:
-        """How what ran on the target ended, where the protocol tells."""
+        """Return the exit code of the target's program, if the protocol reports one."""
         return self._wire.exit_code
 
     def receive(self, side: Side, data: bytes) -> list[Effect]:
@@ -176,16 +179,17 @@ class Link:
         return self._run(side, data, None)
 
     def resume(self, ticket: str, verdict: Verdict) -> list[Effect]:
-        """The question behind `ticket` is settled. An unknown ticket changes nothing.
+        """Apply the decision on the held request. An unknown ticket has no effect.
 
-        What comes behind the one that held is judged yet: it may refuse, or hold again.
+        The operations after the one that was held are still evaluated: they can be refused, or held again.
         """
         if self._ended or self.held_request is None or self.held_request.ticket != ticket:
             return []
         return self._run(_CLIENT, b"", verdict)
 
     def _run(self, side: Side, data: bytes, verdict: Verdict | None) -> list[Effect]:
-        """Takes `data`, or the verdict on what is parked. What was understood goes its way whatever comes behind it."""
+        """Process `data`, or the verdict on the held request. Complete messages take effect even if a later one is
+        invalid."""
         effects: list[Effect] = []
         self.now = self._clock()
         self._owed = self._wire.partial_message_bytes
@@ -205,7 +209,7 @@ class Link:
                 EndReason.PROTOCOL_VIOLATION, f"{side.value} broke the protocol: {error.message}", "08P01"
             )
         except Exception:
-            log.exception("session %s ends: a message of its %s could not be handled", self.session_id, side.value)
+            log.exception("session %s ends: a message from its %s could not be handled", self.session_id, side.value)
             effects += self.end(EndReason.FAILED, "the gateway could not handle a message and closed the link", "XX000")
         return effects
 
@@ -219,7 +223,7 @@ class Link:
         )
 
     def flush(self) -> list[Effect]:
-        """What is withheld goes its way as it is."""
+        """Send everything that is buffered, as it is."""
         if self._ended:
             return []
         waits = self._wire.input_paused or self._wire.open_batch != 0
@@ -230,23 +234,24 @@ class Link:
         return effects
 
     def client_finished(self) -> list[Effect]:
-        """The client sends no more, and may still read."""
+        """Handle the client's EOF. The client can still read."""
         data = b"" if self._ended else self._wire.client_finished()
         return [Send(_TARGET, data)] if data else []
 
     def target_finished(self) -> list[Effect]:
-        """The target is gone. The client is told, unless it has said goodbye or has been told already."""
+        """Handle the end of the target's connection. The client gets an error, unless it has terminated or got its last
+        error."""
         reason = EndReason.CLIENT_CLOSED if self._wire.client_terminated else EndReason.TARGET_CLOSED
         return self.end(reason, "the target closed the connection", TARGET_GONE)
 
     def unfinished_exchanges(self) -> list[Event]:
-        """What is to be recorded of what was under way; asked once, when the link has ended."""
+        """Return the events to record for unfinished exchanges. Called once, after the link has ended."""
         left: list[Event] = []
         left.extend(self._wire.unfinished_exchanges())
         return left
 
     def end(self, reason: EndReason, message: str, code: str, hint: str = "") -> list[Effect]:
-        """Ends the link from outside or inside: a last error in the client's own protocol, then Close."""
+        """End the link: send a last error in the client's protocol, then Close."""
         if self._ended:
             return []
         self._ended = True
@@ -259,7 +264,8 @@ class Link:
         return effects
 
     def unrecorded(self, message: str, code: str) -> bytes:
-        """Ends the link whose last effects could not be recorded and so were not sent: the client's last bytes."""
+        """End the link because its last effects could not be recorded, and were not sent. Return the client's last
+        bytes."""
         if self._ended and self._told:
             return b""
         self._ended = True
@@ -267,8 +273,8 @@ class Link:
         return self._farewell(message, code, "", self._owed)
 
     def _farewell(self, message: str, code: str, hint: str, owed: int) -> bytes:
-        """A last error. A client that was sent a part of a message could not read it, so zeros fill the `owed` bytes
-        first; they say nothing. A client that lacks a lot gets no error but the end."""
+        """Return a last error. A client with a partial message could not read it, so the `owed` missing bytes come
+        first, as zeros without meaning. A client that misses more than MAX_FILLED bytes gets no error."""
         self._told = True
         if not self._wire.needs_fatal_error or owed > MAX_FILLED:
             return b""
@@ -301,12 +307,13 @@ class Link:
                 effects.append(Send(_TARGET, outgoing[0] if len(outgoing) == 1 else b"".join(outgoing)))
             if park is not None:
                 effects.append(park)
-            if wire.has_pending_output:  # also in front of an offence: a refusal is not lost for what stands behind it
+            # also before a protocol violation: a later bad message must not swallow a refusal
+            if wire.has_pending_output:
                 self._from_target(effects)
 
     def _settle(self, verdict: Verdict, kept: list[Event], outgoing: list[bytes]) -> HoldEffect | None:
-        """The verdict on the parked request; a Forward or a Warn lets the rest of its judgement go on. Whatever was
-        decided by rules that hold no more is asked again of those that do, but a refusal stands."""
+        """Apply the verdict on the held request. After Forward or Warn, evaluation continues behind it. If the policy
+        changed meanwhile, the new policy evaluates the request from the start; a refusal stands."""
         parked = self.held_request
         assert parked is not None
         self.held_request = None
@@ -328,7 +335,8 @@ class Link:
         return self._decide(parked.request, further, kept, outgoing)
 
     def _judge(self, request: Request, operation: int, place: int) -> Verdict | None:
-        """None: forward, and warn. Begins at this operation and this place in the chain; a refusal wins over a hold."""
+        """Return the verdict on a request, or None to forward it with its warnings. Evaluation begins at this operation
+        and this place in the chain. A refusal takes precedence over a hold."""
         if not self._wire.wants.operations:
             return None
         pipeline = self._pipeline
@@ -349,14 +357,14 @@ class Link:
                 held = verdict
                 self._held_at = index
                 self._held_place = pipeline.held_at
-                if verdict.work is not None:  # nobody is asked, so what comes behind need not be judged before
+                if verdict.work is not None:  # no reviewer is asked, so the operations after it can be evaluated later
                     break
         return held
 
     def _decide(
         self, request: Request, verdict: Verdict | None, kept: list[Event], outgoing: list[bytes]
     ) -> HoldEffect | None:
-        """Records the request, then forwards or refuses it; a held one is kept as it is."""
+        """Record the request, then forward or refuse it. A held request is stored as it is."""
         if isinstance(verdict, Hold) and verdict.work is None and self._wire.batch_has_run:
             verdict = _too_late_to_review(verdict)
         if isinstance(verdict, Hold):
@@ -392,7 +400,8 @@ class Link:
         return None
 
     def _tell_warnings(self, kept: list[Event], operations: Sequence[Operation]) -> None:
-        """Each once for a request: what is prepared and run in one is warned of twice."""
+        """Queue each warning once per request: a statement that is prepared and run in one request triggers it
+        twice."""
         told: list[Warn] = []
         for warning in self._warnings:
             if warning not in told:
@@ -405,7 +414,7 @@ class Link:
         self._warnings = []
 
     def ask(self, warning: Warn) -> list[Effect]:
-        """Tells the client what its parked request waits for."""
+        """Send the client a message about its held request."""
         if self._ended or self.held_request is None:
             return []
         self._wire.queue_warning(warning)
@@ -417,7 +426,7 @@ class Link:
     def _from_target(self, effects: list[Effect]) -> None:
         wire = self._wire
         shown: list[bytes] = []
-        sent = shown  # another list as soon as something is sent that is not kept as it is
+        sent = shown  # becomes a separate list once something unrecorded is sent
         kept: list[Event] = []
         replies: list[bytes] = []
         try:
@@ -502,7 +511,8 @@ def _declared_class(event: Rows | Output) -> type[Event]:
 
 
 def _too_late_to_review(hold: Hold) -> Refuse:
-    """A review takes minutes, in which the target would keep what it has run of the batch open and locked."""
+    """Refuse instead of a review, which takes minutes in which the target would keep its transaction open and
+    locked."""
     return Refuse(
         rule=hold.rule,
         message=f"{hold.question}; statements before it in the same batch have run already, so it cannot wait for a "
@@ -516,6 +526,6 @@ def _note(warning: Warn) -> Note:
 
 
 def _without_repeats(operations: list[Operation]) -> list[Operation]:
-    """A statement that is prepared and run in one request is recorded once."""
+    """Drop the preparation of statements that the same request also runs, so that they are recorded once."""
     run = {operation.text for operation in operations if operation.phase is RUN}
     return [operation for operation in operations if operation.phase is RUN or operation.text not in run]

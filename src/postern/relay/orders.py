@@ -1,7 +1,7 @@
-"""What a gateway asks of an agent, and what it hears back: plain values, and their form on a tunnel.
+"""The requests of a gateway to an agent and their answers: plain values, and their JSON form on a tunnel.
 
-An order holds all that reaches one target for one session, and nothing else: the agent asks no store and knows no
-policy. Its secrets are in it as they are stored, references still unresolved, and travel inside the tunnel's TLS only.
+An order contains everything that is needed to reach one target for one session. The agent reads no store and knows no
+policy. Secrets are in it as stored, with unresolved references, and are protected by the tunnel's TLS.
 
     OPEN {"order": "dial", …Order…}             ◀── ACCEPT {"parameters": {…}, "process": 1, "key": "hex"}
                                                  or  REFUSE {"code": …, "message": …}
@@ -30,8 +30,11 @@ DIAL, CANCEL = "dial", "cancel"
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """`secret` as spec 2.1 has it: `envvar:KEY` or `filesystem:KEY` to base64 text or a reference. `timeout` is in
-    seconds, for everything that is done before the target is there."""
+    """A request to reach one target for one session.
+
+    `secret` maps `envvar:KEY` or `filesystem:KEY` to base64 text or a reference (spec 2.1). `timeout` limits the time
+    until the target is ready, in seconds.
+    """
 
     session_id: UUID
     user_id: str
@@ -45,7 +48,7 @@ class Order:
     secret: Mapping[str, Secret]
     start: Start
     timeout: float
-    trace: str = ""  # traceparent of who waits for it; empty where nothing is traced
+    trace: str = ""  # traceparent of the caller; empty if nothing is traced
 
     @classmethod
     def of(cls, permit: Permit, start: Start, session_id: UUID, timeout: float) -> Order:
@@ -67,7 +70,7 @@ class Order:
         )
 
     def message(self, order: str) -> dict[str, Any]:
-        """With its secrets in clear: for the tunnel alone."""
+        """Return the JSON form, with secrets in clear text: for the tunnel only."""
         return {
             "order": order,
             "session_id": str(self.session_id),
@@ -87,7 +90,7 @@ class Order:
 
     @classmethod
     def read(cls, message: Mapping[str, Any]) -> Order:
-        """Raises ProtocolViolation when it is none."""
+        """Parse an order. Raises ProtocolViolation when it is invalid."""
         try:
             return cls(
                 session_id=UUID(message["session_id"]),
@@ -105,13 +108,13 @@ class Order:
                 trace=parent_of(message.get(TRACEPARENT)),
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            # The error's own text may quote a secret.
-            raise ProtocolViolation(f"an order that cannot be read ({type(error).__name__})") from None
+            # The original error's text may quote a secret.
+            raise ProtocolViolation(f"the order is not valid ({type(error).__name__})") from None
 
 
 def _start(message: Mapping[str, Any]) -> Start:
     terminal = message["terminal"]
-    channel, host_keys = message.get("channel"), message.get("host_keys")  # which older gateways do not know
+    channel, host_keys = message.get("channel"), message.get("host_keys")  # older gateways omit them
     return Start(
         database=None if message["database"] is None else str(message["database"]),
         parameters=_texts(message["parameters"]),
@@ -132,30 +135,30 @@ def _texts(message: Mapping[str, Any]) -> dict[str, str]:
 
 
 def answer_of(target: Target) -> dict[str, Any]:
-    """What an agent says of a target that it reached."""
+    """Return the agent's answer about a target that it reached."""
     return {"parameters": target.parameters, "process": target.process, "key": target.key.hex()}
 
 
 def read_answer(target: Target, message: Mapping[str, Any]) -> None:
-    """Fills `target` with what the agent said. Raises ProtocolViolation."""
+    """Fill `target` from the agent's answer. Raises ProtocolViolation when the answer is invalid."""
     try:
         target.parameters = _texts(message["parameters"])
         target.process, target.key = int(message["process"]), bytes.fromhex(message["key"])
         if not 0 <= target.process < 1 << 64:
             raise ValueError
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):  # JSON has numbers beyond int()
-        raise ProtocolViolation("an agent's answer that cannot be read") from None
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):  # JSON allows numbers beyond int()
+        raise ProtocolViolation("the agent's answer is not valid") from None
 
 
 def refusal_of(error: PosternError) -> tuple[str, str, dict[str, str]]:
-    """An agent's failure as it refuses a stream: code, message, details."""
+    """Return an agent's failure as the fields that refuse a stream: code, message, details."""
     if isinstance(error, TargetRefused):
         return "TargetRefused", error.message, {"sqlstate": error.code, "hint": error.hint}
     return type(error).__name__, error.message, {}
 
 
 def error_of(refused: Refused) -> PosternError:
-    """What a gateway raises for it: as if it had dialled itself."""
+    """Return the error that the gateway raises for a refused stream, as if it had dialled the target itself."""
     if refused.code == "TargetRefused":
         details = refused.details
         return TargetRefused(refused.message, details.get("sqlstate", ""), details.get("hint", ""))

@@ -1,7 +1,7 @@
-"""A byte stream during login, on an asyncio transport: the driver behind `protocols.base.Handshake`.
+"""A byte stream during login, on an asyncio transport; the implementation of `protocols.wire_base.Handshake`.
 
-Reads are bounded: the peer is paused while more than `_HIGH` bytes wait to be read. After login the
-transport goes to another protocol by `hand_over`, with the bytes that were read too far.
+Reads are bounded: the peer is paused while more than `_HIGH` bytes wait to be read. After login, `hand_over` gives the
+transport to another protocol, with the bytes that were received but not read.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def _nothing() -> None: ...
 
 
 class StreamHandshake(asyncio.Protocol):
-    """One side of a login. `context` makes TLS possible; `server_name` makes this the TLS client.
+    """One side of a login. `context` enables TLS; `server_name` makes this side the TLS client.
 
-    `on_known` is to be called once this peer has done its part: from then on it waits for others, which have deadlines
-    of their own. `on_held` is to be called when it begins to wait for people: from then on it is no login any more.
-    `on_heard` is called when bytes have come, and when the peer has gone: for whoever waits without reading.
+    Call `on_known` once the peer has done its part: it then waits for others, which have their own deadlines. Call
+    `on_held` when it begins to wait for a reviewer: it then no longer counts as a login. `on_heard` is called when
+    bytes arrive and when the peer disconnects, for callers that wait without reading.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class StreamHandshake(asyncio.Protocol):
     ) -> None:
         self._context = context
         self._server_name = server_name
-        self._certificate = certificate  # our own, DER, as TLS server
+        self._certificate = certificate  # our own certificate as TLS server, DER
         self._binding: bytes | None = None
         self._buffer = bytearray()
         self._need = 0
@@ -115,14 +115,14 @@ class StreamHandshake(asyncio.Protocol):
             self._stream().write(data)
 
     async def start_tls(self) -> None:
-        """What was received and not read is the beginning of the peer's TLS handshake."""
+        """Start TLS. Bytes that were received but not read are the beginning of the peer's handshake."""
         if self._context is None:
-            raise Unavailable("TLS is not set up here")
+            raise Unavailable("TLS is not configured for this connection")
         loop = asyncio.get_running_loop()
         server = self._server_name is None
         name = None if server or not self._context.check_hostname else self._server_name
         below = self._stream()
-        below.pause_reading()  # until TLS stands in our place, and reads on
+        below.pause_reading()  # until TLS replaces this protocol and resumes reading
         begun = bytes(self._buffer)
         self._buffer.clear()
         starting = asyncio.ensure_future(
@@ -130,7 +130,7 @@ class StreamHandshake(asyncio.Protocol):
         )
         try:
             if begun:
-                await asyncio.sleep(0)  # from here on TLS stands in our place, and is told of its stream next
+                await asyncio.sleep(0)  # after this, TLS is the transport's protocol; connection_made is called next
                 loop.call_soon(_feed, below.get_protocol(), begun)
             transport = await starting
         except ssl.SSLError as error:
@@ -147,22 +147,22 @@ class StreamHandshake(asyncio.Protocol):
     async def offload(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(None, work)
 
-    # For whoever drives the login
+    # For the code that drives the login
 
     def unread(self, start: int = 0) -> bytes:
-        """What was received and not read, from there on; `read` gives it all the same. Raises ConnectionError when the
-        peer has gone."""
+        """Return the received bytes from `start` on without consuming them. Raises ConnectionError when the peer has
+        disconnected."""
         if self._lost is not None:
             raise self._lost
         return bytes(self._buffer[start:])
 
     @property
     def is_full(self) -> bool:
-        """The peer has sent so much that nothing more is taken of it, so that not even its end would be heard."""
+        """True while reading is paused because the buffer is full. Then even a disconnect goes unnoticed."""
         return self._paused
 
     def hand_over(self, successor: asyncio.Protocol) -> bytes:
-        """Gives the transport to `successor`; answers the bytes that were received and not read."""
+        """Give the transport to `successor`. Return the bytes that were received but not read."""
         if self._lost is not None:
             raise self._lost
         transport = self._stream()
@@ -176,9 +176,9 @@ class StreamHandshake(asyncio.Protocol):
         return rest
 
     async def linger(self) -> None:
-        """Send what was written, end this side, and return once the peer has closed its own.
+        """Send what was written, close this direction, and return once the peer has closed its own.
 
-        A connection that is closed while the peer still sends is reset, and the peer may lose what it was told.
+        Closing a connection while the peer still sends resets it, and the peer may lose the last message.
         """
         if self._lost is None and self._stream().can_write_eof():
             self._stream().write_eof()
@@ -187,13 +187,13 @@ class StreamHandshake(asyncio.Protocol):
                 await self.read(max(1, self.buffered))
 
     def close(self) -> None:
-        """After what was written has been sent."""
+        """Close the connection after what was written has been sent."""
         if self.transport is not None and not self.transport.is_closing():
             self.transport.close()
 
     def _stream(self) -> asyncio.Transport:
         if self.transport is None:
-            raise ConnectionResetError("the connection was never made")
+            raise ConnectionResetError("the connection is not established")
         return self.transport
 
     def _wake(self) -> None:
@@ -208,8 +208,8 @@ class StreamHandshake(asyncio.Protocol):
 
 
 def _feed(tls: asyncio.BaseProtocol | None, data: bytes) -> None:
-    """The first bytes of a TLS handshake, which came together with the request for it."""
-    buffered = cast("asyncio.BufferedProtocol", tls)  # which it is in asyncio and in uvloop
+    """Pass TLS the first bytes of a handshake, which arrived together with the request for TLS."""
+    buffered = cast("asyncio.BufferedProtocol", tls)  # true for asyncio and uvloop
     while data:
         room = memoryview(buffered.get_buffer(len(data)))
         size = min(len(room), len(data))
@@ -219,12 +219,13 @@ def _feed(tls: asyncio.BaseProtocol | None, data: bytes) -> None:
 
 
 def end_point(certificate: bytes) -> bytes:
-    """`tls-server-end-point` of RFC 5929: the certificate's hash, with SHA-256 in place of MD5 and SHA-1."""
+    """Return the `tls-server-end-point` binding of RFC 5929: the certificate's hash, with SHA-256 instead of MD5 and
+    SHA-1."""
     algorithm = x509.load_der_x509_certificate(certificate).signature_hash_algorithm
     name = algorithm.name if algorithm is not None else "sha256"
     return hashlib.new("sha256" if name in ("md5", "sha1") else name, certificate).digest()
 
 
 def der(pem: bytes) -> bytes:
-    """The first certificate of a PEM file, as DER."""
+    """Return the first certificate of a PEM file as DER."""
     return x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)

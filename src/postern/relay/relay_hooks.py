@@ -1,10 +1,10 @@
-"""A session hook on its way to an agent, and what came of it on the way back.
+"""Session hooks on the tunnel: the order to an agent, and the result.
 
     OPEN {"order": "hook", …Order without secrets…, "hook": {…}}
                                         ◀── ACCEPT {"exit_code": …, "output": …, "reason": …}
                                          or REFUSE {"code": …, "message": …}
 
-The answer comes when the hook and all that it began have ended. Who takes the wish back ends it.
+The answer comes when the hook and all its child processes have ended. Closing the stream ends the hook.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ MORE = "\n[it printed more, which is left out]"
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """`id` is that of its run, `text` its Python, `context` what it is told: base64 of JSON. `seconds` that it may
-    run."""
+    """A hook to run for `seconds` at most.
+
+    `id` identifies the run, `text` is its Python source, `context` is its input: base64 of JSON.
+    """
 
     id: UUID
     text: str
@@ -42,17 +44,17 @@ class Hook:
 
     @classmethod
     def read(cls, message: Mapping[str, Any]) -> Hook:
-        """Raises ProtocolViolation when it is none."""
+        """Parse a hook order. Raises ProtocolViolation when it is invalid."""
         try:
             hook = message["hook"]
             text = base64.b64decode(hook["text"], validate=True).decode()
             return cls(UUID(hook["id"]), text, str(hook["context"]), float(hook["seconds"]))
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise ProtocolViolation(f"a hook that cannot be read ({type(error).__name__})") from None
+            raise ProtocolViolation(f"the hook order is not valid ({type(error).__name__})") from None
 
 
 def order_for(permit: Permit, session_id: UUID, timeout: float) -> Order:
-    """Without the connection's secrets: hooks have no use for them."""
+    """Return the order without the connection's secrets, which hooks do not need."""
     return replace(Order.of(permit, Start(), session_id, timeout), secret={})
 
 
@@ -61,16 +63,16 @@ def answer_of(outcome: HookOutcome) -> dict[str, Any]:
 
 
 def read_answer(message: Mapping[str, Any]) -> HookOutcome:
-    """Within its bounds, whatever the agent says. Raises ProtocolViolation."""
+    """Parse a result and truncate it to its limits, whatever the agent sent. Raises ProtocolViolation."""
     code, output, reason = message.get("exit_code"), message.get("output"), message.get("reason")
     is_code = code is None or (isinstance(code, int) and not isinstance(code, bool) and 0 <= code <= 255)
     if not (is_code and isinstance(output, str) and isinstance(reason, str)):
-        raise ProtocolViolation("an agent's answer to a hook that cannot be read")
+        raise ProtocolViolation("the agent's answer to the hook is not valid")
     return HookOutcome(code, kept(output), reason[:MAX_REASON])
 
 
 def kept(output: str, *, is_cut: bool = False) -> str:
-    """At most MAX_OUTPUT characters that every store takes; the last of them say that there was more."""
+    """Return at most MAX_OUTPUT characters that every store accepts. If output is cut, they end with a note."""
     output = output.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
     if len(output) <= MAX_OUTPUT and not is_cut:
         return output

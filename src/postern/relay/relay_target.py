@@ -1,4 +1,4 @@
-"""A target that has been dialled and logged in to, and who can do that."""
+"""A target that has been dialled and logged in to, and the interface of dialers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TERMINAL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """A terminal that somebody sits at. `name` is its type, as its client says."""
+    """The client's terminal. `name` is its type, as the client reports it."""
 
     columns: int = 80
     rows: int = 24
@@ -26,13 +26,15 @@ class Terminal:
 
     @property
     def kind(self) -> str:
-        """The value of TERM at the target: the name, if it can be the name of a terminal."""
+        """Return the value of TERM at the target: the name if it is a valid terminal name, else `dumb`."""
         return self.name if _TERMINAL_NAME.fullmatch(self.name) else "dumb"
 
 
 class ChannelKind(StrEnum):
-    """What runs at the other end of a channel of an SSH connection (RFC 4254, 6.5 and 7). LISTEN waits for connections
-    to a port of the target, or to the client's agent that is lent there; ACCEPT takes one of those."""
+    """What runs at the other end of a channel of an SSH connection (RFC 4254, 6.5 and 7).
+
+    LISTEN waits for connections to a port of the target, or to the client's forwarded agent. ACCEPT takes one of those.
+    """
 
     SHELL = "shell"
     EXEC = "exec"
@@ -43,17 +45,19 @@ class ChannelKind(StrEnum):
 
     @property
     def is_program(self) -> bool:
-        """Something runs at the target; otherwise somebody's TCP connections are carried."""
+        """True if a program runs at the target; False if TCP connections are forwarded."""
         return self in (ChannelKind.SHELL, ChannelKind.EXEC, ChannelKind.SUBSYSTEM)
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelRequest:
-    """`what` is the command's text, the subsystem's name, or `host:port` as seen from the target; nothing for a shell.
-    Where it listens, the host may be empty and the port 0, and `ssh-agent` is the client's agent, which is lent to what
-    runs by the same login; who is accepted is `NUMBER ORIGIN LISTENER`, with the number
-    that the listener told, and the last two for people. `login` is a UUID's text: channels with the same one share one
-    connection to the target."""
+    """A request for one channel of an SSH connection.
+
+    `what` is the command's text, the subsystem's name, or `host:port` as seen from the target; it is empty for a shell.
+    For LISTEN the host may be empty and the port 0; `ssh-agent` is the client's agent, forwarded to programs of the
+    same login. For ACCEPT it is `NUMBER ORIGIN LISTENER`: the number comes from the listener, the other two are for
+    people to read. `login` is a UUID's text: channels with the same `login` share one connection to the target.
+    """
 
     kind: ChannelKind
     what: str
@@ -62,12 +66,12 @@ class ChannelRequest:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a client wants of a target when it starts.
+    """The client's parameters for a target.
 
-    Of a database: `database` and `parameters`. Of a command: `arguments` behind the connection's own, `environment`
-    beside its secrets, and the `terminal`, or None for plain pipes. Of a server: the `channel`, with `environment` and
-    `terminal`; and `host_keys`, the public keys in OpenSSH's form that the server must have one of. () is a
-    server whose keys are not known yet: the one that is met is told in `Target.parameters["host_key"]`.
+    Databases use `database` and `parameters`. Commands use `arguments` (appended to the connection's own),
+    `environment` (besides its secrets) and `terminal` (None for plain pipes). Servers use `channel`, `environment`,
+    `terminal` and `host_keys`: public keys in OpenSSH's form, of which the server must have one. () means that the
+    server's keys are not known yet; `Target.parameters["host_key"]` then returns the key that was presented.
     """
 
     database: str | None = None
@@ -81,11 +85,11 @@ class Start:
 
 @dataclass(slots=True)
 class Target:
-    """`stream` still holds the transport; `parameters` are what the target tells its clients at login.
+    """A target that was reached. `stream` still holds the transport; `parameters` are what the target reports at login.
 
-    `process` and `key` cancel what runs on it, in the way of its protocol. `schema` is what its catalogue says, where
-    the session's rules ask for it and it could be read. `release` gives back what the session held
-    at the target's side, such as files with secrets; it is called once, when the stream has been closed.
+    `process` and `key` cancel what runs on it, as its protocol requires. `schema` is its catalogue, if the session's
+    rules need it and it could be read. `release` frees the session's resources at the target's side, such as files with
+    secrets. It is called once, after the stream was closed.
     """
 
     stream: StreamHandshake
@@ -100,7 +104,7 @@ class Dialer(Protocol):
     """The agent, wherever it runs."""
 
     async def dial(self, permit: Permit, start: Start, session_id: UUID) -> Target:
-        """Dials and logs in. Raises Unavailable, or what the protocol's login raises."""
+        """Dial the target and log in. Raises Unavailable, or an error of the protocol's login."""
 
     async def cancel(self, permit: Permit, target: Target) -> None:
-        """Asks the target to stop what runs on it. Never raises."""
+        """Ask the target to stop what runs on it. Never raises."""

@@ -163,7 +163,7 @@ async def test_what_the_target_does_not_grant_fails_cleanly(
         assert not at_gateway(site).visit.listeners
         agent.grants = True
         await listener_of(conn)
-    assert "of the target: in use" in caplog.text
+    assert "of the target ended: in use" in caplog.text
 
 
 async def test_a_jump_host_listens_nowhere(site: Site, agent: Agent) -> None:

@@ -224,7 +224,7 @@ async def test_attack_076_bytes_stuffed_in_front_of_the_tls_handshake_are_refuse
         target.write(b"S" + OK + b"".join(GREETING))
         await asyncio.sleep(0.01)
 
-    with pytest.raises(ProtocolViolation, match="between its consent"):
+    with pytest.raises(ProtocolViolation, match="before the TLS handshake"):
         await connected(behave, login("require"))
 
 
@@ -328,7 +328,7 @@ async def test_methods_that_are_not_supported(code: int) -> None:
 
 async def test_mechanisms_that_are_not_supported() -> None:
     for names in (b"SCRAM-SHA-1\0\0", m.cstring(PLUS) + b"\0", b"\0"):
-        with pytest.raises(Unavailable, match="no authentication that is supported"):
+        with pytest.raises(Unavailable, match="no supported authentication method"):
             await connected(says(m.authentication(m.AUTH_SASL, names)))
 
 

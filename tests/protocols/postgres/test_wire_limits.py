@@ -253,7 +253,7 @@ def test_requests_in_the_middle_of_a_copy_close_the_link(tag: bytes) -> None:
         play.forwarded()
         play >> from_client(pg.copy_data("1\n"), messages.message(tag, bytes(9)))
         play << to_target(pg.copy_data("1\n"))
-        play << to_client(broken("client", f"the client sent a message of type {tag[0]:#04x} in place of data to copy"))
+        play << to_client(broken("client", f"the client sent a message of type {tag[0]:#04x} instead of COPY data"))
         play << violated()
 
 

@@ -82,7 +82,7 @@ class _Client(ClientSession):
 
     def check(self) -> None:
         if self.stream.unread():
-            raise ProtocolViolation("the client sends requests before it was let in")
+            raise ProtocolViolation("the client sent requests before its login was complete")
 
     def fits(self, connection: Connection) -> None:
         if connection.subtype != SUBTYPE:

@@ -45,7 +45,7 @@ async def greet(stream: Handshake, *, require_tls: bool) -> PantryLogin:
         await stream.start_tls()
         line = await _line(stream)
     elif line == TLS:
-        stream.write(error_line("TLS is not set up here"))
+        stream.write(error_line("TLS is not configured for this connection"))
         line = await _line(stream)
     words = line[:-1].decode("utf-8", "surrogateescape").split(" ", 2)
     if len(words) != 3 or words[0] != "LOGIN":

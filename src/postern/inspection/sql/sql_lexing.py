@@ -92,5 +92,5 @@ def why_unreadable(text: str, place: int) -> str:
     if sign in "'\"`[" or text.startswith("/*", place):
         return "a quote or a comment is not closed"
     if sign.isspace() or unicodedata.category(sign)[0] in "CZ":
-        return f"U+{ord(sign):04X} can be read as a blank or not"
+        return f"U+{ord(sign):04X} may or may not be a space"
     return f"{sign!r} is not valid in this dialect"

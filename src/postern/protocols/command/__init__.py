@@ -1,1 +1,1 @@
-"""Commands: programs that an agent runs. They speak the frames of `protocols.terminal`."""
+"""Commands: programs that an agent runs. They use the frames of `protocols.terminal`."""

@@ -1,9 +1,10 @@
 """Clients of commands: from the stream that a command line opened to a running link.
 
-OPEN {"connect": name, "terminal": {"columns", "rows", "name"} or null, "arguments": […], "environment": {…}}
-      ─▶ who? the tunnel's token ─▶ may they? services.access → Permit, at once or once colleagues agreed
-      ─▶ session row, recording ─▶ link
-From there on frames of protocols.terminal; also a client that is turned away is told so in them.
+    OPEN {"connect": name, "terminal": {"columns", "rows", "name"} or null, "arguments": […], "environment": {…}}
+          ─▶ authenticate: the tunnel's token ─▶ authorise: services.access → Permit, at once or after approval
+          ─▶ session row, recording ─▶ link
+
+From there on the stream has frames of protocols.terminal. A rejected client gets its error in frames as well.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from postern.relay.relay_target import Start
 
 
 class CommandGate:
-    """Takes clients that a tunnel brings to a connection's command."""
+    """Admits tunnel clients to a connection's command."""
 
     def __init__(self, fronts: SessionSetup) -> None:
         self._fronts = fronts
@@ -30,7 +31,7 @@ class CommandGate:
         return await self._fronts.by_tunnel(CommandClient(stream, wanted.since, start, wanted), wanted)
 
     async def reject(self, stream: StreamHandshake, error: PosternError, *, start: Start) -> None:
-        """Tell a client why its command cannot be started now."""
+        """Tell a client why its command cannot be started."""
         self._fronts.turned_away(CommandClient(stream, 0, start), error)
 
 

@@ -1,8 +1,9 @@
-"""Commands as targets: a connection's command, run on this machine with the connection's secrets in its environment.
+"""Commands as targets: a connection's command, run on the agent's machine with the connection's secrets in its
+environment.
 
-No shell is in between, nothing secret is among the arguments, and of the agent's own environment only what every
-program needs is passed on: the rest may hold secrets of others. The program begins when the gateway has judged what it
-is to be run with.
+There is no shell in between, and no secret among the arguments. Of the agent's own environment only what every program
+needs is passed on, because the rest can hold other secrets. The program starts after the gateway has evaluated its
+arguments.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ _MARK = "POSTERN_SESSION_ID"
 
 
 class CommandTargets:
-    """`environ` is the agent's own environment."""
+    """Starts commands. `environ` is the agent's own environment."""
 
     def __init__(self, policy: LocalPolicy, environ: Mapping[str, str]) -> None:
         self._policy = policy
         self._base = base_environment(environ)
 
     async def dial(self, order: Order, secrets: Resolved) -> Target:
-        """Raises Denied by the policy, Unavailable where the command is not installed."""
+        """Start the command. Raises Denied by the policy, and Unavailable if the command is not installed."""
         self._policy.check_command(order.connection)
         environment = self._environment(order, secrets)
         if shutil.which(order.command[0], path=environment["PATH"]) is None:
             raise Unavailable(
-                f"connection {order.connection!r}: its command {order.command[0]!r} is not there, or may not be run, "
-                "on the agent's machine"
+                f"connection {order.connection!r}: its command {order.command[0]!r} does not exist on the "
+                "agent's machine, or is not executable"
             )
         mark = f"{_MARK}={order.session_id}".encode()
         program = CommandProgram((*order.command, *order.start.arguments), environment, order.start.terminal, mark)
@@ -47,10 +48,10 @@ class CommandTargets:
         return Target(stream)
 
     async def cancel(self, order: Order, secrets: Resolved, process: int, key: bytes) -> None:
-        """A command ends with its stream."""
+        """Do nothing: a command ends with its stream."""
 
     def _environment(self, order: Order, secrets: Resolved) -> dict[str, str]:
-        """What the client sets wins over nothing but the defaults."""
+        """Return the command's environment. The client's variables override only the defaults."""
         given = {name: value for name, value in order.start.environment.items() if is_variable(name)}
         own = {_MARK: str(order.session_id)}
         terminal = {} if order.start.terminal is None else {"TERM": order.start.terminal.kind}

@@ -1,4 +1,4 @@
-"""Programs that an agent runs, as the registry has them."""
+"""The protocol specification of commands: programs that an agent runs."""
 
 from __future__ import annotations
 

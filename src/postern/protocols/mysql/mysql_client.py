@@ -1,8 +1,8 @@
-"""Clients of MySQL and MariaDB: the program, its command line ready to paste, and credentials as drivers read them.
+"""Clients of MySQL and MariaDB: the command line, and credentials in the formats of drivers.
 
-The clients of MySQL and of MariaDB call the same program differently. Each passes over, with a warning, an option that
-begins with `loose` and that it does not know. Every form escapes user, password and database by its own rules, and asks
-for a verified certificate.
+MySQL and MariaDB have different options for the same program. Each ignores, with a warning, an unknown option that
+begins with `loose`. Every format escapes user, password and database by its own rules, and demands a verified
+certificate.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Final
 
 from postern.protocols.clients import NativeClient, NativeCredential, jdbc, uri
 
-# Each client has one of them: the server's certificate must be good, and for its name.
+# Each client has one of them: they verify the server's certificate and its name.
 _VERIFY: Final = ("--loose-ssl-mode=VERIFY_IDENTITY", "--loose-ssl-verify-server-cert")
-_PATIENCE: Final = 600  # seconds that a client may wait at login: for a review
+_PATIENCE: Final = 600  # seconds that a client can wait at login, for a review
 _SOCKET: Final = "mysql.sock"
 
 
@@ -45,7 +45,7 @@ def _trust(authority: Path | None) -> str:
 
 
 def _shell(credential: NativeCredential) -> str:
-    """Return the URI in the spelling of MySQL Shell."""
+    """Return the URI for MySQL Shell."""
     return uri("mysql", credential, {"ssl-mode": "VERIFY_IDENTITY", "ssl-ca": credential.authority_file})
 
 
@@ -54,7 +54,7 @@ def _pymysql(credential: NativeCredential) -> str:
 
 
 def _connector(credential: NativeCredential) -> str:
-    """Return the URL for MariaDB Connector/J, which also speaks with MySQL."""
+    """Return the URL for MariaDB Connector/J, which also works with MySQL."""
     trust = {"sslMode": "verify-full"}
     if credential.authority is not None:
         trust["serverSslCert"] = str(credential.authority)
@@ -62,7 +62,7 @@ def _connector(credential: NativeCredential) -> str:
 
 
 def _django(credential: NativeCredential) -> str:
-    """Return the entry of DATABASES in settings.py: text in JSON's escapes is text in Python, too."""
+    """Return the entry of DATABASES in settings.py. Text in JSON's escapes is valid in Python."""
     settings = {
         "ENGINE": "django.db.backends.mysql",
         "NAME": credential.database,
@@ -107,7 +107,7 @@ def _my_cnf(credential: NativeCredential) -> str:
 
 
 def _option(value: str) -> str:
-    """In double quotes, where `#` begins no comment, and a backslash and a quote are escaped."""
+    """Quote in double quotes, where `#` begins no comment; backslashes and quotes are escaped."""
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

@@ -1,4 +1,4 @@
-"""MySQL clients: their login, who they are, and what they hear; the rest is `gateway/clients/session_setup.py`."""
+"""MySQL clients: login, authentication and errors. `gateway/clients/session_setup.py` does the rest."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from postern.store.ports.common_ports import Signals, Topic
 
 SUBTYPE = "mysql"
 
-# In front of a connection id, as a key that cancels: shorter than any of another protocol.
+# Prefix of a connection id in a cancel key; no other protocol has keys this short.
 _MARK: Final = b"m"
 
 
 def wires(parts: WireParts) -> OpenWire:
-    """Return what makes a wire by what the client chose at its login."""
+    """Return the factory of wires, which takes the client's login options."""
     kills = Kills(parts.links, parts.signals)
 
     def open_wire(permit: Permit, start: Start, parameters: Mapping[str, str]) -> Wire:
@@ -54,8 +54,8 @@ def wires(parts: WireParts) -> OpenWire:
 
 
 class MysqlGate:
-    """`version` is what clients are greeted with, as they have not said yet where they want to go; `decoy_secret`
-    makes unknown user names look like wrong passwords."""
+    """Serves MySQL clients. `version` is the server version in the greeting, because the connection is not known yet.
+    `decoy_secret` makes unknown user names look like wrong passwords."""
 
     def __init__(self, fronts: SessionSetup, *, version: str, decoy_secret: bytes) -> None:
         self._version = version
@@ -65,7 +65,7 @@ class MysqlGate:
         self._exchange_key = functools.cache(auth.ExchangeKey)
 
     async def native(self, stream: StreamHandshake, *, require_tls: bool) -> Awaitable[None] | None:
-        """A client on the MySQL port: it logs in with a connection credential."""
+        """Serve a client on the MySQL port, which logs in with a connection credential."""
         thread, client = self._login(stream)
         try:
             startup = await client.greet(require_tls=require_tls)
@@ -79,14 +79,14 @@ class MysqlGate:
         return await self._fronts.by_credential(_Client(stream, client, thread, startup, since), grant)
 
     async def reject(self, stream: StreamHandshake, error: PosternError) -> None:
-        """Tell a client on the MySQL port why it cannot log in, in place of the greeting. The listener has told the
-        log."""
+        """Tell a client on the MySQL port why it cannot log in, instead of the greeting. The listener has already
+        logged the error."""
         self._fronts.engine.turned_away(error)
         text, hint = told(stream, error, level=logging.DEBUG)
         login.reject(stream, _CODES[TooMany][0], f"{text}. {hint}" if hint else text)
 
     async def carried(self, stream: StreamHandshake, wanted: TunnelRequest) -> Awaitable[None] | None:
-        """A client behind the tunnel, of whom no password is asked."""
+        """Serve a tunnel client, which needs no password."""
         thread, client = self._login(stream)
         try:
             startup = await client.greet(require_tls=False)
@@ -121,11 +121,11 @@ class _Client(ClientSession):
         self._startup = startup
 
     def tell(self, text: str, hint: str) -> None:
-        """Nothing: the protocol has no words for a client that is not in yet, and no answer but that it is."""
+        """Do nothing: the protocol has no message for a client whose login is not complete."""
 
     def check(self) -> None:
         if self.stream.unread():
-            raise ProtocolViolation("the client sends requests before it was let in")
+            raise ProtocolViolation("the client sent requests before its login was complete")
 
     def fits(self, connection: Connection) -> None:
         if connection.subtype != SUBTYPE:
@@ -154,7 +154,7 @@ def _metadata(startup: login.MysqlStartup, peer: str) -> Mapping[str, str]:
         "application_name": name.decode("utf-8", "replace"),
         "database": startup.database or "",
     }
-    # Unlike with other protocols, a NUL may be in them, which not every store takes.
+    # Unlike in other protocols, they can contain a NUL, which not every store accepts.
     return {name: value.replace("\0", "\ufffd") for name, value in found.items() if value}
 
 
@@ -163,15 +163,15 @@ def _key(thread: int) -> bytes:
 
 
 class Kills:
-    """KILL of connection ids that are the gateway's own: by the same principal alone, since ids can be guessed."""
+    """KILL of the gateway's own connection ids: by the same principal only, because ids can be guessed."""
 
     def __init__(self, links: LinkRegistry, signals: Signals) -> None:
         self._links = links
         self._signals = signals
 
     def of(self, permit: Permit) -> Callable[[int, bool], None]:
-        """What the links of that permit may kill: (connection id, only what runs there). At once, and never before it
-        has returned: it is called by a link that is in the middle of something."""
+        """Return the function with which links of that permit kill: (connection id, only the running statement). It
+        acts after it has returned, because a link calls it in the middle of its work."""
 
         def kill(thread: int, query: bool) -> None:
             asyncio.get_running_loop().call_soon(self._kill, _key(thread), permit.principal.id, query)
@@ -184,7 +184,7 @@ class Kills:
             self._links.cancelling(self._signals.publish(Topic.CANCEL, **told))
 
 
-# Number and SQLSTATE as MySQL's server has them for such things (Server Error Message Reference).
+# Number and SQLSTATE of MySQL's server for such errors (Server Error Message Reference).
 _CODES: Final[Mapping[type[PosternError], tuple[int, str]]] = {
     SessionAborted: (1317, "70100"),
     Unauthenticated: (1045, "28000"),
@@ -197,7 +197,7 @@ _CODES: Final[Mapping[type[PosternError], tuple[int, str]]] = {
 
 
 def _turn_away(stream: StreamHandshake, client: login.ClientLogin, error: PosternError) -> None:
-    """Tells the client why, in its own protocol, and the log in one line."""
+    """Send the client an error in its own protocol, and log it in one line."""
     text, hint = told(stream, error)
     number, state = next((codes for kind, codes in _CODES.items() if isinstance(error, kind)), (1105, "HY000"))
     if isinstance(error, TargetRefused) and not error.refuses_login:

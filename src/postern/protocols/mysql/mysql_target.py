@@ -1,5 +1,4 @@
-"""MySQL and MariaDB targets: dialled, spoken TLS with, and logged in to, with the credentials that only the agent
-holds."""
+"""MySQL and MariaDB targets: dialling, TLS and login, with credentials that only the agent has."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ class MysqlTargets:
         self._policy = policy
 
     async def dial(self, order: Order, secrets: Resolved) -> Target:
-        """Raises Denied, Unavailable, ConnectionError, or what the target says of the login."""
+        """Dial and log in. Raises Denied, Unavailable, ConnectionError, or the target's login error."""
         env = secrets.values
         database = order.start.database or text(env, "DB") or None
         stream, greeting = await self._login(order, env, ClientOptions.read(order.start.parameters), database)
@@ -38,7 +37,7 @@ class MysqlTargets:
         return Target(stream, told, greeting.thread)
 
     async def cancel(self, order: Order, secrets: Resolved, process: int, key: bytes) -> None:
-        """By a login of its own: the protocol knows no other way. `key` is none."""
+        """Cancel by a separate login, the protocol's only way. `key` is unused."""
         stream, _ = await self._login(order, secrets.values, ClientOptions(), None)
         try:
             query = MysqlQuery(f"kill query {process:d}")

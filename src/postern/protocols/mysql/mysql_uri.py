@@ -1,5 +1,5 @@
-"""The URI of a MySQL or MariaDB database. Only the shell has rules ("Connecting to the Server Using URI-Like Strings");
-drivers spell settings in other ways, which are known here."""
+"""The URI of a MySQL or MariaDB database. Only MySQL Shell defines rules ("Connecting to the Server Using URI-Like
+Strings"); other drivers spell settings differently, and these spellings are known here."""
 
 from __future__ import annotations
 

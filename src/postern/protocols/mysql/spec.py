@@ -1,4 +1,4 @@
-"""MySQL and MariaDB, as the registry has them."""
+"""The protocol specification of MySQL and MariaDB."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Clients of PostgreSQL: psql, its command line ready to paste, and credentials in the forms that drivers read.
+"""Clients of PostgreSQL: the command line of psql, and credentials in the formats of drivers.
 
-Every form escapes user, password and database by its own rules, and asks for a verified certificate.
+Every format escapes user, password and database by its own rules, and demands a verified certificate.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from postern.protocols.clients import NativeClient, NativeCredential, jdbc, netloc, uri
 
-_PORT: Final = 5432  # psql calls its socket by its port; the number says nothing else
+_PORT: Final = 5432  # psql names its socket by its port; the number has no other meaning
 _DATABASE: Final = "postgres"
 
 
 def psql_line(credential: NativeCredential) -> str:
-    """Return a psql command. The URI stands in double quotes, with all its parts quoted for a URI, so that a shell has
-    nothing to expand."""
+    """Return a psql command. The URI is in double quotes and all its parts are quoted for a URI, so that a shell
+    expands nothing."""
     return f'psql "{_libpq(credential)}"'
 
 
@@ -29,7 +29,7 @@ def carried_line(host: str, port: int, database: str) -> str:
 
 
 def moved(line: str, host: str, port: int) -> str:
-    """Return a line of `psql_line` for a gateway that has a new address."""
+    """Return a line of `psql_line` with a new address of the gateway."""
     parts = _parts(line)
     who = parts.netloc.rpartition("@")[0]
     return f'psql "{parts._replace(netloc=f"{who}@{netloc(host, port)}").geturl()}"'
@@ -70,7 +70,7 @@ def _pgjdbc(credential: NativeCredential) -> str:
 
 
 def _django(credential: NativeCredential) -> str:
-    """Return the entry of DATABASES in settings.py: text in JSON's escapes is text in Python, too."""
+    """Return the entry of DATABASES in settings.py. Text in JSON's escapes is valid in Python."""
     settings = {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": credential.database,
@@ -98,7 +98,7 @@ def _env(credential: NativeCredential) -> str:
 
 
 def _pgpass(credential: NativeCredential) -> str:
-    """Return the line of ~/.pgpass, for any database that the connection has."""
+    """Return the line of ~/.pgpass, for any database of the connection."""
     fields = (credential.host, str(credential.port), None, credential.user, credential.password.reveal())
     return ":".join("*" if field is None else field.replace("\\", "\\\\").replace(":", "\\:") for field in fields)
 
@@ -110,7 +110,7 @@ def psql_words(folder: Path, database: str) -> list[str]:
 
 
 def _conninfo(value: str) -> str:
-    """Return a value of libpq's key=value form, which may hold blanks and quotes."""
+    """Quote a value of libpq's key=value form, which can contain spaces and quotes."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 

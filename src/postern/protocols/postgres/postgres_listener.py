@@ -1,4 +1,4 @@
-"""PostgreSQL clients: first bytes, authentication and errors; `gateway/clients/session_setup.py` does the rest."""
+"""PostgreSQL clients: startup, authentication and errors. `gateway/clients/session_setup.py` does the rest."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from postern.store.ports.common_ports import Signals, Topic
 
 SUBTYPE = "postgres"
 
-# Bytes of the secret in a cancel key: protocol 3.0 leaves room for four, 3.2 for more.
+# Bytes of the secret in a cancel key: four in protocol 3.0, more in 3.2.
 SHORT_SECRET: Final = 4
 LONG_SECRET: Final = 32
 
 
 def wires(parts: WireParts) -> OpenWire:
-    """Return what makes a wire by what the target said at login."""
+    """Return the factory of wires, which takes the target's login parameters."""
 
     def open_wire(permit: Permit, start: Start, parameters: Mapping[str, str]) -> Wire:
         encoding = parameters.get("client_encoding", "UTF8")
@@ -41,7 +41,8 @@ def wires(parts: WireParts) -> OpenWire:
 
 
 class PostgresGate:
-    """`decoy_secret` makes unknown user names look like wrong passwords, the same after a restart."""
+    """Serves PostgreSQL clients. `decoy_secret` makes unknown user names look like wrong passwords, also after a
+    restart."""
 
     def __init__(self, fronts: SessionSetup, signals: Signals, *, decoy_secret: bytes) -> None:
         self._fronts = fronts
@@ -49,7 +50,7 @@ class PostgresGate:
         self._decoy_secret = decoy_secret
 
     async def native(self, stream: StreamHandshake, *, require_tls: bool) -> Awaitable[None] | None:
-        """A client on the PostgreSQL port: it logs in with a connection credential."""
+        """Serve a client on the PostgreSQL port, which logs in with a connection credential."""
         try:
             startup = await self._greet(stream, require_tls)
             if startup is None:
@@ -64,14 +65,17 @@ class PostgresGate:
         return await self._fronts.by_credential(_Client(stream, startup, since), grant)
 
     async def reject(self, stream: StreamHandshake, error: PosternError) -> None:
-        """Tell a client on the PostgreSQL port why it cannot log in. It listens only once it has said what it wants,
-        and may want TLS first. A cancel request is served: it needs nothing more. The listener has told the log."""
+        """Tell a client on the PostgreSQL port why it cannot log in.
+
+        A client reads errors only after its startup message, and may start TLS first. A cancel request is served,
+        because it needs nothing else. The listener has already logged the error.
+        """
         if await self._greet(stream, False) is not None:
             self._fronts.engine.turned_away(error)
             _turn_away(stream, error, level=logging.DEBUG)
 
     async def carried(self, stream: StreamHandshake, wanted: TunnelRequest) -> Awaitable[None] | None:
-        """A client behind the tunnel. It may take its time with its first message."""
+        """Serve a tunnel client. It has no deadline for its first message."""
         try:
             startup = await self._greet(stream, False)
         except PosternError as error:
@@ -82,7 +86,7 @@ class PostgresGate:
         return await self._fronts.by_tunnel(_Client(stream, startup, wanted.since, wanted), wanted)
 
     async def _greet(self, stream: StreamHandshake, require_tls: bool) -> login.PostgresStartup | None:
-        """None: it was a cancel request, and it is dealt with."""
+        """Read the startup phase. Return None for a cancel request, which was handled."""
         opening = await login.greet(stream, require_tls=require_tls)
         if isinstance(opening, login.PostgresStartup):
             return opening
@@ -112,21 +116,22 @@ class _Client(ClientSession):
 
     def check(self) -> None:
         if self.stream.unread()[:1] == b"X":
-            raise ConnectionResetError("the client gave it up")
+            raise ConnectionResetError("the client closed the connection")
         if self.stream.is_full:
-            raise ProtocolViolation("the client sends requests before it was let in")
+            raise ProtocolViolation("the client sent requests before its login was complete")
 
     def fits(self, connection: Connection) -> None:
         if connection.subtype != SUBTYPE:
             raise Denied(f"connection {connection.name!r} is of subtype {connection.subtype!r}, not {SUBTYPE!r}")
 
     def start(self, permit: Permit) -> Start:
-        """`application_name` stays as the client has it: libpq sends no empty one, so a name of the gateway's in place
-        of a missing one would show where a client asked for none."""
+        """Return the start parameters. `application_name` is the client's: libpq sends no empty one, so a name of the
+        gateway's would hide a missing one."""
         return Start(self._database, self._startup.parameters)
 
     def welcome(self, target: Target) -> bytes:
-        """The process id is the target's, so that clients recognise their own backend. The secret is the gateway's."""
+        """Finish the client's login. The process id is the target's, so that clients recognise their own backend. The
+        secret is the gateway's."""
         pid = target.process if 0 < target.process < 1 << 32 else _made_up_pid()
         secret = secrets.token_bytes(LONG_SECRET if self._startup.protocol >= PROTOCOL_3_2 else SHORT_SECRET)
         login.welcome(self.stream, target.parameters, pid, secret, kept_waiting=self._was_told)
@@ -137,7 +142,8 @@ class _Client(ClientSession):
 
 
 def _made_up_pid() -> int:
-    """For a target that tells none, such as some poolers. Some drivers read it as a signed number: keep it positive."""
+    """Return a random process id, for a target that sends none, such as some poolers. It is positive, because some
+    drivers read it as a signed number."""
     return 1 + secrets.randbelow((1 << 31) - 1)
 
 
@@ -151,7 +157,7 @@ def _metadata(startup: login.PostgresStartup, peer: str, database: str | None) -
     return {name: value for name, value in found.items() if value}
 
 
-# SQLSTATE of what is no target's own (PostgreSQL, appendix A).
+# SQLSTATE for errors of the gateway itself (PostgreSQL, appendix A).
 _CODES: Final[Mapping[type[PosternError], str]] = {
     SessionAborted: "57P01",
     Unauthenticated: "28P01",
@@ -164,7 +170,7 @@ _CODES: Final[Mapping[type[PosternError], str]] = {
 
 
 def _turn_away(stream: StreamHandshake, error: PosternError, *, level: int = logging.INFO) -> None:
-    """Tells the client why, in its own protocol, and the log in one line."""
+    """Send the client an error in its own protocol, and log it in one line."""
     text, hint = told(stream, error, level=level)
     code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), "58000")
     if isinstance(error, TargetRefused) and not error.refuses_login:

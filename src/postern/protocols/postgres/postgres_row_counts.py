@@ -1,7 +1,7 @@
-"""How many rows a held statement would touch, counted on the target before anybody decides (decision 0046).
+"""The estimate of the rows that a held statement would affect, counted on the target before the review (decision 0046).
 
-On a connection of its own, which the session never sees, in a transaction that reads only and is rolled back. The
-session's own transaction is not touched, and nothing waits for the count.
+It is counted on a separate connection, which the session never sees, in a read-only transaction that is rolled back.
+The session's own transaction is not touched, and nothing waits for the count.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from postern.relay.relay_target import Dialer, Start, Target
 log = logging.getLogger(__name__)
 
 MOST_PARTS: Final = 20
-# What a text means hangs on these. The rest of what a client asks for when it starts is for it alone.
+# Settings on which a text's meaning depends. The client's other start parameters do not apply to the count.
 _KEPT: Final = frozenset({"datestyle", "intervalstyle", "options", "role", "timezone"})
 _ROWS: Final = 10_000  # of an answer about the catalogue
 _BUSY: Final = "the gateway counts too much else now"
@@ -43,8 +43,8 @@ Plans = Callable[[str], CountPlans]
 
 @dataclass(frozen=True, slots=True)
 class CountLimits:
-    """Seconds: that one query may take, that it waits for a lock, that all of one request may take, and that it waits
-    for its turn. `most_waiting` requests wait."""
+    """Limits in seconds: for one query, for a lock, for all queries of one request, and for the turn. At most
+    `most_waiting` requests wait."""
 
     statement: float = 5.0
     lock: float = 1.0
@@ -54,14 +54,15 @@ class CountLimits:
 
 
 class Estimates:
-    """Of one worker: one at a time, so that counting never loads a target more than one of its clients could."""
+    """Row counts of one worker. They run one at a time, so that counting never loads a target more than one client
+    could."""
 
     def __init__(self, dialer: Dialer, plans: Plans, limits: CountLimits | None = None) -> None:
         self._dialer = dialer
         self._plans = plans
         self._limits = limits or CountLimits()
         self._turn = asyncio.Lock()
-        self.waiting = 0  # for their turn
+        self.waiting = 0  # requests that wait for their turn
         self._cancelling: set[asyncio.Task[None]] = set()
 
     async def of(
@@ -71,8 +72,11 @@ class Estimates:
         statements: Sequence[HeldStatement],
         standing: TransactionState | None = None,
     ) -> RowCount | None:
-        """`statements` is all that runs, in its order; `standing` that of the session when it was held. None where
-        nothing of it changes rows. Never raises, but for being cancelled."""
+        """Return the row count; None if no statement changes rows.
+
+        `statements` is everything that runs, in order. `standing` is the session's transaction state when it was held.
+        Raises only when cancelled.
+        """
         try:
             standing = standing or TransactionState()
             plans, more = await asyncio.to_thread(self._planned, statements, unsettled=standing.unsettled)
@@ -80,7 +84,7 @@ class Estimates:
                 return None
             parts = await self._counted(permit, start, plans, standing)
         except Exception:
-            log.exception("the rows of a held statement could not be counted")
+            log.exception("counting the rows of a held statement failed")
             return None
         notes = []
         if standing.in_transaction:
@@ -98,7 +102,7 @@ class Estimates:
     def _planned(
         self, statements: Sequence[HeldStatement], *, unsettled: bool
     ) -> tuple[list[tuple[CountPlan, HeldStatement]], bool]:
-        """With whether anything is done that is not counted."""
+        """Return the plans, and True if any effect is not counted."""
         found: list[tuple[CountPlan, HeldStatement]] = []
         more, stirred = False, None
         for one in dict.fromkeys(statements):
@@ -108,7 +112,7 @@ class Estimates:
             more |= plans.more
             if plans.stirs and stirred is None:
                 stirred = one.exchange
-        if len(found) > MOST_PARTS:  # else what is left out would count for nothing
+        if len(found) > MOST_PARTS:  # otherwise the parts that are left out would count as zero
             rest = CountPlan("the rest", ("", ""), f"there are more than {MOST_PARTS} parts that change rows")
             found[MOST_PARTS:] = [(rest, HeldStatement(""))]
         return found, more
@@ -131,7 +135,7 @@ class Estimates:
         counted: dict[int, PartCount],
         standing: TransactionState,
     ) -> str:
-        """Adds to `counted`; why the others are not there."""
+        """Add results to `counted`. Return the reason why others are missing."""
         if self.waiting >= self._limits.most_waiting:
             return _BUSY
         self.waiting += 1
@@ -176,7 +180,7 @@ class Estimates:
                 counted[number] = await counter.count(plan, asked)
             finished = True
         finally:
-            if not finished:  # else the target would go on with what nobody waits for
+            if not finished:  # otherwise the target would continue a query that no caller waits for
                 self._cancel(permit, target)
             target.stream.close()
             target.release()
@@ -188,7 +192,7 @@ class Estimates:
 
 
 class Counter:
-    """Counts on one target that was dialled for it alone; a transaction for each part."""
+    """Counts on one target connection that was opened for it; one transaction per part."""
 
     def __init__(self, target: Target, limits: CountLimits, standing: TransactionState) -> None:
         self._target = target
@@ -197,7 +201,7 @@ class Counter:
         self._limits = limits
 
     async def count(self, plan: CountPlan, asked: HeldStatement) -> PartCount:
-        """Raises what reading from the target raises."""
+        """Count one part. Raises the errors of reading from the target."""
         try:
             values = _values(plan, asked)
             counting.same_user(self._told, self._target.parameters)
@@ -205,7 +209,7 @@ class Counter:
             part = await self._within(plan, values, _types(plan, asked))
         except Uncountable as error:
             part = _uncounted(plan, error.message)
-        # Not where anything else is raised: nobody waits then for what still runs, and the connection's end rolls back.
+        # Only for Uncountable: after another error the connection closes, which rolls back.
         with contextlib.suppress(Uncountable):
             await self._rows(PostgresQuery(counting.ROLLBACK))
         return part
@@ -218,7 +222,7 @@ class Counter:
         if lock is not None:
             await self._rows(lock)
         if counting.found_tables(plan, await self._rows(counting.tables(plan))) != found:
-            raise Uncountable("its tables became others meanwhile")
+            raise Uncountable("its tables were replaced meanwhile")
         counting.calm(await self._rows(counting.facts(plan, found, types, in_transaction=self._in_transaction)))
         schemas = {name: schema for name, (_, schema) in found.items()}
         notes = counting.noted(await self._rows(counting.notes(plan, found[plan.target][0])))
@@ -228,11 +232,11 @@ class Counter:
         return PartCount(plan.action, table, min(rows, MOST_ROWS), rows > MOST_ROWS, notes=notes)
 
     async def _rows(self, query: PostgresQuery) -> list[Row]:
-        """Raises Uncountable for what the target refuses."""
+        """Return the rows. Raises Uncountable when the target refuses the query."""
         rows: list[Row] = []
         async for row in answered(self._target.stream, query):
             if len(rows) >= _ROWS:
-                raise Unavailable("the target answered more than was asked")
+                raise Unavailable("the target returned more rows than expected")
             rows.append(row)
         if query.error is not None:
             raise Uncountable(counting.why(query.error.code))
@@ -240,13 +244,13 @@ class Counter:
 
 
 def _values(plan: CountPlan, asked: HeldStatement) -> list[str | None]:
-    """In the order of the query's. Raises Uncountable where they are not all there."""
+    """Return the bind values in the order of the query. Raises Uncountable if one is missing."""
     if plan.values and asked.truncated:
         raise Uncountable("a bind value is too large")
     found: list[str | None] = []
     for number in plan.values:
         if not 0 < number <= len(asked.values):
-            raise Uncountable(f"the bind value ${number} is not there")
+            raise Uncountable(f"the bind value ${number} is missing")
         if number in asked.unsure:
             raise Uncountable(f"the type of the bind value ${number} is not known")
         value = asked.values[number - 1]
@@ -260,7 +264,7 @@ def _values(plan: CountPlan, asked: HeldStatement) -> list[str | None]:
 
 
 def _codec(asked: HeldStatement, value: bytes) -> str:
-    """Bytes of ASCII are the same in every encoding that rules can rely on."""
+    """Return the codec of a value. ASCII bytes are the same in every encoding that rules accept."""
     return "ascii" if value.isascii() else asked.encoding if asked.encoding != SQL_ASCII else "ascii"
 
 

@@ -1,4 +1,4 @@
-"""PostgreSQL targets: dialled, spoken TLS with, and logged in to, with the credentials that only the agent holds."""
+"""PostgreSQL targets: dialling, TLS and login, with credentials that only the agent has."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ PORT = 5432
 
 
 class PostgresTargets:
-    """Keeps the keys that SCRAM derives from passwords, so that each is derived once."""
+    """Dials targets. Caches the keys that SCRAM derives from passwords, so that each is derived once."""
 
     def __init__(self, policy: LocalPolicy) -> None:
         self._policy = policy
         self._keys = KeyCache()
 
     async def dial(self, order: Order, secrets: Resolved) -> Target:
-        """Raises Denied, Unavailable, ConnectionError, or what the target says of the login."""
+        """Dial and log in. Raises Denied, Unavailable, ConnectionError, or the target's login error."""
         env = secrets.values
         host, port, sslmode = self._address(order, env)
         asked = login.PostgresTargetLogin(
@@ -59,7 +59,7 @@ class PostgresTargets:
             await login.encrypt(stream, sslmode)
             stream.write(messages.cancel_request(process, key))
             with contextlib.suppress(ConnectionError):
-                await stream.read(1)  # the target closes once it has passed the signal on
+                await stream.read(1)  # the target closes after it has passed the signal on
         finally:
             stream.close()
 

@@ -1,4 +1,4 @@
-"""PostgreSQL, as the registry has it."""
+"""The protocol specification of PostgreSQL."""
 
 from __future__ import annotations
 

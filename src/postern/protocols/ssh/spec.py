@@ -1,4 +1,4 @@
-"""SSH servers, as the registry has them."""
+"""The protocol specification of SSH servers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _wires(parts: WireParts) -> OpenWire:
 
 
 def _gate(parts: GateParts) -> Gate:
-    """Raises Misconfigured when the gateway's host key cannot be used."""
+    """Make the gate. Raises Misconfigured when the gateway's host key cannot be used."""
     from postern.protocols.ssh.listener.ssh_admission import Admission
     from postern.protocols.ssh.listener.ssh_gate import SshGate
     from postern.protocols.ssh.listener.ssh_host_key import ensure_host_key, host_key_file
@@ -40,7 +40,7 @@ def _gate(parts: GateParts) -> Gate:
 
 
 def _host_key(settings: Settings) -> str:
-    """Raises Misconfigured for a file that cannot be used."""
+    """Return the host key. Raises Misconfigured for a file that cannot be used."""
     from postern.protocols.ssh.listener.ssh_host_key import ensure_host_key, host_key_file
 
     return ensure_host_key(host_key_file(settings)).public
@@ -84,7 +84,7 @@ SSH = ProtocolSpec(
     port=7422,
     is_textual=True,
     has_cancel=False,
-    needs_secret_files=False,  # its private keys are better on no disk
+    needs_secret_files=False,  # private keys should not be on disk
     tested_by_login=True,
     keys=TargetKeys(
         port=22,

@@ -1,4 +1,4 @@
-"""The client of SSH, and its command line, ready to paste."""
+"""The client of SSH, and its command line."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from postern.protocols.clients import NativeClient, NativeCredential
 
 
 def ssh_line(user: str, host: str, port: int) -> str:
-    """Return a command, quoted for a shell. `user` is that of a credential, or PERSON#CONNECTION for who logs in by a
-    key."""
+    """Return a command, quoted for a shell. `user` is that of a credential, or USER#CONNECTION for a login by key."""
     return shlex.join(["ssh", "-p", str(port), f"{user}@{host}"])
 
 

@@ -1,10 +1,11 @@
-"""What a listener at a target and the gateway tell each other: each message is the payload of one frame, words of text.
+"""The messages between a listener at a target and the gateway: each is the payload of one frame, as words of text.
 
-agent → gateway, STDOUT   `listens PORT`                it does, at this port
-                          `came NUMBER PORT HOST`       somebody came, from there; they wait
-gateway → agent, STDIN    `refuse NUMBER`               nobody takes them
-Who is taken is dialled as a channel of its own, by its number. Where the client's agent is lent there is no port: it is
-told as 0, and who comes is whoever asks the agent.
+    agent → gateway, STDOUT   `listens PORT`                it listens at this port
+                              `came NUMBER PORT HOST`       a connection from this address is waiting
+    gateway → agent, STDIN    `refuse NUMBER`               the connection is refused
+
+An accepted connection is dialled as a separate channel, by its number. With agent forwarding there is no port: it is
+sent as 0, and each use of the agent is a connection.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from postern.errors import ProtocolViolation
 
 _LISTENS, _CAME, _REFUSE = "listens", "came", "refuse"
 _MOST_HOST: Final = 255
-AGENT: Final = "ssh-agent"  # what is listened at when the client's agent is lent, as no host:port can be
+AGENT: Final = "ssh-agent"  # the listening address for agent forwarding; not a valid host:port
 
 
 class Listens(NamedTuple):
@@ -23,7 +24,7 @@ class Listens(NamedTuple):
 
 
 class Came(NamedTuple):
-    """`number` is one of the agent's, in digits."""
+    """A waiting connection. `number` is assigned by the agent, in digits."""
 
     number: str
     host: str
@@ -35,7 +36,8 @@ def listens(port: int) -> bytes:
 
 
 def came(number: str, host: str, port: int) -> bytes:
-    """What is no name or address of a host is left out: it is the target's word."""
+    """Encode a waiting connection. A host that is neither a valid name nor an address is left out, because the target
+    sent it."""
     plain = host[:_MOST_HOST] if host.isascii() and host.isprintable() and " " not in host else ""
     return f"{_CAME} {number} {port} {plain or '?'}".encode()
 
@@ -45,20 +47,20 @@ def refuse(number: str) -> bytes:
 
 
 def read_told(data: bytes) -> Listens | Came:
-    """What the agent says. Raises ProtocolViolation."""
+    """Parse a message of the agent. Raises ProtocolViolation."""
     match data.decode("ascii", "replace").split(" "):
         case [word, port] if word == _LISTENS and _is_port(port):
             return Listens(int(port))
         case [word, number, port, host] if word == _CAME and number.isdecimal() and _is_port(port) and host:
             return Came(number, host, int(port))
-    raise ProtocolViolation("a listener at a target that says what cannot be read")
+    raise ProtocolViolation("the message of a listener at a target is not valid")
 
 
 def read_refused(data: bytes) -> str:
-    """The number. Raises ProtocolViolation."""
+    """Parse a refusal and return its number. Raises ProtocolViolation."""
     word, _, number = data.decode("ascii", "replace").partition(" ")
     if word != _REFUSE or not number.isdecimal():
-        raise ProtocolViolation("what is said to a listener at a target cannot be read")
+        raise ProtocolViolation("the message to a listener at a target is not valid")
     return number
 
 
@@ -67,8 +69,8 @@ def _is_port(text: str) -> bool:
 
 
 def read_place(what: str) -> tuple[str, int]:
-    """`host:port` to listen at. The host may be empty, in brackets where it has colons; the port may be 0. Raises
-    ValueError."""
+    """Parse a listening address `host:port`. The host can be empty, and is in brackets if it contains colons; the port
+    can be 0. Raises ValueError."""
     host, _, port = what.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if len(host) > _MOST_HOST or (host and not host.isprintable()) or not _is_port(port):
@@ -77,7 +79,7 @@ def read_place(what: str) -> tuple[str, int]:
 
 
 def read_what(what: str) -> tuple[str, int] | None:
-    """Where a listener listens; None is the client's agent. Raises ValueError."""
+    """Parse where a listener listens; None is the client's agent. Raises ValueError."""
     return None if what == AGENT else read_place(what)
 
 

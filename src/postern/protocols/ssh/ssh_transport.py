@@ -1,19 +1,19 @@
-"""What both sides of SSH share below their channels: the listener for clients, and the target.
+"""The common part of both SSH sides below their channels: the listener for clients, and the target.
 
-algorithms       those that are offered. None of them needs the strict key exchange to be safe (Terrapin,
-                 CVE-2023-48795, needs chacha20-poly1305 or CBC), and it is required anyway. No SHA-1, and no RSA in the
-                 key exchange, where the server makes a key for each client
-SshStream        the bytes below one connection, bounded
-ExchangeTimer    the time that a key exchange may take
-ChannelFrames    frames of `protocols.terminal` to and from one channel: what both ends of it have in common
-bound_channel    what one channel (RFC 4254, section 5) may make this end buffer:
+    algorithms       the offered ones. None of them needs the strict key exchange to be safe (Terrapin,
+                     CVE-2023-48795, needs chacha20-poly1305 or CBC), and it is required anyway. No SHA-1, and no RSA in
+                     the key exchange, where the server makes a key for each client
+    SshStream        the bytes below one connection, with limits
+    ExchangeTimer    the time limit of a key exchange
+    ChannelFrames    frames of `protocols.terminal` to and from one channel: the common part of both ends
+    bound_channel    limits of what one channel (RFC 4254, section 5) makes this end buffer:
 
-unread data            at most a window. asyncssh grants a whole new window whenever it delivers a packet and less than
-                       half is left, whatever else waits: a reader that pauses every few packets would let it buffer
-                       more and more. So while something waits, packets are delivered and nothing is granted
-small packets          joined while they wait, since each costs a hundred times its byte; of two kinds in turns, at most
-                       MAX_PIECES. asyncssh keeps a list, and taking the first of a list takes its whole length
-allowed packet size    at least SMALLEST_PACKET: asyncssh cuts all that there is to send into such packets at once
+    unread data            at most a window. asyncssh grants a whole new window whenever it delivers a packet and less
+                           than half is left, whatever else waits: a reader that pauses every few packets would let it
+                           buffer more and more. So while something waits, packets are delivered and nothing is granted
+    small packets          joined while they wait, since each costs a hundred times its byte; of two kinds in turns, at
+                           most MAX_PIECES. asyncssh uses a list, and removing its first item takes its whole length
+    allowed packet size    at least SMALLEST_PACKET: asyncssh cuts everything to send into such packets at once
 
 Both ends use names that are private to asyncssh. Tests fail when they move.
 """
@@ -34,7 +34,7 @@ from postern.protocols.terminal.terminal_target import FramedTransport
 
 log = logging.getLogger(__name__)
 
-COSTLY_KEX: Final = ("diffie-hellman-group18-sha512", "diffie-hellman-group-exchange-sha256")  # 12 ms, others take 1
+COSTLY_KEX: Final = ("diffie-hellman-group18-sha512", "diffie-hellman-group-exchange-sha256")  # 12 ms; others take 1 ms
 HYBRID_KEX: Final = ("mlkem768x25519-sha256", "sntrup761x25519-sha512", "sntrup761x25519-sha512@openssh.com")
 KEX: Final = (
     "curve25519-sha256",
@@ -50,12 +50,12 @@ KEX: Final = (
 CIPHERS: Final = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes192-ctr", "aes256-ctr")
 MACS: Final = ("hmac-sha2-256-etm@openssh.com", "hmac-sha2-512-etm@openssh.com", "hmac-sha2-256", "hmac-sha2-512")
 
-EXCHANGE = 30.0  # seconds that a key exchange may take
-MAX_UNSENT = 8 << 20  # bytes that wait for a transport which is full
+EXCHANGE = 30.0  # maximum seconds of a key exchange
+MAX_UNSENT = 8 << 20  # bytes that wait for a full transport
 MAX_DEFERRED = 5_000  # packets that wait for the end of a key exchange
-MAX_REQUESTS = 100  # global requests behind one that takes time; the same for one channel
+MAX_REQUESTS = 100  # global requests after one that takes time; the same for one channel
 
-JOINED: Final = 32 * 1024  # bytes of pieces that become one
+JOINED: Final = 32 * 1024  # bytes of pieces that are joined
 MAX_PIECES = 200_000
 SMALLEST_PACKET = 256  # bytes; OpenSSH has 32768, small devices a few hundred
 
@@ -84,14 +84,14 @@ class ExchangeTimer:
 class SshStream(asyncio.Protocol):
     """The bytes below one connection of asyncssh: TCP, or a channel of another SSH connection.
 
-    asyncssh writes without asking whether the transport is full, so this class asks. A peer that grants large windows
-    and reads nothing fills the transport: `on_full` tells the connection's channels to stop at the transport's own mark
-    and to resume below it. What asyncssh still writes, such as replies to requests, aborts the connection at
-    MAX_UNSENT; what the peer makes asyncssh queue does so at MAX_DEFERRED and MAX_REQUESTS.
+    asyncssh writes without checking whether the transport is full, so this class checks. A peer that grants large
+    windows and reads nothing fills the transport. `on_full` tells the connection's channels to stop at the transport's
+    high-water mark and to resume below it. What asyncssh still writes, such as replies to requests, aborts the
+    connection at MAX_UNSENT; what the peer makes asyncssh queue does so at MAX_DEFERRED and MAX_REQUESTS.
     """
 
     def __init__(self, inner: Any, on_full: Callable[[bool], None], peer: str, level: int) -> None:
-        """`peer` and `level` are those of the log."""
+        """`peer` and `level` are used in the log."""
         self._inner = inner
         self._on_full = on_full
         self._peer = peer
@@ -135,20 +135,20 @@ class SshStream(asyncio.Protocol):
         self._on_full(self._full)
 
     def _is_flooded(self) -> bool:
-        """Whether the peer has sent more than can be queued for it."""
+        """Return True if the peer has sent more than can be queued for it."""
         inner = self._inner
         return len(inner._deferred_packets) > MAX_DEFERRED or len(inner._global_request_queue) > MAX_REQUESTS
 
 
 class ChannelFrames(FramedTransport):
-    """What both ends of a channel have in common: whoever writes waits while the channel is full, and is told once that
-    it is gone."""
+    """The common part of both ends of a channel: the writer pauses while the channel is full, and learns once that it
+    is gone."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
         self._channel_full = False
-        self._throttled = False  # the protocol has been told to wait
-        self._gone = False  # the protocol has been told that the channel is gone
+        self._throttled = False  # the protocol was told to pause
+        self._gone = False  # the protocol was told that the channel is gone
 
     def filled(self, full: bool) -> None:
         self._channel_full = full
@@ -158,7 +158,7 @@ class ChannelFrames(FramedTransport):
         raise NotImplementedError
 
     def _hold_writer(self, full: bool) -> None:
-        """Tell the protocol to wait with what it writes, or to go on, where that is news to it."""
+        """Tell the protocol to pause or resume writing, if that changes."""
         if full == self._throttled or self._protocol is None or self._closing:
             return
         self._throttled = full
@@ -181,17 +181,17 @@ class ReceiveBuffer(deque[tuple[bytes, Any]]):
         if self and self[-1][1] == kind and len(self[-1][0]) + len(data) <= JOINED:
             self[-1] = (self[-1][0] + data, kind)
         elif len(self) >= MAX_PIECES:
-            raise asyncssh.ProtocolError("too many small packets of one channel")
+            raise asyncssh.ProtocolError("too many small packets on one channel")
         else:
             super().append(piece)
 
     def pop(self, index: int = 0, /) -> tuple[bytes, Any]:
-        """Return the first piece, which is all that asyncssh asks for."""
+        """Return the first piece, which is the only use in asyncssh."""
         return self.popleft()
 
 
 def bound_channel(channel: Any) -> None:
-    """Bound what a channel of asyncssh buffers. It carries bytes, and has received nothing yet."""
+    """Limit what a channel of asyncssh buffers. It carries bytes, and has received nothing yet."""
     deliver = channel._deliver_data
 
     def delivered(data: bytes, datatype: int | None) -> None:
@@ -206,8 +206,8 @@ def bound_channel(channel: Any) -> None:
 
 
 def check_packet_size(kind: int, packet: Any) -> None:
-    """Check a packet of a connection or channel. Raises ProtocolError where it opens a channel, or confirms one, with
-    packets that are too small."""
+    """Check a packet of a connection or channel. Raises ProtocolError if it opens a channel, or confirms one, with too
+    small a packet size."""
     if kind not in (MSG_CHANNEL_OPEN, MSG_CHANNEL_OPEN_CONFIRMATION):
         return
     reader = SshReader(packet.get_remaining_payload())

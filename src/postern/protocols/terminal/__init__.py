@@ -1,5 +1,5 @@
-"""Commands: a protocol of our own between a client and a program that an agent runs.
+"""The terminal protocol, our own, between a client and a program that an agent runs.
 
-`messages` has the frames, `wire` the steady state, `output` what the program prints, `lens` turns recorded bytes into
-readable text, `script` runs a text as a client of its own.
+`terminal_frames` has the frames, `terminal_wire` the steady state, `terminal_output` the program's output.
+`terminal_text` renders recorded bytes as text, and `script` is the client that runs a script.
 """

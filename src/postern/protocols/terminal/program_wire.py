@@ -1,10 +1,10 @@
-"""What the wires of all programs share: the frames, what waits to go each way, and the program's life.
+"""The common part of all program wires: frames, queues in both directions, and the program's life cycle.
 
     NEW ──START, or the end of a script──▶ REQUESTED ──admitted──▶ RUNNING
      │                                         │refused               │exits, or is ended by the wire
-     └─────────ends before it is asked for─────┴──────────────────────┴──▶ ENDED
+     └─────────ends before it is requested─────┴──────────────────────┴──▶ ENDED
 
-The client has its exit frame in the state ENDED; whatever either side still sends is dropped.
+In the state ENDED the client has its exit frame; whatever either side still sends is dropped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from postern.protocols.wire_base import Piece, Request, Side, Wants, Wire
 
 
 class ProgramState(Enum):
-    """REQUESTED: its beginning was handed to the pipeline, which may hold it."""
+    """REQUESTED: the start was passed to the pipeline, which may hold it."""
 
     NEW = "new"
     REQUESTED = "requested"
@@ -29,7 +29,7 @@ class ProgramState(Enum):
     ENDED = "ended"
 
 
-# Final names are found without a look into the class.
+# Compiled code reads a Final name without a lookup in the class.
 NEW: Final = ProgramState.NEW
 REQUESTED: Final = ProgramState.REQUESTED
 RUNNING: Final = ProgramState.RUNNING
@@ -37,7 +37,7 @@ ENDED: Final = ProgramState.ENDED
 
 
 class ProgramWire(Wire):
-    """A program that was asked for. `is_terminal`: lines of the gateway's own end as a terminal needs it."""
+    """A requested program. `is_terminal`: lines of the gateway's own end as a terminal needs it."""
 
     def __init__(self, *, is_terminal: bool = False) -> None:
         self.wants = Wants()
@@ -95,19 +95,19 @@ class ProgramWire(Wire):
     def needs_fatal_error(self) -> bool:
         return self._state is not ENDED
 
-    # For the wires
+    # For subclasses
 
     def _next(self) -> int:
         self._exchange += 1
         return self._exchange
 
     def _run(self) -> None:
-        """The program was admitted."""
+        """Mark the program as admitted."""
         if self._state is not ENDED:
             self._state = RUNNING
 
     def _refuse_start(self, refusal: Refuse) -> bytes:
-        """The program does not begin, and what was sent for it is dropped."""
+        """Refuse the start, and drop the input that was sent for it."""
         self._downward.append(refused(refusal, terminal=self._is_terminal))
         self._exit(m.REFUSED)
         self._upward.clear()

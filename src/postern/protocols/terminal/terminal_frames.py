@@ -1,16 +1,16 @@
 """The frames of a command: one byte kind, four bytes length of the payload (big-endian), the payload.
 
-client → agent   START       the program may begin; nothing runs before this
-                 STDIN       bytes of its standard input, or what was typed
-                 STDIN_END   there is no more input
+client → agent   START       the program can start; nothing runs before this
+                 STDIN       bytes of its standard input, or typed characters
+                 STDIN_END   end of input
                  RESIZE      u16 columns, u16 rows of the terminal
                  SIGNAL      a name of SIGNALS
 agent → client   STDOUT      bytes of standard output; all output when there is a terminal
-                 STDERR      bytes of standard error, and what the gateway has to say
+                 STDERR      bytes of standard error, and messages of the gateway
                  EXIT        u32 exit code, name of the signal that ended it (or nothing); the last frame
-                 OUTPUT_END  there is no more output, though it may go on: a channel of SSH that is closed by halves. A
-                             program's end says the same, so none needs to send it
-gateway → client WAITS       1 while people have yet to let the client in, 0 once they have: nothing runs until then
+                 OUTPUT_END  end of output while the program may continue: an SSH channel that is half-closed.
+                             EXIT implies it, so it is optional
+gateway → client WAITS       1 while an approval is pending, 0 once it is given: nothing runs until then
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ WAITS: Final = 20
 OUTPUT_END: Final = 21
 
 HEADER: Final = 5
-MAX_PAYLOAD: Final = 64 * 1024  # bytes that a sender puts into one frame
-MAX_FRAME: Final = 1 << 20  # bytes that a reader takes
+MAX_PAYLOAD: Final = 64 * 1024  # maximum bytes that a sender puts into one frame
+MAX_FRAME: Final = 1 << 20  # maximum bytes that a reader accepts
 
 SIGNALS: Final = frozenset({"HUP", "INT", "QUIT", "TERM", "TSTP", "CONT", "USR1", "USR2", "KILL"})
-# What a shell says of a program that a signal ended, and of one that could not be run.
+# Exit codes of a shell for a program that a signal ended, and for one that could not be run.
 SIGNALLED: Final = 128
 NOT_RUN: Final = 126
 NOT_FOUND: Final = 127
-# What is answered for the program when the gateway ends it or refuses its input.
+# Exit codes when the gateway ends the program or refuses its input.
 ENDED: Final = 255
 REFUSED: Final = 1
 
@@ -49,7 +49,7 @@ _CODE: Final = struct.Struct(">I")
 
 
 class Exit(NamedTuple):
-    """How it ended: `code` as a shell has it, 0 to 255; `signal` without SIG, or nothing."""
+    """Exit status: `code` as a shell reports it, 0 to 255; `signal` without SIG, or empty."""
 
     code: int
     signal: str
@@ -60,7 +60,7 @@ def frame(kind: int, payload: bytes = b"") -> bytes:
 
 
 def frames(kind: int, data: bytes) -> bytes:
-    """As many frames as it takes; none for no bytes."""
+    """Encode bytes as as many frames as needed; none for no bytes."""
     if len(data) <= MAX_PAYLOAD:
         return frame(kind, data) if data else b""
     return b"".join([frame(kind, data[at : at + MAX_PAYLOAD]) for at in range(0, len(data), MAX_PAYLOAD)])
@@ -80,9 +80,9 @@ def resize(columns: int, rows: int) -> bytes:
 
 
 def read_resize(payload: bytes) -> tuple[int, int]:
-    """Columns and rows. Raises ProtocolViolation."""
+    """Parse columns and rows. Raises ProtocolViolation."""
     if len(payload) != _SIZE.size:
-        raise ProtocolViolation("the size of a terminal is two numbers")
+        raise ProtocolViolation("a RESIZE frame must have two numbers: columns and rows")
     columns, rows = _SIZE.unpack(payload)
     return columns, rows
 
@@ -92,10 +92,10 @@ def signal(name: str) -> bytes:
 
 
 def read_signal(payload: bytes) -> str:
-    """Raises ProtocolViolation for one that cannot be sent."""
+    """Parse a signal's name. Raises ProtocolViolation for one that is not supported."""
     name = payload.decode("ascii", "replace")
     if name not in SIGNALS:
-        raise ProtocolViolation(f"signal {name[:20]!r} cannot be sent; it may be one of {', '.join(sorted(SIGNALS))}")
+        raise ProtocolViolation(f"signal {name[:20]!r} is not supported; use one of {', '.join(sorted(SIGNALS))}")
     return name
 
 
@@ -104,15 +104,16 @@ def exit_frame(code: int, name: str = "") -> bytes:
 
 
 def read_exit(payload: bytes) -> Exit:
-    """Raises ProtocolViolation."""
+    """Parse an EXIT frame. Raises ProtocolViolation."""
     if len(payload) < _CODE.size:
-        raise ProtocolViolation("the end of a command without its exit code")
+        raise ProtocolViolation("an EXIT frame has no exit code")
     (code,) = _CODE.unpack_from(payload)
     return Exit(code & 0xFF, payload[_CODE.size :].decode("ascii", "replace")[:20])
 
 
 class TerminalFrameReader:
-    """Cuts what comes into whole frames. Raises ProtocolViolation for one that is too long; it is of no use then."""
+    """Splits a stream into frames. Raises ProtocolViolation for one that is too long; then it is not usable any
+    more."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -120,16 +121,16 @@ class TerminalFrameReader:
 
     @property
     def waiting(self) -> int:
-        """Bytes of a frame that is not whole yet."""
+        """Return the number of bytes of an incomplete frame."""
         return len(self._rest)
 
     @property
     def position(self) -> str:
-        """Up to where in the stream the frames reach that were understood or refused."""
+        """Return how far the stream was parsed, for the log."""
         return f"a frame up to byte {self._taken - len(self._rest)}"
 
     def feed(self, data: bytes) -> list[tuple[int, bytes]]:
-        """(kind, payload) of each frame that `data` completes."""
+        """Return (kind, payload) of each frame that `data` completes."""
         self._taken += len(data)
         if self._rest:
             data = self._rest + data

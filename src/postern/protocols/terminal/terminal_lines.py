@@ -1,13 +1,13 @@
-"""What somebody types, as the lines that they enter: as good as can be told without the program's own view of it."""
+"""Reconstruction of the lines that a user types, as well as possible without the program's own view of them."""
 
 from __future__ import annotations
 
 from typing import Final
 
-LONGEST: Final = 8 * 1024  # bytes of a line that are kept; what is typed beyond them is not judged
+LONGEST: Final = 8 * 1024  # bytes of a line that are stored; characters beyond are not evaluated
 ENTER: Final = frozenset(b"\r\n")
 INTERRUPT: Final = b"\x03"
-CLEAR: Final = b"\x15 "  # Ctrl-U, and a blank for shells that lose a character
+CLEAR: Final = b"\x15 "  # Ctrl-U, and a space for shells that lose a character
 
 _ERASE: Final = frozenset(b"\x08\x7f")
 _ERASE_LINE: Final = frozenset(b"\x03\x15")  # Ctrl-C, Ctrl-U
@@ -16,15 +16,15 @@ _ESCAPE: Final = 0x1B
 
 
 class TypedLine:
-    """The line so far. Erased characters are gone from it; what moves the cursor or recalls a line is left out."""
+    """The current line. Erased characters are removed; keys that move the cursor or recall a line are ignored."""
 
     def __init__(self) -> None:
         self._text = bytearray()
-        self._escape = 0  # 1: behind ESC, 2: in a sequence of it
+        self._escape = 0  # 1: after ESC, 2: in an escape sequence
         self.truncated = False
 
     def type(self, data: bytes) -> None:
-        """Bytes without a line end."""
+        """Process bytes without a line end."""
         for byte in data:
             if self._escape:
                 self._go_on_escaped(byte)
@@ -43,7 +43,7 @@ class TypedLine:
                     self.truncated = True
 
     def enter(self) -> tuple[str, bool]:
-        """The line, and whether it was too long to be kept whole; the next one begins."""
+        """End the line. Return its text, and True if it was too long to be stored whole."""
         text, truncated = self._text.decode("utf-8", "surrogateescape"), self.truncated
         self._text.clear()
         self._escape = 0
@@ -51,13 +51,13 @@ class TypedLine:
         return text, truncated
 
     def _erase(self) -> None:
-        while self._text and self._text[-1] & 0xC0 == 0x80:  # the rest of a character in UTF-8
+        while self._text and self._text[-1] & 0xC0 == 0x80:  # remaining bytes of a UTF-8 character
             self._text.pop()
         if self._text:
             self._text.pop()
 
     def _go_on_escaped(self, byte: int) -> None:
-        """Up to the end of a CSI or SS3 sequence (ECMA-48, 5.4)."""
+        """Skip up to the end of a CSI or SS3 sequence (ECMA-48, 5.4)."""
         if self._escape == 1:
             self._escape = 2 if byte in b"[O" else 0
         elif 0x40 <= byte <= 0x7E:

@@ -1,4 +1,4 @@
-"""What the gateway does for clients of programs: of commands, and of the channels of SSH."""
+"""The gateway's handling of clients of programs: commands, and SSH channels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Start, Target
 from postern.settings import Settings
 
-# Keys and signals that end what does not run yet.
+# Keys and signals that cancel a program before it runs.
 _KEYS = b"\x03\x04\x1c"  # Ctrl-C, Ctrl-D, Ctrl-\
 _SIGNALS = frozenset({"HUP", "INT", "QUIT", "TERM"})
 
@@ -23,7 +23,7 @@ _SIGNALS = frozenset({"HUP", "INT", "QUIT", "TERM"})
 def program_wire(
     settings: Settings, permit: Permit, start: Start, arguments: tuple[str, ...], *, files: bool = True
 ) -> ProgramWire:
-    """Make the wire of a program; a script is all of its input at once."""
+    """Make the wire of a program. A script is all of its input at once."""
     if permit.verb is Verb.EXEC:
         most = settings.script_output_limit
         return ScriptWire(arguments=arguments, max_message=settings.max_statement, most_output=most)
@@ -35,8 +35,8 @@ def program_wire(
 
 
 class ProgramClient(ClientSession):
-    """A client that may wait for its program to be started. What it sends meanwhile is kept for the program. It is also
-    searched for the keys and signals that end the wait."""
+    """A client that may wait for its program to be approved. Its input is buffered for the program, and searched for
+    the keys and signals that end the wait."""
 
     def __init__(
         self, stream: StreamHandshake, since: int, start: Start, wanted: TunnelRequest | None = None, **metadata: str
@@ -59,7 +59,7 @@ class ProgramClient(ClientSession):
         for kind, payload in self._reader.feed(data):
             typed = self._is_terminal and kind == m.STDIN and any(key in payload for key in _KEYS)
             if typed or (kind == m.SIGNAL and m.read_signal(payload) in _SIGNALS):
-                raise Denied("you no longer wait; the review stays, and who connects again goes on with it")
+                raise Denied("Stopped waiting. The request is still pending; reconnect to resume it.")
 
     def start(self, permit: Permit) -> Start:
         if self._waited:

@@ -1,8 +1,8 @@
-"""What a program prints, in pieces that can be judged: whole lines, as long as lines end.
+"""The output of a program, in pieces that rules can evaluate: whole lines, as long as lines end.
 
-A value that is split over two reads must not pass in two halves. So what comes behind the last line end is kept until
-the line goes on, until the program ends, or, at a terminal, until it was quiet for a moment. A line that does not end
-is kept up to HOLD bytes; then it is cut where no value can be, if there is such a place.
+A value that is split over two reads must not pass in two halves. So the bytes after the last line end are buffered
+until the line continues, the program ends, or a terminal was quiet for a short time. A line that does not end is
+buffered up to HOLD bytes. Then it is cut, if possible at a place that cannot be inside a value.
 """
 
 from __future__ import annotations
@@ -15,19 +15,22 @@ from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.terminal_rendering import TerminalLine, TerminalRow, is_plain, render
 
 HOLD: Final = 8 * 1024  # bytes
-_KEPT: Final = 256  # bytes behind a cut, so that what begins there is judged with what follows
-_CLEAR: Final = 6  # bytes around a cut that hold no digit: numbers are written with blanks in them, too
+_KEPT: Final = 256  # bytes buffered after a cut, so that a value there is evaluated with what follows
+_CLEAR: Final = 6  # bytes around a cut without digits, because numbers can contain spaces
 _DIGITS: Final = frozenset(b"0123456789")
 _BLANKS: Final = frozenset(b" \t\0")
 
-_OVERWRITE: Final = b"\r\x1b[K"  # of a row that began in an earlier piece
+_OVERWRITE: Final = b"\r\x1b[K"  # for a row that began in an earlier piece
 
 CHANNELS: Final = {m.STDOUT: Channel.STDOUT, m.STDERR: Channel.STDERR}
 
 
 class Printed(Output):
-    """Bytes of one channel: lines, as a rule. `row` is the row of text that they begin in, which those behind them go
-    on with, unless this `ends` it. Pieces of one channel are rendered in their order."""
+    """Bytes of one channel, usually whole lines.
+
+    `row` is the terminal row in which they begin. The next piece continues that row, unless this one `ends` it. Pieces
+    of one channel are rendered in their order.
+    """
 
     def __init__(self, exchange: int, kind: int, data: bytes, row: TerminalRow, *, ends: bool) -> None:
         self.exchange = exchange
@@ -35,10 +38,10 @@ class Printed(Output):
         self._kind = kind
         self._data = data
         self._row = row
-        self._began = row  # as it was before this piece, once it is rendered
+        self._began = row  # the row before this piece, once it is rendered
         self._ends = ends
         self._lines: list[TerminalLine] = []
-        self._overwritten: list[int] = []  # lines of which `linear` is judged as well
+        self._overwritten: list[int] = []  # indexes of lines whose `linear` text is evaluated as well
 
     def texts(self) -> list[bytes]:
         return [self._data]
@@ -72,10 +75,10 @@ class Printed(Output):
             if text != self._lines[place].linear.encode("utf-8", "surrogateescape")
         }
         self._data = _replaced(self._lines, texts[0], changed)
-        self._row.become(TerminalRow())  # what follows stands behind a row that is not the program's any more
+        self._row.become(TerminalRow())  # what follows is after a row that is not the program's any more
 
     def withheld(self) -> None:
-        """The client does not get it: what follows goes on in the row before it."""
+        """Drop this piece: what follows continues in the row before it."""
         if self._began is not self._row:
             self._row.become(self._began)
 
@@ -84,8 +87,8 @@ class Printed(Output):
 
 
 def _replaced(lines: list[TerminalLine], shown: bytes, overwritten: set[int]) -> bytes:
-    """The lines as they came, but for those of which the text is another one now: they are sent as text. `overwritten`
-    are lines whose text is right only as they end."""
+    """Return the lines with their changes. An unchanged line keeps its bytes; a changed line is sent as plain text.
+    `overwritten` are indexes of lines whose text is correct only in its final state."""
     texts: list[bytes] = []
     rest = shown
     for line in lines:
@@ -94,7 +97,7 @@ def _replaced(lines: list[TerminalLine], shown: bytes, overwritten: set[int]) ->
         texts.append(b"\n".join(parts[:count]))
         rest = parts[count] if len(parts) > count else b""
     if rest or shown.count(b"\n") != sum(line.shown.count("\n") + 1 for line in lines) - 1:
-        return shown + lines[-1].end  # a value went over line ends
+        return shown + lines[-1].end  # a replaced value spans line ends
     made: list[bytes] = []
     for place, (line, text) in enumerate(zip(lines, texts, strict=True)):
         if place not in overwritten and text == line.shown.encode("utf-8", "surrogateescape"):
@@ -106,14 +109,14 @@ def _replaced(lines: list[TerminalLine], shown: bytes, overwritten: set[int]) ->
 
 
 class Held:
-    """One channel: what came and was not given yet, and the row of text that the cursor is in."""
+    """The buffer of one channel, and the terminal row that the cursor is in."""
 
     def __init__(self) -> None:
         self.data = b""
         self.row = TerminalRow()
 
     def take(self, data: bytes) -> bytes:
-        """What can be judged now, `data` included."""
+        """Add `data`, and return what can be evaluated now."""
         whole = self.data + data if self.data else data
         end = max(whole.rfind(b"\n"), whole.rfind(b"\r")) + 1
         if len(whole) - end > HOLD:
@@ -122,14 +125,14 @@ class Held:
         return whole[:end]
 
     def rest(self) -> bytes:
-        """All of it."""
+        """Return everything that is buffered."""
         data, self.data = self.data, b""
         return data
 
 
 def _cut(data: bytes, start: int) -> int:
-    """Where a line that is too long is cut: behind the last blank that can stand in no number; or, in what has none,
-    so late that at least `_KEPT` bytes stay."""
+    """Return where to cut a line that is too long: after the last space that cannot be in a number, or else as late as
+    possible with `_KEPT` bytes left."""
     last = len(data) - _KEPT
     for pos in range(last, max(start, last - HOLD // 2), -1):
         if data[pos - 1] in _BLANKS and _DIGITS.isdisjoint(data[max(pos - _CLEAR, 0) : pos + _CLEAR]):
@@ -138,7 +141,7 @@ def _cut(data: bytes, start: int) -> int:
 
 
 def said(text: str, *, terminal: bool) -> bytes:
-    """A frame with words of the gateway's own."""
+    """Encode a message of the gateway as a frame."""
     end = "\r\n" if terminal else "\n"
     return m.frames(m.STDERR, f"postern: {text}{end}".encode("utf-8", "replace"))
 

@@ -1,15 +1,15 @@
-r"""The text that a terminal shows of what a program prints.
+r"""The text that a terminal displays for a program's output.
 
-Rules judge words, and a program can print a word that no search finds in its bytes: `pass\x1b[0mword` is "password" in
-another colour, `pas\0sword` and `pasX\bsword` are the same word on every terminal, and so is `sword\rpas\x1b[3Csword`.
-So output is judged twice: as bytes, and as the rows of text that a terminal makes of them.
+Rules search text, and a program can print a word that no search finds in its bytes. `pass\x1b[0mword` is "password" in
+another colour. `pas\0sword` and `pasX\bsword` look the same on every terminal, and so does `sword\rpas\x1b[3Csword`. So
+output is evaluated twice: as bytes, and as the rows of text that a terminal makes of them.
 
-A row is a list of cells and a cursor. Escape sequences and invisible characters are dropped, and what moves the cursor
+A row is a list of cells and a cursor. Escape sequences and invisible characters are dropped. Whatever moves the cursor
 within a row (CR, BS, tabs, the CSI sequences for columns, erasing, inserting) acts on the cells. Whatever leaves the
 row ends it. The width of the terminal is not known here, so rows do not wrap. Where cells are overwritten or erased,
-the text in the order in which it came is judged, too.
+the text in its order of arrival is evaluated as well.
 
-Nothing can be said of what a program encodes itself: base64, compression, encryption, one letter a line.
+Output that a program encodes itself cannot be evaluated: base64, compression, encryption, one letter per line.
 
 Sequences: ECMA-48, and xterm's control sequences.
 """
@@ -21,22 +21,22 @@ import unicodedata
 from typing import Final
 
 _WIDEST: Final = 2 * 1024  # cells of a row; the cursor stays within
-_PENDING: Final = 4 * 1024  # characters of a sequence that has not ended; one that is longer is dropped
+_PENDING: Final = 4 * 1024  # characters of an incomplete sequence; a longer one is dropped
 _TAB: Final = 8
-_GAP: Final = 64  # blanks between texts that are kept: a jump far to the right takes few bytes
+_GAP: Final = 64  # spaces between texts that are stored: a jump far to the right takes few bytes
 
-# Characters that take no cell: soft hyphen, joiners, marks of direction, variation selectors, tags.
+# Characters without a cell: soft hyphen, joiners, direction marks, variation selectors, tags.
 _FORMATS: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
     "\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e01ef"
 )
 _COMBINING: Final = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
-# Bytes that are not UTF-8 and that 8-bit terminals take for controls. Surrogates are written for `re` to read: compiled
-# code has no literals of them.
+# Bytes that are not UTF-8 and that 8-bit terminals read as controls. Surrogates are escaped for `re`: compiled code has
+# no literals of them.
 _RAW: Final = r"\udc80-\udc9f"
 
-# What ordinary text is made of, apart from letters beyond ASCII and line ends with a CR. Deleting these is the fastest
-# way to see whether there is anything else.
+# Ordinary text, apart from letters beyond ASCII and line ends with a CR. Deleting these is the fastest check for
+# anything else.
 _ORDINARY: Final = bytes([9, 10, *range(0x20, 0x7F)])
 _SPECIAL: Final = re.compile(rf"[\x80-\x9f{_FORMATS}{_COMBINING}\udc80-\udcff]")
 # Strings to the terminal (OSC, DCS, SOS, PM, APC) up to their end, other escapes, and single characters.
@@ -47,7 +47,7 @@ _DROPPED: Final = f"[{_FORMATS}{_RAW}]"
 _TOKEN: Final = re.compile(
     rf"([^\x00-\x08\x0b-\x1f\t\n\x7f-\x9f{_FORMATS}{_RAW}]+)|{_CSI}|{_STRING}|{_ESCAPE}|([\x00-\x1f\x7f-\x9f])|{_DROPPED}"
 )
-# What has no effect on the place of characters: colours, modes, strings, charsets, invisible characters.
+# Sequences that do not move characters: colours, modes, strings, charsets, invisible characters.
 _INVISIBLE: Final = re.compile(
     rf"\x1b\[[0-9;:]*m|{_STRING}|\x1b[()*+][0-9A-Za-z]|[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]|{_DROPPED}"
 )
@@ -57,7 +57,7 @@ _UNEVEN: Final = re.compile(
     f"[{_COMBINING}\u1100-\u115f\u231a-\u27bf\u2b1b-\u2b55\u2e80-\ua4cf\ua960-\ua97f\uac00-\ud7a3"
     "\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\U00016fe0-\U0003fffd]"
 )
-_PARTIAL: Final = r"[\udcc2-\udcf4][\udc80-\udcbf]{0,2}"  # a character of which bytes are missing yet
+_PARTIAL: Final = r"[\udcc2-\udcf4][\udc80-\udcbf]{0,2}"  # an incomplete character
 _OPEN: Final = re.compile(
     rf"(?:{_PARTIAL}|\x1b(?:\[[\x00-\x17\x19\x1c-\x1f0-?]*[ -/]*|[\]PX^_][^\x07\x18\x1a\x1b\x9c]*|[ -/]*)|\x9b[0-?]*)\Z"
 )
@@ -67,15 +67,15 @@ _MARKED: Final = re.compile(f"([ -~])[{_COMBINING}]+")
 
 
 class TerminalRow:
-    """The row that the cursor is in. It outlives a piece of output that does not end with a line end."""
+    """The row with the cursor. It continues after a piece of output that does not end with a line end."""
 
     def __init__(self) -> None:
         self.cells: list[str] = []
         self.cursor = 0
-        self.pending = ""  # an escape sequence that goes on in the next piece
+        self.pending = ""  # an escape sequence that continues in the next piece
         self.inserts = False
         self.saved = 0
-        self.addressed = ""  # the row that an absolute address named last
+        self.addressed = ""  # the row of the last absolute address
 
     def copy(self) -> TerminalRow:
         other = TerminalRow()
@@ -100,8 +100,8 @@ class TerminalRow:
 
 
 class TerminalLine:
-    """A line of output: `data` as it came, what a terminal shows of it when it ends, and `linear`, the characters in
-    the order in which they came, where some of them were overwritten or erased. `continues` a row that began before."""
+    """A line of output. `data` is its bytes, `shown` its final text on a terminal. `linear` has the characters in their
+    order of arrival, if some were overwritten or erased. `continues` is True for a row that began before."""
 
     def __init__(self, data: bytes, shown: str, linear: str, *, continues: bool) -> None:
         self.data = data
@@ -111,12 +111,12 @@ class TerminalLine:
 
     @property
     def end(self) -> bytes:
-        """Its line end, as it came."""
+        """Return the line end, as it came."""
         return b"\r\n" if self.data.endswith(b"\r\n") else b"\n" if self.data.endswith(b"\n") else b""
 
 
 def is_plain(data: bytes, row: TerminalRow) -> bool:
-    """Whether a terminal shows exactly these bytes."""
+    """Return True if a terminal displays exactly these bytes."""
     if not row.is_fresh:
         return False
     others = data.translate(None, _ORDINARY)
@@ -133,7 +133,7 @@ def is_plain(data: bytes, row: TerminalRow) -> bool:
 
 
 def render(data: bytes, row: TerminalRow) -> list[TerminalLine]:
-    """Return the lines of `data`, which begins in `row`; leaves in `row` what the next piece begins in."""
+    """Return the lines of `data`, which begins in `row`. Updates `row` to the state after it."""
     lines: list[TerminalLine] = []
     for part in data.splitlines(keepends=True) if b"\r" not in data else _split(data):
         continues = not row.is_fresh
@@ -149,7 +149,7 @@ def render(data: bytes, row: TerminalRow) -> list[TerminalLine]:
 
 
 def _split(data: bytes) -> list[bytes]:
-    """At line feeds only."""
+    """Split at line feeds only."""
     parts = data.split(b"\n")
     lines = [part + b"\n" for part in parts[:-1]]
     return [*lines, parts[-1]] if parts[-1] else lines
@@ -169,14 +169,15 @@ def _line(data: bytes, text: str, row: TerminalRow, *, continues: bool) -> Termi
 
 
 def _composed(text: str) -> str:
-    """A mark over a letter belongs to it, if there is such a letter; otherwise it hides no letter of ASCII."""
+    """Compose a combining mark with its letter if such a character exists; otherwise drop it, so that it does not hide
+    an ASCII letter."""
     if text.isascii() or _COMBINED.search(text) is None:
         return text
     return _MARKED.sub(r"\1", unicodedata.normalize("NFC", text))
 
 
 class _Painter:
-    """Applies output to a row. `rows` are those that ended."""
+    """Applies output to a row. `rows` are the finished ones."""
 
     def __init__(self, row: TerminalRow) -> None:
         self._row = row
@@ -283,7 +284,7 @@ class _Painter:
             self._end_row(0 if sign == "\x85" else row.cursor)
 
     def _tab(self) -> None:
-        """Cells that a tab passes for the first time hold it, so that a rule sees the tab."""
+        """Move to the next tab stop. New cells hold the tab, so that a rule sees it."""
         row = self._row
         end = min(row.cursor - row.cursor % _TAB + _TAB, _WIDEST)
         if row.cursor >= len(row.cells):
@@ -353,7 +354,7 @@ class _Painter:
             row.cursor = row.saved
 
     def _address(self, given: str) -> None:
-        """An absolute address ends the row, unless it names the row that the last one named."""
+        """Handle an absolute address: it ends the row, unless it is the row of the last one."""
         row = self._row
         line, _, column = given.partition(";")
         if row.addressed != (line or "1"):
@@ -385,7 +386,7 @@ class _Painter:
 
 
 def _number(given: str) -> int:
-    """The first parameter, at least 1."""
+    """Return the first parameter, at least 1."""
     digits = given.partition(";")[0]
     if not (digits.isascii() and digits.isdigit()):
         return 1

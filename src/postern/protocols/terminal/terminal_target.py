@@ -1,4 +1,4 @@
-"""The target's side of frames: an asyncio transport without a socket, for commands and for channels of SSH."""
+"""The target's side of frames: an asyncio transport without a socket, for commands and for SSH channels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 class FramedTransport(asyncio.Transport):
-    """`what` names it in the log. Bytes that are not frames close it."""
+    """An asyncio transport of frames. `what` names it in the log. Invalid frames close it."""
 
     def __init__(self, what: str) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class FramedTransport(asyncio.Transport):
             self.close()
 
     def can_write_eof(self) -> bool:
-        return False  # the end of input is a frame; the end of the stream is the end of what runs
+        return False  # the end of input is a frame; the end of the stream ends the program
 
     def is_reading(self) -> bool:
         return not self._paused

@@ -1,4 +1,4 @@
-"""Recorded bytes as readable text: what the program printed, as it did."""
+"""Rendering of recorded bytes as text: exactly as the program printed it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _STREAMS = {m.STDOUT: "o", m.STDERR: "e"}
 
 
 class TerminalTextRenderer:
-    """A `Renderer`: `feed` takes the recorded stream cut anywhere, and gives ("o" or "e", text) pieces."""
+    """A `Renderer`: `feed` takes the recorded stream in chunks of any size and returns ("o" or "e", text) pieces."""
 
     def __init__(self) -> None:
         self._header = b""
@@ -41,6 +41,6 @@ class TerminalTextRenderer:
         return pieces
 
     def rest(self) -> list[tuple[str, bytes]]:
-        """Nothing is held back; what comes next begins a message."""
+        """Return the buffered messages: none, the next byte begins a message."""
         self._header, self._left = b"", 0
         return []

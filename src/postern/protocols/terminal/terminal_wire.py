@@ -1,12 +1,12 @@
-"""The steady states of links to a command, one wire for each way in which input comes.
+"""The steady states of links to a command, one wire for each kind of input.
 
-`ScriptWire`: a *script* is gathered whole, with the arguments beside it, and judged before the program begins: what is
-refused never runs. Of a *conversation*, the arguments are judged before the program begins, and what comes then:
+`ScriptWire`: a *script* is buffered whole, with its arguments, and evaluated before the program starts. A refused
+script never runs. For a *conversation*, only the arguments are evaluated before the program starts, and then its input:
 
-`TypedWire`: at a terminal each line is judged when it is entered: its characters have reached the program by then, so a
-refusal puts Ctrl-C in place of the line's end. That is advice and no wall: what a program makes of keys, only the
-program knows. `PipedWire`: lines are judged before they are passed, and a refusal drops those that came together.
-`ForwardWire`: bytes that are no text pass unread.
+`TypedWire`: at a terminal each line is evaluated when Enter is pressed. Its characters have reached the program by
+then, so a refusal sends Ctrl-C instead of the line end. That is advisory: only the program knows what it makes of keys.
+`PipedWire`: lines are evaluated before they are forwarded, and a refusal drops all lines of the same read.
+`ForwardWire`: bytes that are not text pass unread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from postern.protocols.terminal.terminal_lines import CLEAR, ENTER, INTERRUPT, L
 from postern.protocols.terminal.terminal_output import Held, Printed, refused, said
 from postern.protocols.wire_base import Piece, Request
 
-_RECORDED = 1 << 20  # bytes of piped input that are recorded where no rule asks for it
+_RECORDED = 1 << 20  # bytes of piped input that are recorded if no rule inspects it
 _TOO_MUCH = "this command was ended, since it printed more than %d bytes"
 _OPAQUE = "rules of this connection look at what is shown, and what a forwarded port carries cannot be masked"
 _OPAQUE_HINT = "Ask an administrator for a connection without such rules"
@@ -32,7 +32,7 @@ _TOO_LARGE = "this input is too large to be judged, so it was refused"
 
 
 class Entered(Request):
-    """A script with all its input, or a line that was entered. `starts`: it is what the program begins with."""
+    """A script with all its input, or an entered line. `starts`: it starts the program."""
 
     def __init__(self, raw: bytes, *, starts: bool = False) -> None:
         super().__init__()
@@ -41,30 +41,30 @@ class Entered(Request):
 
 
 class PrintingWire(ProgramWire):
-    """A program that prints text. `arguments` are those that the client asked for."""
+    """A program that prints text. `arguments` are the client's."""
 
     def __init__(self, arguments: tuple[str, ...], *, is_terminal: bool = False) -> None:
         super().__init__(is_terminal=is_terminal)
         self._arguments = arguments
         self._held = {m.STDOUT: Held(), m.STDERR: Held()}
-        self._output_ended = False  # which it may before it exits, and before it is admitted
+        self._output_ended = False  # possible before it exits, and before it is admitted
         self._printed = 0
 
-    # For each way of input
+    # Overridden for each kind of input
 
     def _take(self, kind: int, payload: bytes) -> None:
-        """Take a frame of the client, for `_upward`."""
+        """Process a frame of the client into `_upward`."""
         raise NotImplementedError
 
     def _must_end(self, kind: int, payload: bytes) -> bool:
-        """End the program if it must not print this; return whether it did."""
+        """End the program if it must not print this. Return True if it was ended."""
         raise NotImplementedError
 
     def _drop_lines(self, request: Entered, refusal: Refuse) -> bytes:
-        """Refuse input of a running program: what the program is sent in its place."""
+        """Refuse input of a running program. Return the bytes that the program gets instead."""
         raise NotImplementedError
 
-    # The client's side
+    # Client to target
 
     def feed_client(self, data: bytes) -> None:
         for kind, payload in self._client.feed(data):
@@ -82,7 +82,7 @@ class PrintingWire(ProgramWire):
         assert isinstance(request, Entered)
         return self._refuse_start(refusal) if request.starts else self._drop_lines(request, refusal)
 
-    # The target's side
+    # Target to client
 
     def feed_target(self, data: bytes) -> None:
         for kind, payload in self._target.feed(data):
@@ -95,7 +95,7 @@ class PrintingWire(ProgramWire):
             if kind not in self._held:
                 raise ProtocolViolation(f"a frame of unknown kind {kind} from a command")
             if self._output_ended:
-                raise ProtocolViolation("output behind the end of a command's output")
+                raise ProtocolViolation("the command sent output after the end of its output")
             if self._state is ENDED:
                 continue
             self._printed += len(payload)
@@ -108,7 +108,7 @@ class PrintingWire(ProgramWire):
                 self._downward.append(m.frame(kind, payload))
 
     def _print(self, kind: int, data: bytes, *, ends: bool) -> None:
-        """`ends`: the row that the cursor is in is not waited for any longer."""
+        """Queue output. With `ends`, the row of the cursor is not buffered any longer."""
         if data:
             self._downward.append(Printed(max(self._exchange, 1), kind, data, self._held[kind].row, ends=ends))
 
@@ -117,7 +117,7 @@ class PrintingWire(ProgramWire):
             self._print(kind, held.rest(), ends=True)
 
     def _end_output(self) -> None:
-        """Behind all that was held back of it."""
+        """Queue the end of output, after everything that was buffered."""
         if self._output_ended or self._state is ENDED:
             return
         self._output_ended = True
@@ -138,7 +138,7 @@ class PrintingWire(ProgramWire):
         return f"exit {code}"
 
     def _stop(self, text: str, code: int) -> None:
-        """End a program that runs; the client is told why."""
+        """End a running program and tell the client why."""
         self._downward.append(said(text, terminal=self._is_terminal))
         self._exit(code)
 
@@ -153,8 +153,8 @@ class PrintingWire(ProgramWire):
 
 
 class ScriptWire(PrintingWire):
-    """A whole script in, its output out. A command that prints more than `most_output` is ended; 0 is no limit. Sizes
-    in bytes."""
+    """A whole script as input. A command that prints more than `most_output` is ended; 0 means no limit. Sizes are in
+    bytes."""
 
     def __init__(self, *, arguments: tuple[str, ...] = (), max_message: int = 32 << 20, most_output: int = 0) -> None:
         super().__init__(arguments)
@@ -176,7 +176,7 @@ class ScriptWire(PrintingWire):
             if self._state is RUNNING:
                 self._upward.append(m.frame(kind, payload))
         elif kind != m.START:
-            raise ProtocolViolation(f"a frame of kind {kind} in a script's input")
+            raise ProtocolViolation(f"unexpected frame of kind {kind} in a script's input")
 
     def _gather(self, data: bytes) -> None:
         self._script_size += len(data)
@@ -203,8 +203,7 @@ class ScriptWire(PrintingWire):
         return True
 
     def abort_response(self, event: Rows | Output, refusal: Refuse) -> bytes:
-        """The rest of what a script prints is no more than a part of the same answer: it goes too, and the run has
-        failed."""
+        """Abort the run: the rest of a script's output belongs to the same response."""
         self._downward.clear()
         self._exit(m.REFUSED)
         return refused(refusal, terminal=False)
@@ -215,9 +214,10 @@ class ScriptWire(PrintingWire):
 
 
 class ConversationWire(PrintingWire):
-    """A program that begins with its arguments, and whose input comes while it runs.
+    """A program that starts with its arguments, and whose input comes while it runs.
 
-    Unless `files`, one that speaks a protocol of file transfer is ended as soon as it or its client says so."""
+    Unless `files`, a program that uses a file transfer protocol is ended as soon as it or its client shows that.
+    """
 
     def __init__(
         self,
@@ -236,7 +236,7 @@ class ConversationWire(PrintingWire):
         raise NotImplementedError
 
     def _end_input(self) -> None:
-        """The client sends no more input."""
+        """Handle the end of the client's input."""
 
     def _take(self, kind: int, payload: bytes) -> None:
         if kind == m.START:
@@ -270,7 +270,7 @@ class ConversationWire(PrintingWire):
     def _start_request(self) -> Entered:
         request = Entered(m.START_FRAME, starts=True)
         if self._arguments:
-            several = self._arguments if len(self._arguments) > 1 else ()  # one is the text itself
+            several = self._arguments if len(self._arguments) > 1 else ()  # a single argument is the operation's text
             request.operations.append(Operation(self._next(), " ".join(self._arguments), values=_encoded(several)))
         return request
 
@@ -284,7 +284,7 @@ class ConversationWire(PrintingWire):
         return self._refuse_files(self._answered.protocol(payload))
 
     def _refuse_files(self, protocol: str) -> bool:
-        """Ends the program that speaks this; whether there is one."""
+        """End the program if it uses this protocol. Return True if it was ended."""
         if not protocol:
             return False
         error = f"this program speaks {protocol}, and file transfer is disabled on this connection"
@@ -296,26 +296,28 @@ class ConversationWire(PrintingWire):
         return True
 
     def abort_response(self, event: Rows | Output, refusal: Refuse) -> bytes:
-        """Only this piece is withheld."""
+        """Withhold only this piece."""
         assert isinstance(event, Printed)
         event.withheld()
         return refused(refusal, terminal=self._is_terminal)
 
     @property
     def awaiting_response(self) -> bool:
-        """At a prompt nobody knows: a session counts as idle when nothing is typed and nothing printed."""
+        """Return False: whether a program waits at a prompt is unknown. A session is idle while nothing is typed or
+        printed."""
         return False
 
 
 class TypingState(Enum):
-    """What becomes of what is typed.
+    """The handling of typed input.
 
-    PASSES ──a line is refused──▶ SETTLES ──release, more was typed──▶ CLEARS ──Ctrl-U is sent──▶ PASSES
-                                     └──────release, nothing was typed──────────────────────────────▲
+        PASSES ──a line is refused──▶ SETTLES ──flush, more was typed──▶ CLEARS ──Ctrl-U is sent──▶ PASSES
+                                         └──────flush, nothing was typed───────────────────────────────▲
 
-    A shell that reads Ctrl-C together with what was typed behind it takes that for a part of the line that it has to
-    forget: an Enter runs it. So that waits; and for a shell that is late all the same Ctrl-U stands in front of it, and
-    a blank, as bash loses the first character of the line behind them then."""
+    A shell that reads Ctrl-C together with the next characters treats them as part of the cancelled line: Enter would
+    run it. So type-ahead is held. For a slow shell, Ctrl-U and a space are sent first, because bash can lose the first
+    character of the next line.
+    """
 
     PASSES = "passes"
     SETTLES = "settles"
@@ -328,8 +330,7 @@ _CLEARS: Final = TypingState.CLEARS
 
 
 class TypedWire(ConversationWire):
-    """Somebody sits at a terminal, so what is printed without a line end is a prompt; `size` is that terminal's columns
-    and rows when it begins."""
+    """A terminal with a user, so that output without a line end is a prompt. `size` is its initial columns and rows."""
 
     def __init__(
         self, *, arguments: tuple[str, ...] = (), size: tuple[int, int] | None = None, files: bool = True
@@ -347,7 +348,7 @@ class TypedWire(ConversationWire):
         return self._upward.popleft()
 
     def _take_input(self, data: bytes) -> None:
-        """Characters go their way; each line end is a request of its own."""
+        """Forward characters; each line end is a separate request."""
         start = 0
         for pos in range(len(data)):
             if data[pos] in ENTER:
@@ -394,11 +395,11 @@ class TypedWire(ConversationWire):
 
 
 class PipedWire(ConversationWire):
-    """Input comes through a pipe, in whole lines as far as somebody judges them."""
+    """Input through a pipe, in whole lines if a rule inspects them."""
 
     def __init__(self, *, arguments: tuple[str, ...] = (), files: bool = True) -> None:
         super().__init__(arguments, files=files)
-        self._piped = b""  # a line that has not ended
+        self._piped = b""  # an incomplete line
         self._piped_size = 0
 
     def _take_input(self, data: bytes) -> None:
@@ -426,8 +427,8 @@ class PipedWire(ConversationWire):
 
 
 class ForwardWire(ConversationWire):
-    """Neither what comes nor what is shown is text, but whatever somebody forwards. Only what it begins with is judged;
-    where anything must be hidden of what is shown it is refused, since that cannot be done."""
+    """Forwarded bytes that are not text. Only the start is evaluated. If output must be masked, the start is refused,
+    because the bytes cannot be."""
 
     def __init__(self, *, arguments: tuple[str, ...] = ()) -> None:
         super().__init__(arguments)
@@ -446,7 +447,7 @@ class ForwardWire(ConversationWire):
     def _must_end(self, kind: int, payload: bytes) -> bool:
         if not self.wants.output:
             return False
-        self._stop(f"{_OPAQUE}. {_OPAQUE_HINT}", m.ENDED)  # rules since a moment ago: else it was refused
+        self._stop(f"{_OPAQUE}. {_OPAQUE_HINT}", m.ENDED)  # the rules changed just now: otherwise the start was refused
         return True
 
     def _tag(self, code: int) -> str:

@@ -1,1 +1,1 @@
-"""The dialect of SQL as rules judge it: the parser, prepared statements, and the encodings of texts."""
+"""Analysis of the SQL dialect for rules: the parser, prepared statements, and the encodings of texts."""

@@ -1,11 +1,11 @@
-"""Client character sets of MySQL and MariaDB, in front of all rules: what a rule reads must be what the server reads
-(decisions 0038 and 0058).
+"""The check of client character sets of MySQL and MariaDB, before all rules: a rule must read the same text as the
+server (decisions 0038 and 0058).
 
-In GBK, BIG5, SJIS, CP932 and GB18030 the second half of a character may be a backslash, in SWE7 signs are letters, and
-the wide ones are no ASCII. The protocol follows what statements set in plain sight, refuses those there, and tells in
-`Operation.unread` where it does not know any more. Here is judged, where rules hold, what is not in plain sight: in
-comments that only some servers run, behind other assignments, in code, and in texts that are prepared. What is
-executed without its text being known leaves a doubt until a plain SET NAMES: in that only ASCII is let through.
+In GBK, BIG5, SJIS, CP932 and GB18030 the second byte of a character can be a backslash. In SWE7 some punctuation is
+letters, and the wide ones are not ASCII. The protocol tracks and refuses what statements set openly, and reports in
+`Operation.unread` when it has lost track. This interceptor checks, if rules apply, what is not set openly: in comments
+that only some servers run, after other assignments, in code, and in prepared texts. Executing an unknown text leaves a
+doubt until a plain SET NAMES; until then only ASCII is forwarded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from postern.protocols.mysql.dialect.mysql_texts import connection_charset, sett
 from postern.protocols.mysql.dialect.mysql_words import READ_CHARSETS
 
 _SETTING_WORDS: Final = ("names", "character", "charset", "collation_connection")
-_DEEPEST: Final = 4  # texts within texts
+_DEEPEST: Final = 4  # nested texts
 
 _RULE: Final = "client encoding"
 _HINT: Final = "Use utf8mb4 (SET NAMES utf8mb4), or a character set of one byte a character."
@@ -54,7 +54,7 @@ def _may_set(text: str) -> bool:
 
 
 class MySqlEncodings:
-    """The interceptor. It stands in front of the others."""
+    """The interceptor. It runs before the others."""
 
     name = "client encodings"
 
@@ -68,7 +68,7 @@ class MySqlEncodings:
             return FORWARD
         text, state = event.text, self._state
         if event.truncated:
-            return FORWARD  # whoever judges texts refuses it, and nobody else has a rule about it
+            return FORWARD  # interceptors that judge texts refuse it; no other rule applies to it
         keeps = may_keep(text)
         if not (event.unread or keeps or _may_set(text) or (state.doubt and not text.isascii())):
             return FORWARD
@@ -98,21 +98,22 @@ class MySqlEncodings:
 
 class _Judgement(Enum):
     HARMLESS = 0
-    SETS = 1  # another character set
-    UNREAD = 2  # it comes in a character set that is not read
+    SETS = 1  # sets another character set
+    UNREAD = 2  # arrives in an unreadable character set
     DOUBTFUL = 3
 
 
 @dataclass(slots=True)
 class _State:
-    """What a session's statements have left behind. `doubt`: one was executed whose text is not known."""
+    """The effect of a session's statements. `doubt`: one was executed whose text is unknown."""
 
     known: PreparedTexts = field(default_factory=PreparedTexts)
     doubt: bool = False
 
 
 def _judge(state: _State, text: str, unread: str, *, runs: bool) -> tuple[_Judgement, _State]:
-    """With the state after it: the same one, but for what another process gives back."""
+    """Return the judgement and the state after the text. The state object is the same one unless another process
+    computed it."""
     is_way_back = _is_way_back(text)
     if unread and not is_way_back:
         return _Judgement.UNREAD, state
@@ -129,7 +130,7 @@ def _judge(state: _State, text: str, unread: str, *, runs: bool) -> tuple[_Judge
 
 
 class _Reader:
-    """Reads one text. `ran_unknown`: it executes something of which the text is not known."""
+    """Analyses one text. `ran_unknown`: it executes something whose text is unknown."""
 
     def __init__(self, known: PreparedTexts) -> None:
         self._known = known
@@ -137,23 +138,23 @@ class _Reader:
         known.begin()
 
     def sets(self, text: str, deep: int = 0) -> bool:
-        """Whether it may set a character set that is not read here. Raises Unreadable."""
+        """Return True if it may set a character set that Postern cannot read. Raises Unreadable."""
         for reading in readings(text):
             if reading.broken and reading.usual and _may_set(text):
                 return True
             for tokens in whole_statements(reading):
                 if any(_sets_unread(tokens, place) for place in range(len(tokens))):
                     return True
-                hides = deep > 0 or key_at(tokens, 0) != "SET"  # so that the protocol does not follow it
+                hides = deep > 0 or key_at(tokens, 0) != "SET"  # the protocol does not track it
                 self.ran_unknown |= hides and any(_charset_at(tokens, place) for place in range(len(tokens)))
                 if self._run_sets(tokens, deep):
                     return True
-                if key_at(tokens, 0) != "CALL":  # what a procedure does the target's owner has written
+                if key_at(tokens, 0) != "CALL":  # the target's owner has written the procedure
                     self._known.learn(tokens)
         return False
 
     def _run_sets(self, tokens: Sequence[SqlToken], deep: int) -> bool:
-        """… or what it prepares or executes."""
+        """Return True if the text that it prepares or executes may set one."""
         if key_at(tokens, 0) not in ("PREPARE", "EXECUTE"):
             return False
         texts = self._known.prepared(tokens)
@@ -169,8 +170,8 @@ class _Reader:
 
 
 def _charset_at(tokens: Sequence[SqlToken], place: int) -> int:
-    """Where the value stands of a character set of the client's, or one that texts are read in, that is set at
-    `place`; 0 where none is."""
+    """Return the index of the value, if a character set of the client, or one for reading texts, is set at `place`;
+    otherwise 0."""
     token, after = tokens[place], place + 1
     name = setting_name(token)
     if name == "character_set_client" or connection_charset(tokens, place) is not None:
@@ -187,8 +188,8 @@ def _charset_at(tokens: Sequence[SqlToken], place: int) -> int:
 
 
 def _sets_unread(tokens: Sequence[SqlToken], place: int) -> bool:
-    """Whether what is set there is a character set that is not read here. What a variable holds alone, the protocol
-    follows."""
+    """Return True if an unreadable character set is set there. The protocol itself tracks a value from a variable
+    alone."""
     after = _charset_at(tokens, place)
     value = tokens[after] if 0 < after < len(tokens) else None
     if value is None:
@@ -202,7 +203,7 @@ def _sets_unread(tokens: Sequence[SqlToken], place: int) -> bool:
 
 
 def _is_way_back(text: str) -> bool:
-    """A plain SET NAMES of one that is read here, and nothing else."""
+    """Return True for a plain SET NAMES of a readable character set, and nothing else."""
     if not text.isascii():
         return False
     try:

@@ -1,8 +1,8 @@
-"""MySQL and MariaDB: what each statement of a text would do.
+"""The parser of MySQL's and MariaDB's statements: the effects of each statement of a text.
 
-Every reading that some server could have is judged (see `mysql_readings`), and what any of them does is told. In a
-reading under another `sql_mode` than the usual, a last statement that cannot be read to its end is left out: a server
-in that mode refuses it.
+It analyses every reading that some server may have (see `mysql_readings`), and the result has the effects of all of
+them. In a reading under an unusual `sql_mode`, a last statement that cannot be parsed to its end is left out, because a
+server in that mode rejects it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def judge_text(
     one: Callable[[list[SqlToken], Judging], Statement] | None = None,
     within: tuple[Key, ...] = (),
 ) -> tuple[Statement, ...]:
-    """By every reading. `one` judges each statement, in their order, in the place of `judge`."""
+    """Analyse a text by every reading. `one` analyses each statement in order, instead of `judge`."""
     judging = Judging(words.GRAMMAR, words.FUNCTIONS, schema, within)
     try:
         found: list[Statement] = []
@@ -69,7 +69,7 @@ def judge_text(
 
 
 def whole_statements(reading: StatementReading) -> list[list[SqlToken]]:
-    """Without a last one that cannot be read to its end."""
+    """Return the statements without a last one that cannot be parsed to its end."""
     statements = statements_of(reading.tokens)
     if reading.broken and statements and reading.tokens[-1].key != ";":
         statements.pop()
@@ -119,12 +119,13 @@ def judge(tokens: list[SqlToken], judging: Judging) -> Statement:
     return draft.done()
 
 
-# Statements without a tree that read or write the relations they name, or keep code that does.
+# Statements without a tree that read or write the relations they name, or store code that does.
 _READING = frozenset({"LOAD", "LOCK", "HANDLER", "CHECKSUM"})
 
 
 def _follow_known_views(draft: Draft, judging: Judging) -> None:
-    """Some of the names may be columns or aliases, so those that are no relation say nothing."""
+    """Add the effects of views among the names. Some names may be columns or aliases; a name that is not a relation has
+    no effect."""
     if judging.schema is not None and judging.schema.relations:
         known = views_of(judging.schema)
         _follow_views(draft, [name for name in draft.objects if known.named(name)], judging)
@@ -146,7 +147,7 @@ def _query(tokens: list[SqlToken], verb: str, judging: Judging) -> Statement:
 
 
 def _judge_query(draft: Draft, tokens: list[SqlToken], verb: str, judging: Judging) -> None:
-    """Add what the query does, and what the views in it do."""
+    """Add the effects of the query and of the views in it."""
     facts = judging.query(draft, tokens, verb)
     if facts is not None:
         _follow_views(draft, facts.read, judging)
@@ -161,8 +162,8 @@ def _judge_definition(definition: str, schema: TargetSchema, within: tuple[Key, 
 
 
 def without_extras(tokens: Sequence[SqlToken], verb: str) -> list[SqlToken]:
-    """REPLACE as INSERT, VALUES ROW(1) as VALUES (1), and without words such as LOW_PRIORITY, which mean nothing here
-    and which sqlglot takes for names."""
+    """Return REPLACE as INSERT, VALUES ROW(1) as VALUES (1), without words such as LOW_PRIORITY, which have no meaning
+    here and which sqlglot reads as names."""
     found: list[SqlToken] = []
     for place, token in enumerate(tokens):
         before = key_at(tokens, place - 1)
@@ -212,7 +213,7 @@ def _without_into(draft: Draft, tokens: list[SqlToken]) -> list[SqlToken]:
 
 
 def without_into(tokens: list[SqlToken]) -> tuple[list[SqlToken], list[SqlToken]]:
-    """Without INTO OUTFILE and INTO @variable, and those words by themselves, without the INTO."""
+    """Return the tokens without INTO OUTFILE and INTO @variable, and those tokens separately, without the INTO."""
     for place, token in enumerate(tokens):
         after = place + 1
         if token.key != "INTO" or after >= len(tokens):
@@ -240,7 +241,7 @@ def _is_option_value(tokens: Sequence[SqlToken], place: int) -> bool:
 
 
 def _explain(tokens: list[SqlToken], judging: Judging) -> Statement:
-    """EXPLAIN plans, and EXPLAIN ANALYZE (in MariaDB ANALYZE) runs what it explains."""
+    """Analyse EXPLAIN, which plans, or EXPLAIN ANALYZE (ANALYZE in MariaDB), which runs the statement."""
     place, runs = 1, False
     while key_at(tokens, place) in ("ANALYZE", "EXTENDED", "PARTITIONS", "FORMAT", "FORCE"):
         if tokens[place].key == "FORMAT" and key_at(tokens, place + 1) == "=":
@@ -293,7 +294,7 @@ def _definition(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
 
 
 def _reaches_out(tokens: Sequence[SqlToken]) -> bool:
-    """Whether a table is kept in files that are named, or in another server."""
+    """Return True if the table is stored in named files, or on another server."""
     for place, token in enumerate(tokens):
         before = key_at(tokens, place - 1)
         before = key_at(tokens, place - 2) if before == "=" else before
@@ -307,7 +308,7 @@ def _reaches_out(tokens: Sequence[SqlToken]) -> bool:
 
 
 def _created_from_query(draft: Draft, tokens: list[SqlToken], judging: Judging, kind: str) -> None:
-    """CREATE TABLE ... SELECT runs its query; CREATE VIEW keeps it for others to run."""
+    """Add the query of CREATE TABLE ... SELECT, which runs, or of CREATE VIEW, which is stored."""
     if kind == "TABLE" and (place := next((at for at, token in enumerate(tokens) if token.key == "LIKE"), 0)):
         judging.named(draft, tokens, place + 1)
     start = next((at for at, token in enumerate(tokens) if token.key in ("SELECT", "WITH", "VALUES", "TABLE") and at > 2
@@ -344,8 +345,8 @@ def creates_block(tokens: Sequence[SqlToken]) -> bool:
 
 
 def _code(tokens: list[SqlToken], judging: Judging, goes_on: bool) -> Statement:
-    """CREATE PROCEDURE and its like with a block: where the block ends is not worked out, so what follows its first
-    semicolon may be run at once."""
+    """Analyse CREATE PROCEDURE and its like with a block. The end of the block is unknown, so what follows its first
+    semicolon may run at once."""
     draft = Draft(tokens[0].key, {Effect.DDL})
     draft.tag = f"{tokens[0].key} {defined(judging, draft, tokens)}"
     judging.mentioned(draft, tokens)
@@ -359,7 +360,7 @@ def _code(tokens: list[SqlToken], judging: Judging, goes_on: bool) -> Statement:
 def _set(tokens: list[SqlToken], judging: Judging) -> Statement:
     draft = Draft("SET", {Effect.SESSION})
     judging.calls(draft, tokens)
-    judged = 0  # where the last query ended
+    judged = 0  # end of the last query
     for place, token in enumerate(tokens):
         name = token.text.lower()
         assigned = ""
@@ -391,7 +392,7 @@ def _set(tokens: list[SqlToken], judging: Judging) -> Statement:
 
 
 def _query_in_set(draft: Draft, tokens: list[SqlToken], place: int, judging: Judging) -> int:
-    """Answers where it ends."""
+    """Analyse a query in SET. Return where it ends."""
     if key_at(tokens, place - 1) != "(":
         draft.unknown("its query is not understood")
         return len(tokens)
@@ -401,7 +402,7 @@ def _query_in_set(draft: Draft, tokens: list[SqlToken], place: int, judging: Jud
 
 
 def _sql_mode(draft: Draft, tokens: Sequence[SqlToken], place: int) -> None:
-    """A mode may change how all that follows is read; one that cannot be known may be any."""
+    """Handle sql_mode: a mode can change how the rest is read, and an unknown one may be any."""
     place += key_at(tokens, place) in ("=", ":=")
     value = tokens[place] if place < len(tokens) else None
     ends = key_at(tokens, place + 1) in ("", ",")
@@ -422,7 +423,7 @@ def _charset(draft: Draft, tokens: Sequence[SqlToken], place: int) -> None:
 
 
 def _plain(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
-    """A statement that its first words decide: its functions, its files, its names."""
+    """Analyse a statement by its first words: its functions, its files, its names."""
     first = tokens[0].key
     judging.calls(draft, tokens)
     if first == "LOAD" and Effect.WRITE in draft.effects:

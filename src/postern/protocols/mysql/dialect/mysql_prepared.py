@@ -1,4 +1,4 @@
-"""EXECUTE of MySQL and MariaDB, where it is known what was prepared: for one session."""
+"""Resolution of EXECUTE of MySQL and MariaDB to the statements that one session has prepared."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from postern.protocols.mysql.dialect.mysql_texts import (
     variable_name,
 )
 
-MOST: Final = 1_000  # texts that prepare something, or fill a variable
+MOST: Final = 1_000  # texts that prepare something, or set a variable
 MOST_LENGTH: Final = 1024 * 1024  # … and their characters
 _DEEPEST: Final = 4  # texts that run texts
-_MOST_RUN: Final = 256 * 1024  # characters of those that one text runs, each as often as it does
+_MOST_RUN: Final = 256 * 1024  # characters of the texts that one text runs, counted each time
 _KEEPING: Final = ("call", "prepare", "execute")
-_SEARCHED: Final = 16 * 1024  # characters; in a longer text such a word counts within others, too
+_SEARCHED: Final = 16 * 1024  # characters; in a longer text, such a word also counts as part of others
 _KEEPS: Final = re.compile(r"\bcall\b|\bprepare\b|\bexecute\b", re.IGNORECASE)
 _PLAIN: Final = frozenset({"SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "(", "TABLE", "VALUES", "SHOW"})
 
 
 def may_keep(text: str) -> bool:
-    """Whether it may give a variable or a prepared statement a meaning, or run one."""
+    """Return True if the text may give a variable or a prepared statement a meaning, or run one."""
     small = small_letters(text)
     if "@" in text:
         return True
@@ -48,24 +48,25 @@ def may_keep(text: str) -> bool:
 
 @dataclass
 class PreparedTexts:
-    """What variables and names of prepared statements may hold; nothing of them once `is_lost`. `size` are the
-    characters of that."""
+    """The possible contents of variables and prepared statements; unknown once `is_lost`. `size` is their number of
+    characters."""
 
     variables: dict[str, Texts] = field(default_factory=dict)
     names: dict[str, Texts] = field(default_factory=dict)
     is_lost: bool = False
     size: int = 0
-    _run: int = 0  # characters of what was run since `begin`
+    _run: int = 0  # characters that ran since `begin`
 
     def copy(self) -> PreparedTexts:
         return PreparedTexts(dict(self.variables), dict(self.names), self.is_lost, self.size)
 
     def begin(self) -> None:
-        """Another text comes."""
+        """Start the next text."""
         self._run = 0
 
     def runs(self, text: str) -> bool:
-        """Whether what a statement runs can be looked into. Beyond a bound, nothing is known any more."""
+        """Return True if the text that a statement runs can be analysed. Beyond a limit, everything is unknown from
+        then on."""
         self._run += len(text)
         if self._run > _MOST_RUN:
             self.lose()
@@ -83,7 +84,7 @@ class PreparedTexts:
         return texts if isinstance(texts, tuple) else None
 
     def prepared(self, tokens: Sequence[SqlToken]) -> tuple[str, ...] | None:
-        """What PREPARE prepares, or EXECUTE runs."""
+        """Return the texts that PREPARE prepares, or EXECUTE runs."""
         if key_at(tokens, 0) == "PREPARE":
             return self.meant(texts_of(tokens[3:])) if key_at(tokens, 2) == "FROM" else None
         end = next((at for at, token in enumerate(tokens) if token.key == "USING"), len(tokens))
@@ -92,7 +93,7 @@ class PreparedTexts:
         return None if end != 2 or self.is_lost else self.meant(self.names.get(folded(tokens[1].text)))
 
     def learn(self, tokens: Sequence[SqlToken], deep: int = 0) -> None:
-        """By a statement. It may fail, so that what was known before stays."""
+        """Record a statement's effect. It may fail, so earlier meanings stay."""
         first = key_at(tokens, 0)
         if self.is_lost:
             return
@@ -133,7 +134,7 @@ class PreparedTexts:
             self.lose()
 
     def _filled(self, tokens: Sequence[SqlToken], *, anyhow: bool = False) -> None:
-        """Variables that may hold anything from now on."""
+        """Mark the variables that can contain anything from now on."""
         _, into = without_into(list(tokens))
         filled = [token for token in into if is_user_variable(token)]
         for place, token in enumerate(tokens):
@@ -154,10 +155,10 @@ class PreparedTexts:
 class MySqlPreparedStatements:
     """A parser for the statements of one session, in the order in which they are sent.
 
-    `parse` as the port has it, but EXECUTE does what was prepared under its name, from a literal or from a variable
-    that was set to one (CONCAT and IF of them included). `passed` tells what has gone to the target; only what has
-    passed is known. Nothing is forgotten: a name may stand for each text that passed under it. What the protocol
-    prepares has numbers, and no EXECUTE names it.
+    `parse` works as in the port, but EXECUTE has the effects of the statement that was prepared under its name, from a
+    literal or from a variable that was set to one (including CONCAT and IF of literals). Call `passed` for each text
+    that was forwarded; only those are known. No name is ever removed: a name stands for every text that was forwarded
+    under it. Statements that the protocol prepares have numbers, and no EXECUTE names them.
     """
 
     dialect = "mysql"
@@ -165,12 +166,12 @@ class MySqlPreparedStatements:
     def __init__(self, parser: MySqlParser) -> None:
         self._parser = parser
         self._known = PreparedTexts()
-        self._heard: list[str] = []  # what has passed and was not looked into yet
+        self._heard: list[str] = []  # forwarded texts that were not parsed yet
         self._count = 0
         self._length = 0
 
     def missed(self) -> None:
-        """There was something that this was not told of: from now on, what EXECUTE runs is not known."""
+        """Record that a text was forwarded unseen: from now on, what EXECUTE runs is unknown."""
         self._known = PreparedTexts(is_lost=True)
         self._heard.clear()
 
@@ -179,11 +180,11 @@ class MySqlPreparedStatements:
         return self._length
 
     def keeps(self, text: str) -> bool:
-        """Whether what it does matters to those after it."""
+        """Return True if the text's effect matters to later statements."""
         return may_keep(text)
 
     def passed(self, text: str, *, by_protocol: bool = False) -> None:
-        """Looked into by the next `parse`, which may be in another process."""
+        """Record a forwarded text. The next `parse` reads it, possibly in another process."""
         if by_protocol or self._known.is_lost or not self.keeps(text):
             return
         self._count += 1
@@ -212,7 +213,7 @@ class MySqlPreparedStatements:
         return judge_text(text, schema, one)
 
     def meant(self, text: str, schema: TargetSchema | None = None) -> list[str]:
-        """What the names that this text executes stand for, each once; of a text that `parse` had before."""
+        """Return what the names that this text executes stand for, each once. The text was parsed before."""
         if "execute" not in text.lower():
             return []
         known = self._looked_into().copy()
@@ -237,7 +238,7 @@ class MySqlPreparedStatements:
     def _run(
         self, found: Statement, tokens: Sequence[SqlToken], prepared: Sequence[Statement], judging: Judging
     ) -> Statement:
-        """With the effects of what is prepared: PREPARE has them too, so that nobody asks for it in vain."""
+        """Add the effects of the prepared statements. PREPARE has them too, so that no review is requested in vain."""
         if not prepared:
             return found
         draft = Draft(found.tag, {Effect.SESSION})

@@ -1,7 +1,8 @@
-"""The ways in which a MySQL or MariaDB server may read one text.
+"""The possible readings of one text by a MySQL or MariaDB server.
 
-Which one it is depends on what only the server knows: its version (`/*!80000 ... */` is a comment below 8.0), whether
-it is MariaDB (`/*M! ... */`), and the session's `sql_mode` (NO_BACKSLASH_ESCAPES, ANSI_QUOTES). All of them are given.
+Only the server knows which one applies. It depends on its version (`/*!80000 ... */` is a comment below 8.0), on
+whether it is MariaDB (`/*M! ... */`), and on the session's `sql_mode` (NO_BACKSLASH_ESCAPES, ANSI_QUOTES). All readings
+are returned.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from postern.protocols.mysql.dialect.mysql_words import READ_CHARSETS
 
 MAX_SERVERS = 8
 OLDEST = 50500  # MySQL 5.5
-NEVER = 999_999  # dumps of MariaDB begin by `/*!999999\- ... */`: a comment to every server
+NEVER = 999_999  # dumps of MariaDB begin with `/*!999999\- ... */`: a comment for every server
 
 _CHARSETS = (
     "armscii8|ascii|big5|binary|cp1250|cp1251|cp1256|cp1257|cp850|cp852|cp866|cp932|dec8|eucjpms|euckr|gb18030|gb2312"
@@ -26,7 +27,7 @@ _CHARSETS = (
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    backslash: bool  # it escapes
+    backslash: bool  # a backslash escapes
     ansi_quotes: bool  # "..." is a name
 
 
@@ -36,7 +37,7 @@ MODES = (USUAL, Mode(True, True), Mode(False, False), Mode(False, True))
 
 @dataclass(frozen=True, slots=True)
 class ServerVersion:
-    """`version` as in versioned comments: 80036, or 101119 for MariaDB 10.11.19."""
+    """A server's version: `version` as in versioned comments, 80036, or 101119 for MariaDB 10.11.19."""
 
     version: int
     maria: bool
@@ -45,13 +46,13 @@ class ServerVersion:
         if maria_only and not self.maria:
             return False
         if self.maria and not maria_only and 50700 <= version <= 99999:
-            return False  # these mean versions of MySQL that MariaDB does not follow
+            return False  # versions of MySQL that MariaDB does not follow
         return version <= self.version
 
 
 @dataclass(frozen=True, slots=True)
 class StatementReading:
-    """`broken` says why the text cannot be read to its end; the tokens are those before."""
+    """One reading of a text. `broken` is the reason why it cannot be read to its end; the tokens are those before."""
 
     tokens: tuple[SqlToken, ...]
     usual: bool
@@ -92,7 +93,8 @@ _PATTERNS = {mode: _pattern(mode) for mode in MODES}
 
 
 def readings(text: str) -> list[StatementReading]:
-    """Each different one, the usual first. Raises Unreadable for a text that cannot be judged at all."""
+    """Return each different reading, the usual one first. Raises Unreadable for a text that cannot be analysed at
+    all."""
     check_text(text)
     modes = MODES if '"' in text or "\\" in text else (USUAL,)
     found: dict[tuple[SqlToken, ...], StatementReading] = {}
@@ -104,7 +106,7 @@ def readings(text: str) -> list[StatementReading]:
 
 
 def ways_of(text: str) -> int:
-    """In how many ways the text is read, at most."""
+    """Return the maximum number of readings of the text."""
     versions = {match.group(1) for match in _VERSIONED.finditer(text)}
     servers = 2 * min(len(versions) + 1, MAX_SERVERS) if versions else 1
     return servers * (len(MODES) if '"' in text or "\\" in text else 1)
@@ -115,7 +117,7 @@ _VERSIONED = re.compile(r"/\*M?!([0-9]{5,6})?")
 
 
 def _servers(text: str) -> list[ServerVersion]:
-    """Such that every set of versioned comments that some server runs is run by one of them."""
+    """Return servers such that every set of versioned comments that some server runs is run by one of them."""
     found = [match.group(1) for match in _VERSIONED.finditer(text)]
     if not found:
         return [ServerVersion(NEVER - 1, False)]
@@ -142,7 +144,7 @@ def _read(text: str, mode: Mode, server: ServerVersion) -> StatementReading:
                     place = _behind_comment(text, place)
             elif kind == "close" and opened:
                 opened = False
-            elif kind == "close":  # where none is open it is an asterisk: `select */**/from`
+            elif kind == "close":  # without an open one it is an asterisk: `select */**/from`
                 place -= 1
                 _append(tokens, symbol("*"))
             elif kind not in ("blank", "comment"):
@@ -161,10 +163,10 @@ _BLANKS_OF_OTHERS = re.compile(r"[\u0085\u00a0\u1680\u180e\u2000-\u200f\u2028-\u
 def _token(match: re.Match[str], text: str, tokens: list[SqlToken]) -> SqlToken:
     if match.lastgroup == "word":
         if tokens and tokens[-1].key == "." and not match.group().isdigit():
-            return SqlToken(SqlTokenKind.NAME, match.group())  # behind a dot nothing is a keyword
+            return SqlToken(SqlTokenKind.NAME, match.group())  # after a dot nothing is a keyword
         found = match.group()
         if not found.isascii() and (blank := _BLANKS_OF_OTHERS.search(found)) is not None:
-            raise UnreadableSql(f"U+{ord(blank.group()):04X} may be a blank or not")
+            raise UnreadableSql(f"U+{ord(blank.group()):04X} may or may not be a space")
         if found.isdigit() and found.isascii():
             return SqlToken(SqlTokenKind.NUMBER, found)
         if found[0].isdigit():
@@ -176,7 +178,7 @@ def _token(match: re.Match[str], text: str, tokens: list[SqlToken]) -> SqlToken:
 
 
 def _is_as_written(literal: str, token: SqlToken) -> bool:
-    """Whether the character set that stands in front of a string leaves what it says."""
+    """Return True if the character set before a string does not change its content."""
     charset = _INTRODUCED.match(literal)
     is_read = charset is not None and charset[1].upper() in READ_CHARSETS
     return is_read and token.content is not None and token.content.isascii()
@@ -186,7 +188,7 @@ def _append(tokens: list[SqlToken], token: SqlToken) -> None:
     if token.key == "." and tokens and tokens[-1].kind is SqlTokenKind.NUMBER:
         raise UnreadableSql("a dot follows a number")
     if token.kind is SqlTokenKind.STRING and tokens and tokens[-1].kind is SqlTokenKind.STRING:
-        before = tokens[-1]  # side by side they are one
+        before = tokens[-1]  # adjacent strings are one
         both = None if before.content is None or token.content is None else before.content + token.content
         tokens[-1] = SqlToken(SqlTokenKind.STRING, before.text + token.text, content=both)
     else:
@@ -194,7 +196,7 @@ def _append(tokens: list[SqlToken], token: SqlToken) -> None:
 
 
 def _behind_comment(text: str, place: int) -> int:
-    """Behind a versioned comment that is not run: comments inside of it are passed over, one level deep."""
+    """Return the position after a versioned comment that is not run. Comments inside it are skipped, one level deep."""
     while True:
         close = text.find("*/", place)
         if close < 0:

@@ -1,7 +1,7 @@
-"""The shapes of MySQL's and MariaDB's statements: see `inspection.sql.shapes`.
+"""The shapes of MySQL's and MariaDB's statements; see `inspection.sql.shapes`.
 
-Every sql_mode and every version reads such a text alike. It has no backslash and no comment. A double quote, variable
-or `#` stands within its literals only, which no mode ends elsewhere. What stands between them is ASCII.
+Every sql_mode and every version reads such a text alike. It has no backslash and no comment. Double quotes, variables
+and `#` are within its literals only, which no mode ends elsewhere. The text between the literals is ASCII.
 """
 
 from __future__ import annotations

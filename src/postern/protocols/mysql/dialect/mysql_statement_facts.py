@@ -1,6 +1,7 @@
-"""What the texts of MySQL's and MariaDB's statements tell about their answers, beside where columns come from.
+"""Facts about responses that follow from the texts of MySQL's and MariaDB's statements, besides column lineage.
 
-Words decide, as the server may read them: no tree is made. Whatever is not understood counts as the unsafe case.
+They are derived from words, as the server may read them, without a tree. Whatever is not understood counts as the
+unsafe case.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from postern.inspection.masking.statement_facts import StatementFacts
 from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, key_at, statements_of
 from postern.protocols.mysql.dialect.mysql_readings import readings
 
-_LONGEST: Final = 16 * 1024  # characters that are taken apart on the event loop, when an answer has come
+_LONGEST: Final = 16 * 1024  # characters that are tokenised on the event loop, when a response arrives
 
-# Code may be in each of these, or run by it.
+# Statements that can contain code, or run it.
 _BLOCKS: Final = frozenset({"CASE", "DECLARE", "FOR", "IF", "LOOP", "REPEAT", "WHILE"})
 _SPEAKS: Final = frozenset({"CALL", "EXECUTE", "RESIGNAL", "SIGNAL"})
 
-# Names of columns may be those of a table.
+# Statements whose column names can be those of a table.
 _TABLES: Final = frozenset({"HANDLER", "TABLE"})
 
 _BEGINS_QUERY: Final = frozenset({"SELECT", "TABLE", "VALUES", "WITH"})
@@ -29,12 +30,12 @@ _ENDS_LIST: Final = frozenset({"FROM", "GROUP", "HAVING", "INTO", "LIMIT", "ORDE
 _VARIES: Final = frozenset({"EXECUTE", "CALL", "BEGIN", "LAST_INSERT_ID"})
 
 
-# Errors about names and grammar, which come before any row is read.
+# Errors about names and grammar, which occur before any row is read.
 _NAME_ERRORS: Final = frozenset(
     {1007, 1008, 1044, 1045, 1046, 1049, 1050, 1051, 1052, 1054, 1055, 1060, 1061, 1064, 1066, 1072, 1091, 1109, 1115,
      1128, 1142, 1143, 1144, 1146, 1193, 1227, 1243, 1273, 1286, 1304, 1305, 1347, 1359, 1360, 1370, 1630}
 )  # fmt: skip
-# Those of them about character sets, collations and engines, which SET may take from a value.
+# Errors of these about character sets, collations and engines, which SET may take from a value.
 _SETTING_ERRORS: Final = frozenset({1115, 1273, 1286})
 
 
@@ -52,46 +53,49 @@ class MysqlStatementFacts(StatementFacts):
         return "errno" in parts and is_about_names(parts["errno"], statements)
 
     def is_in_own_words(self, texts: Sequence[bytes], labels: Sequence[str], statements: Sequence[str]) -> bool:
-        """Such is `signal … set message_text = @a`. What is prepared from values quotes without quotes: FUNCTION
-        shop.Doe does not exist, or a syntax error near the value. A function or trigger that signals has a number of
-        its own, unless it chooses another."""
+        """Return True for an error whose text the statements contain, unless it may come from data.
+
+        `signal … set message_text = @a` may. A text prepared from values is quoted without quotes: FUNCTION shop.Doe
+        does not exist, or a syntax error near the value. A function or trigger that signals has its own error number,
+        unless it chooses another.
+        """
         return "errno" in labels and (SIGNAL_NUMBER in texts or runs_code(statements))
 
 
 def is_about_names(errno: bytes, statements: Sequence[str]) -> bool:
-    """Return whether an error quotes nothing but names that a statement spells out."""
+    """Return True if an error quotes only names that a statement contains."""
     number = int(errno) if errno.isdigit() else 0
     return number in _NAME_ERRORS and not (number in _SETTING_ERRORS and sets_something(statements))
 
 
 def runs_code(statements: Sequence[str]) -> bool:
-    """Whether one of the statements is code, runs code under a name, or prepares a text that is made of values.
+    """Return True if a statement is code, runs stored code, or prepares a text made from values.
 
-    Errors of these quote values without quotes, and the names of the columns that they show may be values.
+    Errors of these quote values without quotes, and their column names may be values.
     """
     return any(map(_runs_code, statements))
 
 
 def spells_names(statements: Sequence[str]) -> bool:
-    """Whether the names of the columns that the statements show stand in them. Those of a table may be values: a text
-    that is prepared can make a table."""
+    """Return True if the statements contain the names of their result columns. Names from a table may be values,
+    because a prepared text can create a table."""
     return not any(map(_takes_names, statements))
 
 
 def sets_something(statements: Sequence[str]) -> bool:
-    """Whether one of the statements may set a setting, or is not known."""
+    """Return True if a statement may change a setting, or is unknown."""
     return not statements or any(map(_sets_something, statements))
 
 
 def chooses_insert_id(statements: Sequence[str]) -> bool:
-    """Whether one of the statements may choose the number that the target reports as a generated one."""
+    """Return True if a statement may choose the number that the target reports as a generated one."""
     return any(map(_chooses_insert_id, statements))
 
 
 def varies(statements: Sequence[str]) -> bool:
-    """Whether the description of a computed column may depend on values.
+    """Return True if the description of a computed column may depend on values.
 
-    A server takes user variables, parameters of EXECUTE and queries within a list of columns for constants. It derives
+    A server treats user variables, parameters of EXECUTE and queries within a list of columns as constants. It derives
     lengths, numbers of decimals and types from constants.
     """
     return any(map(_varies, statements))
@@ -126,7 +130,7 @@ def _is_code(tokens: Sequence[SqlToken]) -> bool:
 
 
 def _prepares_literal(tokens: Sequence[SqlToken]) -> bool:
-    """PREPARE … FROM 'text', which is a name where double quotes quote names, or DROP PREPARE."""
+    """Return True for PREPARE … FROM 'text' (a name where double quotes quote names), or DROP PREPARE."""
     place = next(place for place, token in enumerate(tokens) if token.key == "PREPARE")
     rest = tokens[place + 2 :]
     return not rest or (
@@ -157,8 +161,8 @@ def _may_vary(tokens: Sequence[SqlToken]) -> bool:
 
 
 def _queries_in_list(tokens: Sequence[SqlToken]) -> bool:
-    """Whether a query stands within a list of columns. Brackets that hold no query belong to the clause around them."""
-    in_list = [True]  # by depth of brackets: whether this is a list of columns
+    """Return True if a list of columns contains a query. Brackets without a query belong to the clause around them."""
+    in_list = [True]  # by depth of brackets: True within a list of columns
     is_query = [True]
     for place, token in enumerate(tokens):
         if token.key == "(":
@@ -178,7 +182,7 @@ def _queries_in_list(tokens: Sequence[SqlToken]) -> bool:
 
 
 def _statements(text: str) -> list[list[SqlToken]]:
-    """Of each reading. One of an unknown word where the text cannot be read."""
+    """Return the statements of each reading; one unknown word if the text cannot be read."""
     if len(text) > _LONGEST:
         return [list(_UNREAD)]
     try:
@@ -187,7 +191,7 @@ def _statements(text: str) -> list[list[SqlToken]]:
         return [list(_UNREAD)]
 
 
-# Counts as code, sets something and varies.
+# Counts as code, as a change of settings, and as varying.
 _UNREAD: Final = (
     SqlToken(SqlTokenKind.WORD, "SIGNAL", "SIGNAL"),
     SqlToken(SqlTokenKind.WORD, "SET", "SET"),

@@ -1,5 +1,5 @@
-"""What a statement that is prepared from a text says, as far as the texts before it tell: literals, CONCAT and IF of
-them, and variables that were set to them."""
+"""The texts of prepared statements, as far as earlier texts reveal them: literals, CONCAT and IF of literals, and
+variables that were set to them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, closing, k
 from postern.protocols.mysql.dialect.mysql_words import READ_CHARSETS
 
 _MOST: Final = 32
-_LONGEST: Final = 64 * 1024  # characters of them all
+_LONGEST: Final = 64 * 1024  # characters in total
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _SIGNS: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
 
 @dataclass(frozen=True, slots=True)
 class VariableText:
-    """Whatever the variable holds."""
+    """Any content of a variable."""
 
     name: str
 
@@ -31,7 +31,7 @@ Texts = tuple[str, ...] | VariableText | None
 
 
 def folded(text: str) -> str:
-    """The same for all names that some server may take for one."""
+    """Fold a name, so that all names that some server may treat as equal are equal."""
     if text.isascii():
         return text.lower().rstrip()
     letters = unicodedata.normalize("NFKD", text.casefold())
@@ -39,7 +39,7 @@ def folded(text: str) -> str:
 
 
 def variable_name(token: SqlToken) -> str:
-    """Of a variable of the user's, as they are compared."""
+    """Return the name of a user variable, in the form in which names are compared."""
     text = token.text[1:]
     if text[:1] in ("'", '"', "`"):
         text = text[1:-1].replace(text[0] * 2, text[0])
@@ -51,13 +51,13 @@ def is_user_variable(token: SqlToken) -> bool:
 
 
 def texts_of(tokens: Sequence[SqlToken]) -> Texts:
-    """Of an expression."""
+    """Return the possible texts of an expression."""
     if len(tokens) == 1:
         token = tokens[0]
         if is_user_variable(token):
             return VariableText(variable_name(token))
         if token.kind is SqlTokenKind.NAME:
-            return ()  # a column, where there is none: the server refuses it
+            return ()  # a column, where there is none: the server rejects it
         if token.kind is not SqlTokenKind.STRING or token.content is None:
             return None
         return tuple(dict.fromkeys((_ESCAPED.sub(_sign, token.content), token.content)))
@@ -82,7 +82,7 @@ def bounded(texts: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def split(tokens: Sequence[SqlToken]) -> list[list[SqlToken]]:
-    """At each comma that is in no brackets."""
+    """Split at each comma outside of brackets."""
     found: list[list[SqlToken]] = [[]]
     depth = 0
     for token in tokens:
@@ -95,13 +95,13 @@ def split(tokens: Sequence[SqlToken]) -> list[list[SqlToken]]:
 
 
 def setting_name(token: SqlToken) -> str:
-    """Of the setting that a token of a SET names, in small letters."""
+    """Return the lower-case name of the setting at a token of a SET."""
     return token.text.lower().replace("`", "").rpartition(".")[2].lstrip("@")
 
 
 def connection_charset(tokens: Sequence[SqlToken], place: int) -> str | None:
-    """The character set in which texts that are prepared are read from then on, in capitals, where the setting at
-    `place` is given one; empty where that is not told, None where it is none of these settings."""
+    """Return, in upper case, the character set of prepared texts after the setting at `place`; empty if unknown, None
+    if it is not one of these settings."""
     if setting_name(tokens[place]) not in ("character_set_connection", "collation_connection"):
         return None
     if key_at(tokens, place + 1) not in ("=", ":="):
@@ -113,8 +113,8 @@ def connection_charset(tokens: Sequence[SqlToken], place: int) -> str | None:
 
 
 def may_respell(tokens: Sequence[SqlToken]) -> bool:
-    """Whether a SET may make the server read texts that are prepared in a character set in which they say something
-    else. SET CHARACTER SET takes that of the database."""
+    """Return True if a SET may make the server read prepared texts in a character set in which they have another
+    meaning. SET CHARACTER SET uses that of the database."""
     for place in range(1, len(tokens)):
         if connection_charset(tokens, place) not in (None, *READ_CHARSETS):
             return True

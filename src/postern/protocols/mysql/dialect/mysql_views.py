@@ -1,8 +1,7 @@
-"""What the views of a MySQL or MariaDB target read, by the snapshot of its catalogue.
+"""The tables that the views of a MySQL or MariaDB target read, by the snapshot of its catalogue.
 
-A rule about a table must also hold for the views that read it, and for views of those views. The catalogue has the text
-of each view, with every table spelled with its database, so that a view is judged as if its query stood in the place of
-its name.
+A rule about a table must also apply to the views that read it, and to views of those views. The catalogue has the text
+of each view, with the database of every table, so a view is analysed as if its query replaced its name.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from postern.inspection.sql.judging import Draft
 from postern.inspection.sql.sql_parser import NO_CATALOGUE
 from postern.protocols.mysql.dialect.mysql_texts import folded
 
-# Nobody but the server's owner creates views there, and reading its own shows no rows of other databases.
+# Only the server's owner can create views there, and reading its own shows no rows of other databases.
 _SYSTEM: Final = frozenset({"information_schema", "performance_schema", "sys"})
 _SEQUENCE_TABLE: Final = re.compile(r"seq_\d+_to_\d+(_step_\d+)?")  # of MariaDB: its engine computes the rows
-_DEEPEST: Final = 32  # views upon views
+_DEEPEST: Final = 32  # nested views
 
 JudgeDefinition = Callable[[str, TargetSchema, tuple[Key, ...]], tuple[Statement, ...]]
 """Judges the text of a view; `within` are the views whose definitions led to it, itself the last."""
@@ -30,7 +29,7 @@ JudgeDefinition = Callable[[str, TargetSchema, tuple[Key, ...]], tuple[Statement
 
 @dataclass(frozen=True, slots=True)
 class ViewReach:
-    """What reading a relation does. `untraced` says why `objects` may not be all that it touches."""
+    """The effect of reading a relation. `untraced` is the reason why `objects` may be incomplete."""
 
     effects: frozenset[Effect] = frozenset()
     objects: frozenset[ObjectName] = frozenset()
@@ -40,7 +39,7 @@ class ViewReach:
 
 @dataclass
 class ViewResolver:
-    """The relations of one snapshot. Each view is judged once, when a statement first names it."""
+    """The relations of one snapshot. Each view is analysed once, when a statement first names it."""
 
     schema: TargetSchema
     _by_name: dict[str, list[Relation]] = field(default_factory=dict)
@@ -54,14 +53,15 @@ class ViewResolver:
         self._functions = {folded(name) for name in made - allowed}
 
     def named(self, name: ObjectName) -> list[Relation]:
-        """Return every relation that some server may take for this one. Without a database it may be in any: sessions
-        change their default database."""
+        """Return every relation that some server may use for this name. Without a database it may be in any, because
+        sessions change their default database."""
         wanted = folded(name.schema)
         found = self._by_name.get(folded(name.name), [])
         return [one for one in found if not wanted or folded(one.schema) == wanted]
 
     def reach(self, relation: Relation, within: tuple[Key, ...], judge: JudgeDefinition) -> ViewReach:
-        """Return what reading it does. `within` are the views whose definitions led here, the outermost first."""
+        """Return the effect of reading the relation. `within` are the views whose definitions led here, the outermost
+        first."""
         key = (relation.schema, relation.name)
         found = self._reached.get(key)
         if found is not None:
@@ -71,7 +71,7 @@ class ViewResolver:
         if key in within or len(within) >= _DEEPEST:
             return ViewReach(untraced=f"views lead too deep at {'.'.join(key)}")
         found = self._judged(relation, judge(relation.definition, self.schema, (*within, key)))
-        # What was judged on the way down may have been cut off there.
+        # Results below may have been cut off there, so they are not cached.
         if not within or not found.untraced:
             self._reached[key] = found
         return found
@@ -98,7 +98,7 @@ _NOTHING: Final = ViewReach()
 
 @lru_cache(maxsize=16)
 def views_of(schema: TargetSchema) -> ViewResolver:
-    """Return the views of a snapshot, which is known by its identity."""
+    """Return the resolver of a snapshot, which is identified by its object identity."""
     return ViewResolver(schema)
 
 
@@ -109,8 +109,8 @@ def follow_views(
     within: tuple[Key, ...],
     judge: JudgeDefinition,
 ) -> None:
-    """Add to `draft` what reading or writing these relations does beyond touching them by their names. A relation that
-    the snapshot does not have may be a view that was created since."""
+    """Add to `draft` the effects of reading or writing these relations, beyond their names. A relation that is not in
+    the snapshot may be a view that was created since."""
     views = views_of(schema) if schema is not None and schema.relations else None
     for name in read:
         if name.kind is not ObjectKind.TABLE or _is_of_system(name):

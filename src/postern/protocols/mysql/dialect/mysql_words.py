@@ -1,4 +1,4 @@
-"""What MySQL's and MariaDB's words mean: statements that their first words decide, and functions."""
+"""The meanings of MySQL's and MariaDB's words: statements that are known by their first words, and functions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GRAMMAR: Final = Grammar(
     system=frozenset({"information_schema", "mysql", "performance_schema", "sys", "dual"}),
 )
 
-# By the first words, the longest wins.
+# By the first words; the longest match applies.
 STATEMENTS: Final[dict[tuple[str, ...], frozenset[Effect]]] = {
     tuple(words.split()): frozenset(effects)
     for effects, listed in (
@@ -63,12 +63,12 @@ STATEMENTS: Final[dict[tuple[str, ...], frozenset[Effect]]] = {
     for words in listed.split("|")
 }
 
-# Engines whose tables are files or servers that whoever makes them names.
+# Engines whose tables are files or servers, which the creator of the table names.
 REACHING_ENGINES: Final = frozenset({"CONNECT", "FEDERATED", "FEDERATEDX", "S3", "SPIDER"})
 
 CREATES_CODE: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"})
 
-# Reserved ones only: whatever is not may be the name of somebody's function.
+# Reserved words only: any other word can be the name of a user's function.
 _KEYWORDS: Final = words_of(
     """
     SELECT FROM WHERE AND OR XOR NOT IN EXISTS ALL BETWEEN LIKE RLIKE REGEXP IS ON USING VALUES ROW SET INTO AS BY
@@ -134,7 +134,7 @@ FUNCTIONS: Final = Functions(
 
 MODIFIERS: Final = frozenset({"LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "IGNORE"})
 
-# Of `sql_mode`: those that do not change how a statement is read, and those of which every reading is judged.
+# Values of `sql_mode` that do not change how a statement is read, and those for which every reading is analysed.
 CALM_MODES: Final = words_of(
     """
     ALLOW_INVALID_DATES ANSI_QUOTES ERROR_FOR_DIVISION_BY_ZERO HIGH_NOT_PRECEDENCE IGNORE_SPACE NO_AUTO_CREATE_USER
@@ -145,7 +145,7 @@ CALM_MODES: Final = words_of(
 )
 # Character sets in which no byte of a character is a quote or a backslash.
 CALM_CHARSETS: Final = frozenset(["UTF8", "UTF8MB3", "UTF8MB4", "ASCII", "LATIN1", "BINARY"])
-# Supersets of ASCII in which no half of a character is an ASCII sign.
+# Supersets of ASCII in which no second byte is an ASCII character.
 READ_CHARSETS: Final = words_of(
     """
     ARMSCII8 ASCII BINARY CP1250 CP1251 CP1256 CP1257 CP850 CP852 CP866 DEC8 EUCJPMS EUCKR GB2312 GEOSTD8 GREEK HEBREW

@@ -1,1 +1,1 @@
-"""Lineage of MySQL and MariaDB, of sqlglot's tree (decision 0058)."""
+"""Column lineage of MySQL and MariaDB, from sqlglot's tree (decision 0058)."""

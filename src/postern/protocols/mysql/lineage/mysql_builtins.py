@@ -1,4 +1,4 @@
-"""What MySQL and MariaDB bring along: functions, settings and tables of the system that quote no data."""
+"""MySQL's and MariaDB's own functions, settings and system tables that quote no data."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from postern.inspection.sql.sql_calls import Functions
 from postern.inspection.sql.sql_tokens import words_of
 from postern.protocols.mysql.dialect import mysql_words as words
 
-LAST_ID: Final = "last_insert_id()"  # kept as a variable of the session is
+LAST_ID: Final = "last_insert_id()"  # stored like a variable of the session
 
-# Made of their arguments alone, or of the clock, chance, sequences and the session.
+# Functions whose result depends on their arguments, the clock, random numbers, sequences and the session only.
 FUNCTIONS: Final = (words.FUNCTIONS.harmless - {"LAST_INSERT_ID"}) | {"NEXTVAL", "AGAINST", "DEFAULT"}
 
-# Those whose arguments are not a plain list of expressions. All others are given to the parser under one name.
+# Functions whose arguments are not a plain list of expressions. All others get one name for the parser.
 SPECIAL: Final = words_of(
     """
     ADDDATE AGAINST CAST CHAR CONVERT COUNT DATE_ADD DATE_SUB EXTRACT GET_FORMAT GROUP_CONCAT JSON_TABLE JSON_VALUE
@@ -37,7 +37,7 @@ BARE: Final = words_of(
     """
 )
 
-# Words that only sqlglot knows: to the server they are names.
+# Words that only sqlglot knows; the server treats them as names.
 ONLY_NAMES: Final = words_of(
     """
     ANTI APPLY ASOF CLUSTER DISTRIBUTE FULL GLOB ILIKE ISNULL NOTNULL OVERLAPS PIVOT QUALIFY SEMI SIMILAR SORT
@@ -45,7 +45,7 @@ ONLY_NAMES: Final = words_of(
     """
 )
 
-# Words that the tree does not have to account for: keywords, types, units, and what only says how.
+# Words that need not be in the tree: keywords, types, units, and options.
 GRAMMAR: Final = words.FUNCTIONS.keywords | words_of(
     """
     ACTION ADD AFTER AGAINST ALGORITHM ALWAYS ANY ARRAY ASC AT ASCII BEFORE BEGIN BOOLEAN BOTH BUFFER BY CASCADED CAST
@@ -63,12 +63,12 @@ GRAMMAR: Final = words.FUNCTIONS.keywords | words_of(
     """
 )
 
-# Settings that tell of data, as a query left it there.
+# Settings that reveal data, as a query left it there.
 QUOTING_SETTINGS: Final = {"last_insert_id": LAST_ID, "identity": LAST_ID}
-# … and those that tell what went wrong with data.
+# Settings that reveal errors about data.
 COUNTING_SETTINGS: Final = frozenset({"error_count", "warning_count"})
 
-# Tables of the system that quote neither data nor the statements of others; by database.
+# System tables that quote neither data nor other sessions' statements; by database.
 CALM_TABLES: Final = {
     "information_schema": words_of(
         """
@@ -85,17 +85,17 @@ CALM_TABLES: Final = {
     ),
     "performance_schema": words_of("global_status"),
 }
-# … and those that tell the settings of the session.
+# System tables with the settings of the session.
 SETTING_TABLES: Final = {
     "information_schema": words_of("global_variables session_variables system_variables"),
     "performance_schema": words_of("global_variables session_variables variables_info"),
 }
 SYSTEM: Final = frozenset({"information_schema", "performance_schema", "sys"})
 
-# Of the database `mysql`: statistics that hold values, and what others asked.
+# Tables of the database `mysql`: statistics that contain values, and other sessions' queries.
 QUOTING: Final = frozenset({"column_stats", "general_log", "slow_log", "innodb_table_stats", "transaction_registry"})
 
-# What SHOW tells without a word of what tables hold or of what others ask.
+# SHOW statements whose result quotes no data and no queries of other sessions.
 SHOWS: Final = tuple(
     tuple(one.split())
     for one in [
@@ -143,9 +143,9 @@ SHOWS: Final = tuple(
         "PROCEDURE CODE\n    ",
     ]
 )
-# Counters of the session tell how long the values were that it was sent (`Bytes_sent`, `Memory_used`).
+# Counters of the session reveal the length of values (`Bytes_sent`, `Memory_used`).
 SHOWS_COUNTERS: Final = (("STATUS",), ("SESSION", "STATUS"), ("LOCAL", "STATUS"))
-# Beginnings of the names of counters that do not.
+# Prefixes of counters that do not.
 CALM_COUNTERS: Final = (
     "aborted", "com", "connections", "open", "qcache", "queries", "questions", "slave", "slow", "ssl", "threads",
     "uptime", "wsrep",

@@ -1,4 +1,4 @@
-"""Lineage of statements, cached by text, snapshot and what the session has done."""
+"""Lineage of statements, cached by text, snapshot and session state."""
 
 from __future__ import annotations
 
@@ -22,23 +22,27 @@ from postern.protocols.mysql.lineage.mysql_statements import MysqlRead, MysqlSta
 
 log = logging.getLogger(__name__)
 
-MOST_TEXT: Final = 64 * 1024  # characters; longer texts are not read
-MOST_READ: Final = 256 * 1024  # … each in as many ways as it may be read in
-MOST_TOKENS: Final = 128 * 1024  # … in all ways and for all databases in which they are
+MOST_TEXT: Final = 64 * 1024  # characters; longer texts are not analysed
+MOST_READ: Final = 256 * 1024  # … times the number of readings
+MOST_TOKENS: Final = 128 * 1024  # … over all readings and databases
 _NO_STATE: Final = SessionState()
 _OF_A_VIEW: Final = SessionState(lost=True, settings=False)
 
 
 class MySqlLineage:
-    """Of MySQL and MariaDB. Nothing of it raises; for one thread at a time. Sessions share one, and so its caches."""
+    """Lineage of MySQL's and MariaDB's statements. Never raises; not thread-safe. Sessions share one instance and its
+    caches."""
 
     def __init__(self) -> None:
         self._snapshots: Snapshots[MysqlLineageCatalogue, tuple[MysqlRead, ...] | None] = Snapshots(_catalogue)
 
     def sources(self, text: str, schema: TargetSchema) -> tuple[frozenset[ColumnRef] | None, ...] | None:
-        """For each column of the answer the columns of tables that it is made of (and those of views on the way), or
-        None where that cannot be known. None for what is not one statement that answers with rows, or whose number of
-        columns cannot be known."""
+        """Return for each result column the table columns that it derives from (and those of views in between), or None
+        if unknown.
+
+        The whole result is None if the text is not exactly one statement with rows, or if the number of columns is
+        unknown.
+        """
         reads = self.read(text, schema, SessionState(databases=schema.search_path or None))
         if reads is None or len(reads) != 1:
             return None
@@ -48,8 +52,8 @@ class MySqlLineage:
     def read(
         self, text: str, schema: TargetSchema, state: SessionState = _NO_STATE, given: Sources = NOTHING
     ) -> tuple[MysqlRead, ...] | None:
-        """Each statement of the text, by every way in which some server may read it and each database that it may be
-        asked in; None when it cannot be taken apart, or is too large or too deep."""
+        """Return the analysis of each statement of the text, by every reading and for each possible default database;
+        None if it cannot be tokenised, or is too large or too deep."""
         if _is_never_read(text):
             return None
         kept = self._snapshots.of(schema)
@@ -60,7 +64,7 @@ class MySqlLineage:
     def unread(
         self, text: str, schema: TargetSchema, state: SessionState = _NO_STATE, given: Sources = NOTHING
     ) -> UnreadText | None:
-        """None where `read` need not read it."""
+        """Return what another process has to read for `read`, or None if nothing."""
         kept, key = self._snapshots.of(schema), (state, given)
         words = MYSQL_SHAPES.of(text) or text
         if _is_never_read(text) or (text, key) in kept or (words, key) in kept:
@@ -88,7 +92,7 @@ def _own() -> MySqlLineage:
 
 
 def _read_elsewhere(ref: SchemaRef, text: str, state: SessionState, given: Sources) -> tuple[MysqlRead, ...] | None:
-    """In another process, which keeps what it knows of the schema."""
+    """Read in another process, which caches the schema."""
     return _own().read(text, ref.load(), state, given)
 
 
@@ -104,20 +108,21 @@ def _read(
             for database in databases
         ]
         if not all(any(read.fails for read in reads) for reads in of):
-            # In one of these databases all names mean something: the answer is not of one in which they do not.
+            # In one of these databases all names exist: the response is not from one in which they do not.
             of = [[replace(read, outs=None) if read.fails else read for read in reads] for reads in of]
         found = [read for reads in of for read in reads]
     except (UnreadableSql, TooMuch, RecursionError, MemoryError):
         return None
     except Exception:
-        log.exception("the lineage of a statement could not be found; its columns are unknown")
+        log.exception("finding the lineage of a statement failed; its columns are unknown")
         return None
     return tuple(dict.fromkeys(found))
 
 
 def _catalogue(schema: TargetSchema) -> MysqlLineageCatalogue:
     def define(relation: Relation, column: str) -> list[Out]:
-        """The server tells definitions in its own words, in which no mode changes what they say."""
+        """Return the sources of a view's column. The server prints definitions in its own words, which no mode
+        changes."""
         try:
             tokens = _only(relation.generated[column] if column else relation.definition)
             reader = MysqlStatements(catalogue, _OF_A_VIEW, relation.schema)
@@ -135,7 +140,7 @@ def _catalogue(schema: TargetSchema) -> MysqlLineageCatalogue:
         except (UnreadableSql, TooMuch, RecursionError, MemoryError):
             return [UNKNOWN]
         except Exception:
-            log.exception("the definition of a view could not be read; its columns are unknown")
+            log.exception("reading the definition of a view failed; its columns are unknown")
             return [UNKNOWN]
 
     catalogue = MysqlLineageCatalogue(schema, define)
@@ -143,8 +148,8 @@ def _catalogue(schema: TargetSchema) -> MysqlLineageCatalogue:
 
 
 def _only(text: str) -> tuple[SqlToken, ...]:
-    """By the one way in which it is read; where there are several that differ nobody knows which."""
+    """Return the tokens of the only reading. Raises UnreadableSql if there are several."""
     found = {way.tokens for way in readings(text) if way.usual or not way.broken}
     if len(found) != 1:
-        raise UnreadableSql("it is read in several ways")
+        raise UnreadableSql("it has several readings")
     return found.pop()

@@ -1,4 +1,5 @@
-"""What the snapshot of a target's catalogue says of names, and what a session has done that it does not know of."""
+"""Name lookup in the snapshot of a target's catalogue, with the changes of a session that the snapshot does not
+contain."""
 
 from __future__ import annotations
 
@@ -24,12 +25,12 @@ Variables = frozenset[tuple[str, Sources]]
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """What a session has done.
+    """What a session has changed.
 
-    `names` are tables, views and functions that it made or changed, `everything` that it may have done so with any.
-    `databases` are those that a name without one may be of, None where that may be any. `variables` are of the user's,
-    unless code that nobody here can read may have written to them (`lost`), or kept statements under names. Unless
-    `settings`, a setting may hold what a query put there.
+    `names` are tables, views and functions that it created or changed; `everything` means that it may have changed any.
+    `databases` are the possible default databases, None for any. `variables` are user variables, unless code that
+    cannot be analysed may have written to them (`lost`) or prepared statements. Unless `settings`, a setting may
+    contain a query's result.
     """
 
     names: frozenset[str] = frozenset()
@@ -45,7 +46,7 @@ Define = Callable[[Relation, str], list[Out]]
 
 
 class MysqlLineageCatalogue(Views):
-    """Of one snapshot. `define` is asked at most once for each view, and only when somebody speaks of it."""
+    """The lookup for one snapshot. `define` is called at most once for each view, when the view is first used."""
 
     def __init__(self, schema: TargetSchema, define: Define) -> None:
         super().__init__()
@@ -60,7 +61,7 @@ class MysqlLineageCatalogue(Views):
         }
 
     def relation(self, schema: str, name: str, state: SessionState) -> Relation | None:
-        """None where it cannot be known which one is meant. Without `schema` any may be."""
+        """Return the relation, or None if it is unknown which one is meant. Without `schema` it may be in any."""
         if state.everything or folded(name) in state.names:
             return None
         found = self.spelled(schema, name)
@@ -69,17 +70,17 @@ class MysqlLineageCatalogue(Views):
         return self.schema.relations[found[0]] if len(found) == 1 else None
 
     def spelled(self, schema: str, name: str) -> list[Key]:
-        """All that some server may take for the table of that name; without `schema` of any."""
+        """Return every table that some server may use for that name; without `schema`, in any database."""
         keys = self._by_name.get(folded(name), ())
         return [key for key in keys if not schema or folded(key[0]) == folded(schema)]
 
     def is_made(self, name: str) -> bool:
-        """Whether somebody made a function of that name."""
+        """Return True if a user created a function of that name."""
         return folded(name) in self._functions
 
     def pure(self, parts: tuple[str, ...], state: SessionState) -> bool:
-        """Whether what the function of that name answers is made of its arguments alone. One that somebody made may
-        have the name of the server's own: a blank before the bracket decides, or IGNORE_SPACE."""
+        """Return True if the function's result depends on its arguments alone. A user's function can have the name of a
+        built-in one: a space before the bracket decides, or IGNORE_SPACE."""
         name = folded(parts[-1])
         if len(parts) > 1 or state.everything or name in state.names:
             return False
@@ -87,13 +88,13 @@ class MysqlLineageCatalogue(Views):
 
     @cached_property
     def views_call(self) -> bool:
-        """Whether a view calls a function that somebody made."""
+        """Return True if a view calls a user's function."""
         impure = self._functions - self._pure
         definitions = (relation.definition for relation in self.schema.relations.values() if relation.definition)
         return bool(impure) and any(not impure.isdisjoint(map(folded, _WORD.findall(text))) for text in definitions)
 
     def system(self, schema: str, name: str, state: SessionState) -> tuple[Out, ...] | None:
-        """The columns of a table of the system's own; None for any other."""
+        """Return the columns of a system table; None for any other."""
         database, table = schema.lower(), name.lower()
         if database == "mysql":
             return (UNKNOWN,) if table in QUOTING else None
@@ -124,8 +125,8 @@ class MysqlLineageCatalogue(Views):
 
 
 class DatabaseTables:
-    """Tables as one session may mean them. `database` is what a table without one is of, empty where that cannot be
-    known. `has_unknown_names`: one that was asked for is not there."""
+    """Tables as one session may see them. `database` is the default database, empty if unknown. `has_unknown_names`: a
+    requested table does not exist."""
 
     def __init__(self, catalogue: MysqlLineageCatalogue, state: SessionState, database: str) -> None:
         self._catalogue = catalogue

@@ -1,9 +1,8 @@
-"""Names as MySQL and MariaDB compare them.
+"""Comparison of names in MySQL and MariaDB.
 
-Those of columns are the same in any case. Those of tables, of databases and of aliases of tables are so where the
-server was told to (`lower_case_table_names`), which nobody here knows: what is spelled alike wins where both are there,
-else either may be meant. Some servers compare letters beyond ASCII without their accents, so such names are the same
-for certain only when they are spelled alike.
+Names of columns ignore case. Names of tables, databases and table aliases do so if the server's
+`lower_case_table_names` says so, which is unknown here: an exact match wins if both exist, otherwise either may be
+meant. Some servers ignore accents of letters beyond ASCII, so such names are certainly equal only if spelled alike.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from postern.protocols.mysql.dialect.mysql_texts import folded
 
 
 def column_name(text: str) -> str:
-    """As columns are compared."""
+    """Return the name in the form in which columns are compared."""
     return text.lower() if text.isascii() else text
 
 
 def may_be(one: str | None, name: str) -> bool:
-    """Whether some server may take the first for the second, where they are not spelled alike."""
+    """Return True if some server may treat the two names as equal, although they are spelled differently."""
     if one is None:
         return True
     return one != name and not (one.isascii() and name.isascii()) and folded(one) == folded(name)

@@ -1,8 +1,8 @@
-"""Queries, changes and expressions of sqlglot's tree in relational terms: SELECT, VALUES, set operations, WITH, FROM,
-RETURNING, and the columns, queries and variables in an expression.
+"""Translation of sqlglot's tree to relational terms: SELECT, VALUES, set operations, WITH, FROM, RETURNING, changes,
+and the columns, queries and variables in an expression.
 
-All that stands inside of an expression counts, except in EXISTS. A kind of node that is not listed here makes the
-expression unknown.
+Everything inside an expression counts, except in EXISTS. Any kind of node that is not listed makes the expression
+unknown.
 """
 
 from __future__ import annotations
@@ -19,29 +19,30 @@ from postern.protocols.mysql.lineage.mysql_lineage_catalogue import SessionState
 from postern.protocols.mysql.lineage.mysql_names import column_name
 from postern.protocols.mysql.lineage.mysql_spelling import FOREIGN, LAST, PLAIN, Spelled, called
 
-# Made of what is inside of them. Functions are: `spelling` has given those that are not another name.
+# Nodes that consist of their parts. Functions are among them: `mysql_spelling` has renamed the others.
 _PLAIN: Final = (
     exp.Alias, exp.Between, exp.Binary, exp.Case, exp.Cast, exp.Collate, exp.Condition, exp.Distinct, exp.Escape,
     exp.Filter, exp.Func, exp.If, exp.IgnoreNulls, exp.In, exp.Interval, exp.Introducer, exp.JSONKeyValue,
     exp.JSONValue, exp.Limit, exp.Order, exp.Ordered, exp.Paren, exp.RespectNulls, exp.Tuple, exp.Unary, exp.Window,
     exp.WindowSpec, exp.WithinGroup,
 )  # fmt: skip
-# Of these, though they are some of those.
+# Exceptions among those.
 _OTHER: Final = (exp.Anonymous, exp.AnonymousAggFunc, exp.Aliases, exp.Dot, exp.Lambda, exp.Kwarg, exp.JSONTable)
-# Constants, and what only says how.
+# Constants, and options.
 _EMPTY: Final = (
     exp.BitString, exp.Boolean, exp.CharacterSet, exp.DataType, exp.DataTypeParam, exp.HexString, exp.JSONPath,
     exp.JSONPathPart, exp.Literal, exp.National, exp.Null, exp.Star,
 )  # fmt: skip
 _ANONYMOUS: Final = frozenset({PLAIN, "row", "values", "value", "get_format", "json_arrayagg", "median"})
-_SEQUENCES: Final = frozenset({"nextval", "lastval"})  # of which the name is given
+_SEQUENCES: Final = frozenset({"nextval", "lastval"})  # their argument is a name
 
 Windows = Sequence[exp.Expr]
 """The windows that a query names."""
 
 
 class MysqlExpressions:
-    """`query` writes down a query inside of an expression; `given` is what bind variables are made of."""
+    """Translates expressions. `query` translates a query inside an expression; `given` are the sources of bind
+    variables."""
 
     def __init__(
         self,
@@ -59,8 +60,8 @@ class MysqlExpressions:
         self.windows: Windows = ()
 
     def of(self, value: exp.Expr) -> rel.Expression:
-        """Of a whole expression. What it assigns may be all that is in it: of `@a := b or c` only the server knows what
-        binds closer."""
+        """Translate a whole expression. An assignment may take everything in it: in `@a := b or c` only the server
+        knows the precedence."""
         if isinstance(value, exp.Column):
             return _reference(value)
         found: list[rel.Expression] = []
@@ -73,7 +74,7 @@ class MysqlExpressions:
         return rel.Made(tuple([self.of(value) for value in values]))
 
     def assigned(self, node: exp.Expr) -> Iterator[str]:
-        """The variable that a node puts a value into."""
+        """Return the variables that a node assigns."""
         if isinstance(node, exp.PropertyEQ):
             name = str(node.this.this.name) if isinstance(node.this, exp.Parameter) else ""
             yield self._spelled.variables.get(name, name)
@@ -86,7 +87,7 @@ class MysqlExpressions:
                 self._add(child, found)
 
     def _add(self, node: exp.Expr, found: list[rel.Expression]) -> None:
-        """What a node is made of, beside what was `found`."""
+        """Add the parts of a node to `found`."""
         self._work.step()
         if isinstance(node, _EMPTY):
             return
@@ -130,7 +131,7 @@ class MysqlExpressions:
         elif isinstance(node, exp.Window):
             alias = node.args.get("alias")
             self._add_inside(node, found, but=alias)
-            # `over w` may mean each window of the query, and these may be made of each other.
+            # `over w` may mean each window of the query, and these may refer to each other.
             for window in self.windows if alias is not None else ():
                 self._add_inside(window, found, but=window.args.get("alias"))
         elif isinstance(node, _PLAIN) or name in _ANONYMOUS:
@@ -148,7 +149,7 @@ class MysqlExpressions:
 
 
 def passed_through(value: exp.Expr) -> rel.ColumnName | None:
-    """The column that a value is, under whatever alias."""
+    """Return the column that a value is, under any alias."""
     while isinstance(value, exp.Alias | exp.Paren):
         value = value.this
     found = _reference(value) if isinstance(value, exp.Column) else None
@@ -166,7 +167,7 @@ def _reference(column: exp.Column) -> rel.Expression:
 
 
 def _inside(value: exp.Expr) -> Iterator[exp.Expr]:
-    """An expression without the queries in it."""
+    """Return the nodes of an expression without the queries in it."""
     waiting = [value]
     while waiting:
         node = waiting.pop()
@@ -175,7 +176,7 @@ def _inside(value: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _counted(node: exp.Count) -> list[exp.Expr]:
-    """What it counts."""
+    """Return what COUNT counts."""
     values = [*node.iter_expressions()]
     return [each for value in values for each in (value.expressions if isinstance(value, exp.Distinct) else [value])]
 
@@ -185,7 +186,7 @@ _UNKNOWN_ROWS: Final = rel.UnknownRows()
 
 
 class MysqlQueries:
-    """The front end of MySQL and MariaDB. `given` is what bind variables are made of."""
+    """The MySQL and MariaDB front end of relational terms. `given` are the sources of bind variables."""
 
     def __init__(self, state: SessionState, work: WorkBudget, spelled: Spelled, given: Sources = NOTHING) -> None:
         self._work = work
@@ -201,7 +202,7 @@ class MysqlQueries:
             self.expressions.windows = around
 
     def targets(self, values: Iterable[exp.Expr]) -> list[rel.OutputColumn | rel.Star]:
-        """A list behind SELECT or RETURNING."""
+        """Translate the list after SELECT or RETURNING."""
         return [self._target(value) for value in values]
 
     def _query(self, node: exp.Expr) -> rel.Query:
@@ -238,7 +239,7 @@ class MysqlQueries:
         return rel.Select(self.targets(select.expressions), tuple(sources), self._conditions(select), ctes)
 
     def _conditions(self, node: exp.Expr) -> rel.Conditions | None:
-        """What only filters or sorts is not in the answer; what it puts into variables is in them."""
+        """Return the clauses that only filter or sort. They are not in the result, but their assignments count."""
         found = [*[node.args.get(name) for name in _CLAUSES], *[join.args.get("on") for join in _joins(node)]]
         clauses = [clause for clause in found if isinstance(clause, exp.Expr)]
         windows = self.expressions.windows
@@ -269,7 +270,7 @@ class MysqlQueries:
         return rel.OutputColumn(self._name(value), self.expressions.of(value), passed_through(value))
 
     def _name(self, value: exp.Expr) -> str | None:
-        """None where it may be any: a column without a name of its own is called as the text says."""
+        """Return a column's name; None if unknown. An unnamed column is named by its text."""
         if isinstance(value, exp.Alias):
             alias = value.args["alias"]
             is_doubtful = alias.args.get("quoted") and alias.name in self._doubtful
@@ -279,7 +280,7 @@ class MysqlQueries:
     # FROM
 
     def _joined(self, first: rel.FromItem, joins: Iterable[exp.Join]) -> list[rel.FromItem]:
-        """A comma binds less than JOIN."""
+        """Translate joins. A comma binds less tightly than JOIN."""
         groups = [first]
         for join in joins:
             right = self._source(join.this)
@@ -298,7 +299,7 @@ class MysqlQueries:
         return rel.FromList(tuple(self._joined(first, joins))) if joins else first
 
     def _alone(self, node: exp.Expr) -> rel.FromItem:
-        """Without its own joins."""
+        """Translate a table without its own joins."""
         if isinstance(node, exp.Table):
             return self._table(node)
         if isinstance(node, exp.Lateral):
@@ -311,7 +312,7 @@ class MysqlQueries:
 
     def _table(self, table: exp.Table) -> rel.FromItem:
         if isinstance(table.this, exp.JSONTable):
-            # What its columns are called is known, and all are made of the same.
+            # The columns' names are known, and all have the same sources.
             return rel.FunctionRows("", (rel.RowsOf(self.expressions.of(table.this.this), None),), alias=_alias(table))
         if not isinstance(table.this, exp.Identifier) or table.args.get("catalog") is not None:
             return _UNKNOWN_ROWS
@@ -322,7 +323,8 @@ class MysqlQueries:
     # INSERT, REPLACE, UPDATE and DELETE
 
     def change(self, tree: exp.Expr) -> rel.ChangeStatement:
-        """INSERT, REPLACE and DELETE may show rows, with what has just been written; of UPDATE nothing is shown."""
+        """Translate a change. INSERT, REPLACE and DELETE can return rows, including the values just written; UPDATE
+        returns none."""
         target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
         source, conflict = tree.args.get("expression"), tree.args.get("conflict")
         has_query = isinstance(source, exp.Query)
@@ -342,7 +344,8 @@ class MysqlQueries:
         )
 
     def _effects(self, tree: exp.Expr) -> Iterator[rel.Assigned]:
-        """What stands elsewhere in a change is not shown, and may put anything into a variable."""
+        """Return the assignments elsewhere in a change. They are not in the result, and may put anything into a
+        variable."""
         for node in tree.walk() if self._assigns else ():
             names = tuple(self.expressions.assigned(node))
             if names and called(node) == LAST:
@@ -362,7 +365,7 @@ def _is_clause(node: exp.Expr) -> bool:
 
 
 def _joins(node: exp.Expr) -> Iterator[exp.Join]:
-    """Those of a query, and those in brackets behind FROM."""
+    """Return the joins of a query, and those in brackets after FROM."""
     waiting = [node.args.get("from_"), *(node.args.get("joins") or ())]
     while waiting:
         found = waiting.pop()
@@ -375,5 +378,5 @@ def _joins(node: exp.Expr) -> Iterator[exp.Join]:
 
 
 def _puts(clause: exp.Expr) -> bool:
-    """Whether something in it puts a value into a variable."""
+    """Return True if the clause assigns a variable."""
     return any(isinstance(node, exp.PropertyEQ | exp.Anonymous) for node in clause.walk())

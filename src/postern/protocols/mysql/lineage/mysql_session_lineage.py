@@ -1,9 +1,9 @@
-"""Where the columns of a session's answers come from: the statement, what the session did before, and the target's own
-word in the description of the answer.
+"""The origin of a session's result columns: from the statement, the session's earlier statements, and the column
+description that the target sends.
 
-The target's word only ever adds: MariaDB (10.11) tells the alias of a view, or of a query in the place of a table,
-where it should tell a table, so that it may name one that has nothing to do with the answer. A table or a column that
-the snapshot does not have makes it unknown, where the snapshot has another one of that name.
+The description only adds sources. MariaDB (10.11) sends the alias of a view, or of a subquery in FROM, instead of a
+table, so it may name a table that has nothing to do with the result. A table or column that is not in the snapshot
+makes the origin unknown, if the snapshot has another one of that name.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from postern.protocols.mysql.lineage.mysql_lineage_catalogue import SessionState
 from postern.protocols.mysql.lineage.mysql_names import column_name
 from postern.protocols.mysql.lineage.mysql_statements import MysqlRead
 
-_NAMES: Final = 256  # of each kind; what is kept beyond is unknown
-_MEANINGS: Final = 32  # of one of them
-_DATABASES: Final = 8  # beyond, a name without one may be of any
-_REMEMBERED: Final = 16 * 1024  # characters of the statement that was asked last
+_NAMES: Final = 256  # names of each kind; further ones are unknown
+_MEANINGS: Final = 32  # texts per name
+_DATABASES: Final = 8  # beyond this, a name without a database may be in any
+_REMEMBERED: Final = 16 * 1024  # characters of the last statement
 
 _EMPTY: Final = TargetSchema()
 _NO_TAGS: Final[frozenset[str]] = frozenset()
@@ -34,14 +34,14 @@ _Reads = tuple[MysqlRead, ...] | None
 
 
 class MySqlSessionLineage:
-    """Of one session. Tell it each statement in the order of asking by `asked`, then ask `of` for its answers.
+    """Lineage of one session. Call `asked` for each statement in order, then `of` for its response.
 
-    What it learns only ever adds to what a name may mean, so that statements which failed, or were asked before an
-    earlier one was answered, cannot mislead it. Never raises.
+    Facts only ever add meanings to a name, so failed statements, and statements that were sent before an earlier one
+    was answered, cannot mislead it. Never raises.
     """
 
     def __init__(self, lineage: MySqlLineage, schema: Callable[[], TargetSchema | None]) -> None:
-        """`schema` is asked for what is known now, which is None when it could not be read."""
+        """`schema` returns the current snapshot, or None if it could not be read."""
         self._lineage = lineage
         self._known = schema
         self._state = SessionState()
@@ -52,15 +52,15 @@ class MySqlSessionLineage:
         self._last: tuple[str, TargetSchema, SessionState, _Reads] | None = None
 
     def missed(self) -> None:
-        """Statements were let through that this was not told of: they may have done anything."""
+        """Record that statements were forwarded unseen: they may have changed anything."""
         self._state = replace(self._state, everything=True, lost=True, settings=False)
         self._used = None
 
     def asked(self, statement: str) -> None:
-        """Before it is let through."""
+        """Record a statement before it is forwarded."""
         reads = self._read(statement)
         if reads is None:
-            self.missed()  # the target may understand what is not understood here
+            self.missed()  # the target may understand what cannot be parsed here
             return
         for read in reads:
             self._learn(read)
@@ -71,7 +71,7 @@ class MySqlSessionLineage:
                     self.missed()
 
     def unread(self, statement: str) -> UnreadText | None:
-        """What `asked` would have to read for this one, or for what it executes; None where that is known."""
+        """Return what `asked` would have to read for this statement, or for what it executes; None if that is known."""
         schema, state, last = self._schema, self._now(self._schema), self._last
         if last is None or last[0] != statement or last[1] is not schema or last[2] != state:
             unread = self._lineage.unread(statement, schema, state)
@@ -85,7 +85,7 @@ class MySqlSessionLineage:
         return None
 
     def of(self, statement: str, columns: Sequence[Column]) -> tuple[Origin | None, ...] | None:
-        """Of the answer to a statement. None when nothing can be said of any of its columns."""
+        """Return the origin of each column of a response. None if nothing is known about any of them."""
         outs = self._answered(statement, columns)
         if not columns:
             return None if outs is None or any(out.many for out in outs) else tuple(map(origin_of, outs))
@@ -103,14 +103,14 @@ class MySqlSessionLineage:
         return self._known() or _EMPTY
 
     def _now(self, schema: TargetSchema) -> SessionState:
-        """With the databases that a name may be of: the login's, and each that was used since."""
+        """Return the state with the possible databases of a name: the login's, and each that was used since."""
         path = schema.search_path
         if self._used is None or not (path or self._used):
             return self._state
         return replace(self._state, databases=tuple(dict.fromkeys((*path[:1], *self._used))))
 
     def _read(self, statement: str) -> _Reads:
-        """The same one comes twice for each request, and mostly nothing happens in between."""
+        """Read a statement. Each request asks twice for the same one, usually without a change in between."""
         schema = self._schema
         state, last = self._now(schema), self._last
         if last is not None and last[0] == statement and last[1] is schema and last[2] == state:
@@ -120,7 +120,7 @@ class MySqlSessionLineage:
         return found
 
     def _run(self, read: MysqlRead) -> Iterator[_Reads]:
-        """What EXECUTE runs, each text that it may be; None for what is not known, or runs another one."""
+        """Return the analysis of each text that EXECUTE may run; None for an unknown text, or one that runs another."""
         schema, texts = self._schema, self._executed(read)
         if texts is None:
             yield None
@@ -130,7 +130,7 @@ class MySqlSessionLineage:
             yield None if found is None or any(inner.runs or inner.prepares for inner in found) else found
 
     def _executed(self, read: MysqlRead) -> tuple[str, ...] | None:
-        """The texts that EXECUTE may run; None where they are not known. Of another statement none."""
+        """Return the texts that EXECUTE may run; None if unknown. Empty for other statements."""
         if not read.runs:
             return ()
         texts = read.executes
@@ -171,7 +171,7 @@ class MySqlSessionLineage:
             self._state = changed
 
     def _add(self, kept: dict[str, Texts], name: str, texts: Texts) -> None:
-        """One more meaning. A name that may mean anything stays so."""
+        """Add one more meaning. A name that may mean anything stays so."""
         before = kept.get(name, ())
         if not isinstance(before, tuple) or not isinstance(texts, tuple) or len(kept) > _NAMES:
             kept[name] = None
@@ -201,7 +201,7 @@ class MySqlSessionLineage:
         return found
 
     def _both(self, column: Column, out: Out) -> Out:
-        """The target's word counts beside the statement's."""
+        """Add the target's description to the statement's lineage."""
         if column.origin is None or out.sources is None:
             return out
         schema, table, name = column.origin
@@ -209,7 +209,7 @@ class MySqlSessionLineage:
         found: list[Sources] = [out.sources]
         keys = catalogue.spelled(schema, table) if table else []
         if table and not keys and catalogue.spelled("", table):
-            return Out(None, None)  # a table of that name where the snapshot has none
+            return Out(None, None)  # a table of that name that the snapshot does not have
         for key in keys:
             outs = [one for one in catalogue.outs(catalogue.schema.relations[key]) if one.name == column_name(name)]
             found.append(merged(outs) if outs or not schema else None)
@@ -217,5 +217,5 @@ class MySqlSessionLineage:
 
 
 def _compared(name: str) -> str:
-    """Letters beyond ASCII come in the session's character set."""
+    """Compare letters beyond ASCII in the session's character set."""
     return name.lower() if name.isascii() else ""

@@ -1,8 +1,8 @@
-"""A query as sqlglot is given it: the tokens that `mysql_readings` found, in words that only have one meaning.
+"""Spelling of a query for sqlglot: the tokens from `mysql_readings`, in words with one meaning only.
 
-Functions are known by their names as written, before sqlglot takes them for those of other dialects: one that is made
-of its arguments becomes `PLAIN(...)`, any other one `FOREIGN(...)`. Variables get numbers. And every name of the text
-must be in the tree: what a lenient parser leaves out makes the query unreadable.
+Functions are recognised by their written names, before sqlglot could take them for those of other dialects. A function
+whose result depends on its arguments becomes `PLAIN(...)`, any other `FOREIGN(...)`. Variables get numbers. Every name
+of the text must be in the tree: if a lenient parser leaves one out, the query is unreadable.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _JOINED: Final = frozenset({"INNER", "CROSS", "LEFT", "RIGHT", "OUTER", "NATURAL
 
 @dataclass(frozen=True, slots=True)
 class Spelled:
-    """`variables` are the real names behind those in the tree; `doubtful` are names of columns that were written as
-    strings and hold signs that were not kept. `assigns`: something in it may put a value into a variable."""
+    """A spelled query. `variables` are the real names behind those in the tree; `doubtful` are column names that were
+    written as strings and lost characters. `assigns`: it may assign a variable."""
 
     tree: exp.Expr
     variables: dict[str, str]
@@ -43,7 +43,7 @@ class Spelled:
 
 
 def spelled(tokens: Sequence[SqlToken], verb: str, pure: Pure) -> Spelled:
-    """Raises Unreadable."""
+    """Spell a query. Raises Unreadable."""
     variables: dict[str, str] = {}
     plain: list[SqlToken] = []
     names: Counter[str] = Counter()
@@ -58,7 +58,7 @@ def spelled(tokens: Sequence[SqlToken], verb: str, pure: Pure) -> Spelled:
         before = key_at(tokens, place - 1)
         place += 1
         if token.key == "PROCEDURE":
-            raise UnreadableSql("it analyses its answer")
+            raise UnreadableSql("it uses PROCEDURE ANALYSE")
         if token.key == "JOIN" and before not in _JOINED:
             plain.append(word("INNER"))
         elif token.key in ONLY_NAMES:
@@ -78,12 +78,12 @@ def spelled(tokens: Sequence[SqlToken], verb: str, pure: Pure) -> Spelled:
 
 
 def called(node: exp.Expr) -> str:
-    """The name of a function that sqlglot does not know, in small letters."""
+    """Return the lower-case name of a function that sqlglot does not know."""
     return str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
 
 
 def _called(tokens: Sequence[SqlToken], start: int, bracket: int, pure: Pure) -> SqlToken:
-    """The name that the function which begins there is given."""
+    """Return the replacement name of the function that begins there."""
     parts = tuple(each.text for each in tokens[start:bracket] if each.key != ".")
     last = tokens[bracket - 1]
     if len(parts) == 1 and last.key == "LAST_INSERT_ID" and pure(("ROW_COUNT",)):

@@ -1,4 +1,5 @@
-"""Whole statements, from their tokens: which rows each shows, and what it does to what names and variables mean."""
+"""Lineage of whole statements, from their tokens: their result columns, and their effect on the meaning of names and
+variables."""
 
 from __future__ import annotations
 
@@ -41,21 +42,22 @@ from postern.protocols.mysql.lineage.mysql_names import RULES
 from postern.protocols.mysql.lineage.mysql_queries import MysqlQueries
 from postern.protocols.mysql.lineage.mysql_spelling import Spelled, spelled
 
-_ROUNDS: Final = 8  # of reading a statement again for what it puts into variables
+_ROUNDS: Final = 8  # repetitions of a statement's analysis for its assignments
 _MADE: Final = frozenset({ObjectKind.TABLE, ObjectKind.FUNCTION})
 _CHANGES: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE"})
 
 
 @dataclass(frozen=True, slots=True)
 class MysqlRead:
-    """One statement. `outs` are the columns of its answer, None where it has none.
+    """The analysis of one statement. `outs` are the columns of its result, None without a result.
 
-    `opens` is what HANDLER opens under a name, `handler` the one whose rows it shows. `prepares` is a name and what is
-    prepared under it; `executes` the name, or the texts themselves, that it `runs` with variables made of `given`.
+    `opens` is what HANDLER opens under a name, `handler` the one whose rows it returns. `prepares` is a name and what
+    is prepared under it; `executes` is the name, or the texts themselves, that it `runs` with variables made of
+    `given`.
 
-    After it: `names` and `everything` are in doubt as `SessionState` has it; `uses` is the database that names may be
-    of; `puts` what it adds to variables, `texts` what these hold as text; `lost` and not `settings` as `SessionState`
-    has it. Where a name means nothing, as far as the snapshot tells, it `fails`.
+    After it: `names` and `everything` are in doubt as in `SessionState`; `uses` is the new default database; `puts` are
+    sources added to variables, `texts` their possible texts; `lost` and not `settings` are as in `SessionState`. It
+    `fails` if a name does not exist, as far as the snapshot shows.
     """
 
     outs: tuple[Out, ...] | None = None
@@ -79,8 +81,8 @@ LOST: Final = MysqlRead((UNKNOWN,), everything=True, lost=True, settings=False)
 
 
 class MysqlStatements:
-    """Reads one reading of a text. `database` is what a table without one is of, `given` what its bind variables are
-    made of; `work` is shared by all that is done for one text."""
+    """Analyses one reading of a text. `database` is the default database, `given` are the sources of its bind
+    variables; `work` is a budget shared by everything for one text."""
 
     def __init__(
         self,
@@ -109,11 +111,11 @@ class MysqlStatements:
         return found
 
     def definition(self, tokens: Sequence[SqlToken]) -> list[Out]:
-        """The columns of a view."""
+        """Return the columns of a view."""
         return list(self._query(list(tokens), verb_of(tokens)).outs or [UNKNOWN])
 
     def expression(self, tokens: Sequence[SqlToken], outs: Sequence[Out]) -> list[Out]:
-        """What an expression over the columns of one table is made of."""
+        """Return the sources of an expression over the columns of one table."""
         found = self._spelled([word("SELECT"), *tokens], "SELECT")
         targets = MysqlQueries(self._state, self._work, found).targets(found.tree.expressions)
         tables = DatabaseTables(self._catalogue, self._state, self._database)
@@ -138,7 +140,7 @@ class MysqlStatements:
         return self._written(tokens, MysqlRead(answer))
 
     def _written(self, tokens: Sequence[SqlToken], read: MysqlRead) -> MysqlRead:
-        """A statement of which no tree is made: it may put anything into each variable that it names."""
+        """Analyse a statement without a tree: it may put anything into each variable that it names."""
         variables = {variable_name(token) for token in tokens if is_user_variable(token)}
         lost = self._runs_code(tokens)
         return replace(
@@ -150,7 +152,7 @@ class MysqlStatements:
         )
 
     def _runs_code(self, tokens: Sequence[SqlToken]) -> bool:
-        """Whether it runs code that nobody here can read: a function, also one that a view calls."""
+        """Return True if it runs code that cannot be analysed: a function, including those that views call."""
         for start, bracket in called_at(tokens, builtins.CALLS):
             parts = tuple(each.text for each in tokens[start:bracket] if each.key != ".")
             if parts[-1].upper() != "LAST_INSERT_ID" and not self._catalogue.pure(parts, self._state):
@@ -162,7 +164,7 @@ class MysqlStatements:
         )
 
     def _is_own(self, name: str) -> bool:
-        """Whether it is the server's: GET_LOCK, SLEEP and their like change nothing of what is asked here."""
+        """Return True for a built-in function: GET_LOCK, SLEEP and their like have no effect on lineage."""
         return not self._catalogue.is_made(name) and folded(name) not in self._state.names
 
     def _is_view(self, name: str) -> bool:
@@ -208,7 +210,7 @@ class MysqlStatements:
         return self._written(tokens, MysqlRead(names=names, everything=everything))
 
     def _block(self, tokens: list[SqlToken], *, goes_on: bool, rest: Sequence[SqlToken]) -> MysqlRead:
-        """Code whose end is not looked for: what follows may be a part of it, or a statement."""
+        """Analyse code whose end is not known: what follows may be a part of it, or a statement."""
         made = self._definition(tokens)
         ends = key_at(rest, len(rest) - 1) == "END"
         return replace(
@@ -216,7 +218,8 @@ class MysqlStatements:
         )
 
     def _explain(self, tokens: list[SqlToken]) -> MysqlRead:
-        """A plan as JSON or as a tree quotes what it has read already; as a table it names tables and keys."""
+        """Analyse EXPLAIN. A plan as JSON or as a tree quotes values that it has read; as a table it names tables and
+        keys."""
         if key_at(tokens, 0) == "ANALYZE" and by_first_words(tokens, words.STATEMENTS):
             return self._written(tokens, MysqlRead(_ANY))
         place = 1
@@ -280,12 +283,12 @@ class MysqlStatements:
         )
 
     def _value(self, tokens: Sequence[SqlToken]) -> tuple[Sources, MysqlRead]:
-        """What an expression without tables around it is made of, and what it puts into variables."""
+        """Return the sources of an expression without tables, and what it assigns."""
         read = self._query([word("SELECT"), *tokens], "SELECT")
         return merged(read.outs or ()), read
 
     def _under_settings(self, tokens: list[SqlToken]) -> MysqlRead:
-        """SET STATEMENT … FOR a statement."""
+        """Analyse SET STATEMENT … FOR a statement."""
         place = next((at for at, token in enumerate(tokens) if token.key == "FOR"), len(tokens))
         said = " ".join(token.text.lower() for token in tokens[:place])
         if place == len(tokens) or "(" in said or "sql_mode" in said or "character_set" in said or "@" in said:
@@ -332,7 +335,8 @@ class MysqlStatements:
 
 
 def _settled(query: Query, resolver: LineageResolver, variables: Variables, targets: Sequence[str]) -> list[Out]:
-    """The columns of a query whose answer is put into `targets`, read until nothing new is put into any variable."""
+    """Return the columns of a query whose result is put into `targets`, repeated until no variable gets a new
+    source."""
     for _ in range(_ROUNDS):
         variables.is_settled = True
         outs = resolver.query(query)
@@ -341,11 +345,11 @@ def _settled(query: Query, resolver: LineageResolver, variables: Variables, targ
             variables.assign(name, outs[place].sources if is_plain else merged(outs))
         if variables.is_settled:
             return outs
-    raise UnreadableSql("it goes on putting values into variables")
+    raise UnreadableSql("its assignments of variables do not converge")
 
 
 def _counts_calmly(tokens: Sequence[SqlToken]) -> bool:
-    """Whether the LIKE of a SHOW STATUS names only counters that tell nothing of values."""
+    """Return True if the LIKE of a SHOW STATUS matches only counters that reveal nothing about values."""
     if len(tokens) != 2 or tokens[0].key != "LIKE" or tokens[1].content is None:
         return False
     beginning = _WILDCARD.split(tokens[1].content, maxsplit=1)[0].lower()
@@ -354,9 +358,9 @@ def _counts_calmly(tokens: Sequence[SqlToken]) -> bool:
 
 _WILDCARD: Final = re.compile(r"[%_\\]")
 _ANY: Final = (Out(None, NOTHING, many=True),)
-# Of nine columns at least: a plan in one column quotes values.
+# Nine columns at least: a plan in one column quotes values.
 _PLAN: Final = (*[Out(None, NOTHING)] * 9, *_ANY)
-# What CREATE, ALTER and DROP may speak of without changing what a table, a view or a function is.
+# Objects of CREATE, ALTER and DROP that do not change tables, views or functions.
 _HARMLESS: Final = words_of(
     """
     DATABASE EVENT FULLTEXT INDEX INSTANCE LOGFILE PREPARE RESOURCE ROLE SCHEMA SERVER SPATIAL TABLESPACE TRIGGER UNDO

@@ -1,1 +1,1 @@
-"""Both logins: of a client at the gateway, and of the gateway at a target."""
+"""Both logins: a client's at the gateway, and the gateway's at a target."""

@@ -1,10 +1,10 @@
-"""What the authentication plug-ins compute (MySQL source documentation, "Authentication Methods").
+"""The computations of the authentication plug-ins (MySQL source documentation, "Authentication Methods").
 
-plug-in                 what goes over the wire
+plug-in                 sent over the wire
 mysql_native_password   SHA1(password) XOR SHA1(salt + SHA1(SHA1(password)))
-caching_sha2_password   SHA256(password) XOR SHA256(SHA256(SHA256(password)) + salt); where the server has no digest
+caching_sha2_password   SHA256(password) XOR SHA256(SHA256(SHA256(password)) + salt); if the server has no digest
                         in its cache, the password itself: under TLS, or encrypted for the server's RSA key
-client_ed25519          a signature of the salt, see `ed25519`
+client_ed25519          a signature of the salt, see `mysql_ed25519`
 mysql_clear_password    the password, under TLS only
 """
 
@@ -29,23 +29,23 @@ CACHING: Final = "caching_sha2_password"
 ED25519: Final = "client_ed25519"
 CLEAR: Final = "mysql_clear_password"
 
-# What the server says in an AuthMoreData of caching_sha2_password, and what a client asks for
+# Messages of the server in an AuthMoreData of caching_sha2_password, and a client's request.
 FAST_OK: Final = b"\x03"
 FULL: Final = b"\x04"
 WANTS_KEY: Final = b"\x02"
 
-# The longest password that is taken, in bytes: more than any server stores.
+# The longest accepted password, in bytes: more than any server stores.
 MAX_PASSWORD: Final = 512
 _KEY_BITS: Final = 2048
-# A target's key: large ones cost time, small ones nothing but secrecy.
+# A target's key: large ones cost time, small ones are insecure.
 _MIN_BITS, _MAX_BITS = 2048, 8192
 _MOST: Final = 4096  # credentials in a cache
-# Bytes that clients of old cut a salt at, or that stand between fields.
+# Bytes at which old clients truncate a salt, or that separate fields.
 _NOT_IN_SALTS: Final = b"\0$"
 
 
 def new_salt() -> bytes:
-    """Of characters, as servers send it: clients have read it as a zero-terminated string."""
+    """Return a salt of printable characters, as servers send it: old clients read it as a zero-terminated string."""
     found = bytearray()
     while len(found) < SALT:
         found += bytes([byte & 0x7F for byte in secrets.token_bytes(SALT) if byte & 0x7F not in _NOT_IN_SALTS])
@@ -57,7 +57,7 @@ def _xor(one: bytes, other: bytes) -> bytes:
 
 
 def native(password: bytes, salt: bytes) -> bytes:
-    """Empty for an empty password."""
+    """Return the response; empty for an empty password."""
     if not password:
         return b""
     first = hashlib.sha1(password, usedforsecurity=False).digest()
@@ -66,7 +66,7 @@ def native(password: bytes, salt: bytes) -> bytes:
 
 
 def caching(password: bytes, salt: bytes) -> bytes:
-    """Empty for an empty password."""
+    """Return the response; empty for an empty password."""
     if not password:
         return b""
     first = hashlib.sha256(password).digest()
@@ -74,12 +74,12 @@ def caching(password: bytes, salt: bytes) -> bytes:
 
 
 def double(password: bytes) -> bytes:
-    """What is kept to check `caching` by: nobody can log in with it."""
+    """Return the value that is stored to verify `caching`. It does not allow a login."""
     return hashlib.sha256(hashlib.sha256(password).digest()).digest()
 
 
 def proves(proof: bytes, salt: bytes, kept: bytes) -> bool:
-    """Whether `proof` was made by `caching` of the password whose `double` is kept."""
+    """Return True if `proof` was made by `caching` from the password whose `double` is `kept`."""
     if len(proof) != len(kept):
         return False
     first = _xor(proof, hashlib.sha256(kept + salt[:SALT]).digest())
@@ -87,7 +87,7 @@ def proves(proof: bytes, salt: bytes, kept: bytes) -> bool:
 
 
 def _masked(text: bytes, salt: bytes) -> bytes:
-    """XOR with the salt, over and over."""
+    """XOR the text with the repeated salt."""
     return bytes([byte ^ salt[at % len(salt)] for at, byte in enumerate(text)])
 
 
@@ -95,26 +95,26 @@ _OAEP: Final = padding.OAEP(mgf=padding.MGF1(hashes.SHA1()), algorithm=hashes.SH
 
 
 def sealed(password: bytes, salt: bytes, pem: bytes) -> bytes:
-    """The password for the owner of that RSA key. Raises ProtocolViolation, and Unavailable for a key that is weak."""
+    """Encrypt the password with the RSA key. Raises ProtocolViolation, and Unavailable for a weak key."""
     try:
         key = serialization.load_pem_public_key(pem)
     except ValueError as error:
         raise ProtocolViolation("the target sent a public key that cannot be read") from error
     if not isinstance(key, rsa.RSAPublicKey):
-        raise ProtocolViolation("the target sent a public key that is none of RSA")
+        raise ProtocolViolation("the target sent a public key that is not an RSA key")
     if not _MIN_BITS <= key.key_size <= _MAX_BITS:
         raise Unavailable(
             f"the target's RSA key has {key.key_size} bits, and only {_MIN_BITS} to {_MAX_BITS} are taken; "
             "give it another one, or enable TLS there"
         )
     plain = _masked(password + b"\0", salt[:SALT])
-    if len(plain) > key.key_size // 8 - 42:  # what OAEP with SHA-1 takes of it
+    if len(plain) > key.key_size // 8 - 42:  # the maximum of OAEP with SHA-1
         raise Unavailable("the password is too long for the target's RSA key; enable TLS at the target")
     return key.encrypt(plain, _OAEP)
 
 
 class ExchangeKey:
-    """The RSA key by which clients without TLS send their password. Making one takes a fraction of a second."""
+    """The RSA key with which clients without TLS encrypt their password. Creating it takes a fraction of a second."""
 
     def __init__(self) -> None:
         self._key = rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
@@ -124,7 +124,7 @@ class ExchangeKey:
         )
 
     def open(self, data: bytes, salt: bytes) -> bytes | None:
-        """The password with its NUL; None for what was not encrypted for this key."""
+        """Decrypt the password with its NUL; None if it was not encrypted for this key."""
         try:
             return _masked(self._key.decrypt(data, _OAEP), salt[:SALT])
         except ValueError:
@@ -132,10 +132,9 @@ class ExchangeKey:
 
 
 class Digests:
-    """What `proves` needs of the passwords that have been seen, in memory only, the least used ones forgotten first.
+    """Digests of the passwords that were seen, for `proves`. In memory only; the least recently used are dropped first.
 
-    An entry belongs to what is stored of a password: with another password, or once its credential is gone, nobody asks
-    for it any more.
+    An entry belongs to a stored verifier: with another password, or without its credential, it is never used again.
     """
 
     def __init__(self) -> None:

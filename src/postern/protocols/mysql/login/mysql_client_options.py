@@ -1,4 +1,5 @@
-"""What a client chose at its login, as the plain texts in which an order carries it to who logs in to the target."""
+"""The options that a client chose at its login, as plain texts in an order to the agent, which logs in to the
+target."""
 
 from __future__ import annotations
 
@@ -9,13 +10,13 @@ from postern.protocols.mysql.login import mysql_greetings as g
 
 _USER, _CAPABILITIES, _COLLATION, _ATTRIBUTE = "user", "capabilities", "collation", "attribute:"
 
-# Of the gateway's own logins: what changes no meaning of statements, and asks for no files.
+# Options of the gateway's own logins: they change no meaning of statements, and request no files.
 OWN = g.NEEDED | g.LONG_FLAG | g.TRANSACTIONS | g.MULTI_STATEMENTS | g.MULTI_RESULTS | g.PS_MULTI_RESULTS
 
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """`user` is the name at the gateway, which no target hears of. Attributes are names and values as
+    """The options. `user` is the name at the gateway, which targets do not get. Attributes are names and values as
     performance_schema shows them."""
 
     user: str = ""
@@ -24,7 +25,7 @@ class ClientOptions:
     attributes: Mapping[bytes, bytes] = field(default_factory=dict)
 
     def texts(self) -> dict[str, str]:
-        """Bytes that are no UTF-8 come back as they were."""
+        """Return the options as texts. Bytes that are not UTF-8 round-trip."""
         attributes = {
             _ATTRIBUTE + _decoded(name): _decoded(value) for name, value in self.attributes.items() if name or value
         }
@@ -32,7 +33,7 @@ class ClientOptions:
 
     @classmethod
     def read(cls, texts: Mapping[str, str]) -> ClientOptions:
-        """What is missing is as the gateway's own logins have it."""
+        """Parse the options. Missing ones are those of the gateway's own logins."""
         attributes = {
             _encoded(name.removeprefix(_ATTRIBUTE)): _encoded(value)
             for name, value in texts.items()
@@ -48,7 +49,7 @@ class ClientOptions:
 
 
 def own(name: str) -> Mapping[str, str]:
-    """Of a login of the gateway's own, which is to be known by that name."""
+    """Return the options of the gateway's own login under that program name."""
     return ClientOptions(attributes={b"program_name": name.encode()}).texts()
 
 

@@ -1,9 +1,9 @@
 """Ed25519 signatures with a key of any length (RFC 8032, section 5.1), for MariaDB's plug-in `client_ed25519`.
 
-There, the secret key is the password itself: what RFC 8032 makes by SHA-512 of 32 random bytes, MariaDB makes by
-SHA-512 of the password. Libraries take keys of 32 bytes only, so the arithmetic stands here, as section 5.1 gives it,
-on the curve's points in extended coordinates. It is slow (some milliseconds) and its time does not hang on the bits of
-a secret by anything but the sizes of numbers; it signs one login at a time.
+There the secret key is the password itself: where RFC 8032 hashes 32 random bytes with SHA-512, MariaDB hashes the
+password. Libraries accept keys of 32 bytes only, so this module implements the arithmetic of section 5.1, on the
+curve's points in extended coordinates. It is slow (some milliseconds). Its running time depends on a secret only
+through the sizes of numbers, and it signs one login at a time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _L: Final = 2**252 + 27742317777372353535851937790883648493  # the order of the 
 _D: Final = -121665 * pow(121666, -1, _P) % _P
 
 SIGNATURE: Final = 64  # bytes
-NONCE: Final = 32  # what a MariaDB server wants signed, in bytes
+NONCE: Final = 32  # what a MariaDB server lets clients sign, in bytes
 
 # X, Y, Z, T with x = X/Z, y = Y/Z, x*y = T/Z
 _Point = tuple[int, int, int, int]
@@ -37,7 +37,7 @@ def _add(one: _Point, other: _Point) -> _Point:
 
 
 def _times(scalar: int) -> _Point:
-    """So many times the base point. Every bit costs the same two additions."""
+    """Return the base point times `scalar`. Every bit costs the same two additions."""
     found, doubled = _ZERO, _BASE
     for bit in range(256):
         added = _add(found, doubled)
@@ -57,7 +57,7 @@ def _number(*parts: bytes) -> int:
 
 
 def _scalar(digest: bytes) -> int:
-    """The secret scalar: some bits of the first half are set, others cleared (section 5.1.5)."""
+    """Return the secret scalar: some bits of the first half are set, others cleared (section 5.1.5)."""
     return int.from_bytes(digest[:32], "little") & ~(1 << 255) & ~7 | 1 << 254
 
 
@@ -66,7 +66,7 @@ def public_key(password: bytes) -> bytes:
 
 
 def sign(password: bytes, message: bytes) -> bytes:
-    """The signature of 64 bytes, R and S (section 5.1.6)."""
+    """Return the signature of 64 bytes, R and S (section 5.1.6)."""
     digest = hashlib.sha512(password).digest()
     scalar = _scalar(digest)
     public = _packed(_times(scalar))

@@ -1,4 +1,4 @@
-"""What is sent before the first command, in the words of the manual's "Connection Phase"."""
+"""Messages before the first command, named as in the manual's "Connection Phase"."""
 
 from __future__ import annotations
 
@@ -35,16 +35,13 @@ CONNECT_ATTRS: Final = 1 << 20
 PLUGIN_AUTH_LENENC: Final = 1 << 21
 SESSION_TRACK: Final = 1 << 23
 DEPRECATE_EOF: Final = 1 << 24
-# MariaDB's own stand in four further bytes, which are looked at where LONG_PASSWORD is not set.
-EXTENDED_METADATA: Final = (
-    1 << 35
-)  # a column definition says of what format or type it is beyond MySQL's: JSON, UUID, …
+# MariaDB's own capabilities are in four further bytes, which are read if LONG_PASSWORD is not set.
+EXTENDED_METADATA: Final = 1 << 35  # column definitions have a format or type beyond MySQL's: JSON, UUID, …
 
-# Without these nobody is talked to: the layout of everything hangs on them. LONG_PASSWORD tells MariaDB that its own
-# extended capabilities are not meant.
+# Required of every peer: the layout of all messages depends on them. LONG_PASSWORD tells MariaDB that its extended
+# capabilities are not used.
 NEEDED: Final = LONG_PASSWORD | PROTOCOL_41 | SECURE_CONNECTION | PLUGIN_AUTH
-# What every target from MySQL 5.7 and MariaDB 10.2 on can do, and the wire understands. SSL is offered beside them.
-# Not among them: compression, DEPRECATE_EOF, session tracking, query attributes, optional metadata, expired passwords.
+# Supported by every target from MySQL 5.7 and MariaDB 10.2 on, and by the wire. SSL is offered besides.
 OFFERED: Final = (
     NEEDED
     | FOUND_ROWS
@@ -63,18 +60,18 @@ OFFERED: Final = (
     | CONNECT_ATTRS
     | PLUGIN_AUTH_LENENC
 )
-# Of these, a target need not know: they are about one side of a connection only.
+# Optional at a target: they concern one side of a connection only.
 _OWN: Final = SSL | CONNECT_WITH_DB | CONNECT_ATTRS | PLUGIN_AUTH_LENENC | IGNORE_SIGPIPE
-# What a client is offered beside them. For a target that has no extended metadata the wire says that there is none.
+# Offered to clients besides. For a target without extended metadata, the wire sends empty metadata.
 CLIENTS: Final = OFFERED & ~LONG_PASSWORD | EXTENDED_METADATA
-# What a client chose and a target must have, for the client to read what the target says.
+# If a client chose one, the target must have it, or the client would misread the target.
 SHARED: Final = OFFERED & ~_OWN
 
-# How servers name themselves to their oldest replicas; MariaDB's real version stands behind it.
+# Prefix of MariaDB's version for its oldest replicas; the real version follows it.
 _MARIADB_MARK: Final = "5.5.5-"
 
 SALT: Final = 20  # bytes
-UTF8MB4: Final = 45  # utf8mb4_general_ci, which MySQL and MariaDB number alike
+UTF8MB4: Final = 45  # utf8mb4_general_ci, the same number in MySQL and MariaDB
 UTF8MB4_0900: Final = 255  # utf8mb4_0900_ai_ci, of MySQL 8 and newer
 MAX_ATTRIBUTES: Final = 64 * 1024
 
@@ -83,7 +80,7 @@ _RESPONSE: Final = struct.Struct("<IIB19xI")
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What a server says first. `thread` is its name for this connection, `salt` 20 bytes without NUL."""
+    """The server's first message. `thread` is its id of this connection, `salt` is 20 bytes without NUL."""
 
     version: str
     thread: int
@@ -99,13 +96,13 @@ class Greeting:
 
     @property
     def shown_version(self) -> str:
-        """The version as people know it."""
+        """Return the version as users know it."""
         return self.version.removeprefix(_MARIADB_MARK)
 
 
 def greeting(one: Greeting) -> bytes:
     if len(one.salt) != SALT or b"\0" in one.salt:
-        raise ValueError("a salt has 20 bytes, and NUL is none of them")
+        raise ValueError("a salt must have 20 bytes without NUL")
     low, high = one.capabilities & 0xFFFF, one.capabilities >> 16 & 0xFFFF
     extended = 0 if one.capabilities & LONG_PASSWORD else one.capabilities >> 32
     return m.packet(
@@ -121,14 +118,14 @@ def greeting(one: Greeting) -> bytes:
 
 
 def parse_greeting(payload: bytes) -> Greeting:
-    """Raises ProtocolViolation for what is no greeting of protocol 10 with the capabilities that are needed."""
+    """Parse a greeting of protocol 10 with the required capabilities. Raises ProtocolViolation."""
     if payload[:1] != b"\x0a":
         raise ProtocolViolation("the target does not speak the MySQL protocol, version 10")
     end = len(payload)
     version, pos = m.read_cstring(payload, 1, end)
     start = int(pos)
     if end - start < 31:
-        raise ProtocolViolation("the target's greeting is shorter than it should be")
+        raise ProtocolViolation("the target's greeting is too short")
     thread = int(m.uint32(payload, start))
     salt = payload[start + 4 : start + 12]
     low, collation, status, high, size = struct.unpack_from("<HBHHB", payload, start + 13)
@@ -136,12 +133,12 @@ def parse_greeting(payload: bytes) -> Greeting:
     if not low & LONG_PASSWORD:
         capabilities |= int(m.uint32(payload, start + 27)) << 32
     if capabilities & NEEDED & ~LONG_PASSWORD != NEEDED & ~LONG_PASSWORD:
-        raise ProtocolViolation("the target is too old: it cannot do what MySQL 5.7 and MariaDB 10.2 can")
+        raise ProtocolViolation("the target is too old: MySQL 5.7 or MariaDB 10.2 is required")
     start += 31
     rest = max(13, size - 8)
     if end - start < rest:
-        raise ProtocolViolation("the target's greeting is shorter than it should be")
-    # Of plug-ins with a salt of their own length, all; for the usual 20 bytes without the NUL behind them.
+        raise ProtocolViolation("the target's greeting is too short")
+    # The salt: 20 bytes without the NUL after them; plug-ins with another length get all of it.
     salt += payload[start : start + rest - 1] if payload[start + rest - 1] == 0 else payload[start : start + rest]
     plugin = payload[start + rest :].split(b"\0")[0]
     return Greeting(
@@ -157,7 +154,7 @@ def parse_greeting(payload: bytes) -> Greeting:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A HandshakeResponse41: who a client is, and what it chose. `proof` is the plug-in's."""
+    """A HandshakeResponse41: the client's identity and options. `proof` belongs to the plug-in."""
 
     user: bytes
     proof: bytes
@@ -170,8 +167,8 @@ class Response:
 
 
 def _head(one: Response, others: int = 0) -> bytes:
-    """What an SSLRequest and a HandshakeResponse41 have in common: MariaDB heeds the capabilities of the first one.
-    `CONNECT_WITH_DB` and the others that tell of the layout follow from what there is."""
+    """Encode the common part of an SSLRequest and a HandshakeResponse41: MariaDB uses the capabilities of the first.
+    `CONNECT_WITH_DB` and other layout flags follow from the content."""
     capabilities = one.capabilities & ~(CONNECT_WITH_DB | CONNECT_ATTRS | SSL) | NEEDED | others
     capabilities |= CONNECT_WITH_DB if one.database is not None else 0
     capabilities |= CONNECT_ATTRS if one.attributes else 0
@@ -182,12 +179,12 @@ def _head(one: Response, others: int = 0) -> bytes:
 
 
 def ssl_request(sequence: int, one: Response) -> bytes:
-    """Stands in front of that response."""
+    """Encode the SSLRequest that precedes the response."""
     return m.packet(sequence, _head(one, SSL))
 
 
 def response(sequence: int, one: Response, *, encrypted: bool = False) -> bytes:
-    """`encrypted`: an SSLRequest was sent in front of it."""
+    """Encode a response. `encrypted`: an SSLRequest was sent before it."""
     if one.capabilities & PLUGIN_AUTH_LENENC:
         proof = m.lenenc_text(one.proof)
     else:
@@ -209,8 +206,8 @@ def is_ssl_request(payload: bytes) -> bool:
 
 
 def parse_response(payload: bytes, offered: int) -> Response:
-    """`offered` are the capabilities of the greeting: of the client's, those that are not among them count for nothing,
-    and its packet is laid out accordingly. Raises ProtocolViolation."""
+    """Parse a response. `offered` are the greeting's capabilities: others that the client sets are ignored, also for
+    the layout. Raises ProtocolViolation."""
     if len(payload) < _RESPONSE.size:
         raise ProtocolViolation("the client's answer to the greeting is too short")
     capabilities, max_packet, collation, extended = _RESPONSE.unpack_from(payload, 0)
@@ -218,7 +215,7 @@ def parse_response(payload: bytes, offered: int) -> Response:
         capabilities |= extended << 32
     capabilities &= offered
     if not capabilities & PROTOCOL_41 or not capabilities & SECURE_CONNECTION:
-        raise ProtocolViolation("the client is too old: it does not know the protocol of MySQL 4.1")
+        raise ProtocolViolation("the client is too old: it does not support the protocol of MySQL 4.1")
     end = len(payload)
     user, pos = m.read_cstring(payload, _RESPONSE.size, end)
     if capabilities & PLUGIN_AUTH_LENENC:
@@ -226,7 +223,7 @@ def parse_response(payload: bytes, offered: int) -> Response:
     elif pos < end:
         stop = pos + 1 + payload[pos]
         if stop > end:
-            raise ProtocolViolation("the client's answer to the greeting is shorter than it says")
+            raise ProtocolViolation("the client's answer to the greeting is shorter than its fields")
         proof, pos = payload[pos + 1 : stop], stop
     else:
         proof = b""
@@ -255,11 +252,11 @@ def parse_response(payload: bytes, offered: int) -> Response:
 
 
 def read_attributes(payload: bytes, pos: int, end: int) -> tuple[dict[bytes, bytes], int]:
-    """Connection attributes: a length, then pairs of strings; and where they end."""
+    """Parse connection attributes: a length, then pairs of strings. Return them and where they end."""
     size, start = m.read_lenenc(payload, pos, end)
     stop = int(start) + int(size)
     if stop > end or size > MAX_ATTRIBUTES:
-        raise ProtocolViolation("the client's connection attributes are longer than they may be")
+        raise ProtocolViolation("the client's connection attributes are too long")
     found: dict[bytes, bytes] = {}
     while start < stop:
         key, start = m.read_text(payload, start, stop)
@@ -273,9 +270,9 @@ def auth_switch(sequence: int, plugin: str, salt: bytes) -> bytes:
 
 
 def parse_auth_switch(payload: bytes) -> tuple[str, bytes]:
-    """(plug-in, its data): of most a salt with a NUL behind it, of client_ed25519 without."""
+    """Return (plug-in, its data): usually a salt with a NUL after it, for client_ed25519 without."""
     if len(payload) == 1:
-        raise ProtocolViolation("the target asks for the password as it was hashed before MySQL 4.1")
+        raise ProtocolViolation("the target requests the insecure password hash from before MySQL 4.1")
     plugin, pos = m.read_cstring(payload, 1, len(payload))
     return plugin.decode("ascii", "replace"), payload[pos:]
 

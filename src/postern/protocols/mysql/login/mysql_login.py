@@ -8,9 +8,9 @@
       │     (admission, dial, target's login)  │                                      │
       │ ◀── OK ────────────────────────────────│ ◀── OK ──────────────────────────────│
 
-The client is greeted before the target is known, so it is offered what every target can do, and the gateway logs in at
-the target with what the client chose. Every packet of a login has the next sequence id; what a target
-sends before TLS starts is refused; every length is checked before it is waited for.
+The client is greeted before the target is known. So it is offered what every target supports, and the gateway logs in
+at the target with the options that the client chose. Every packet of a login has the next sequence id. Bytes of a
+target before TLS starts are rejected. Every length is checked before its bytes are awaited.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ from postern.protocols.verifiers import decoy as decoy
 from postern.protocols.verifiers import fits
 from postern.protocols.wire_base import Handshake
 
-# Bytes of a packet during login: of a client not known yet, and of a target. Servers themselves take 64 KiB and less.
+# Maximum bytes of a packet during login: from an unknown client, and from a target. Servers themselves accept 64 KiB or
+# less.
 MAX_CLIENT: Final = 64 * 1024 + 1024
 MAX_TARGET: Final = 64 * 1024
-# Rounds of a target's authentication: a hostile one could go on forever.
+# Maximum rounds of a target's authentication: a hostile one could continue forever.
 MAX_ROUNDS: Final = 8
-# Connection ids of clients are the gateway's own from here on; below are those of targets.
+# Connection ids of clients from here on are the gateway's own; lower ones are those of targets.
 FIRST_OWN: Final = 1 << 31
 
-# What clients are told they talk to, before the target is known. Drivers ask targets of this version for nothing that
-# an older one lacks.
+# The server version in the greeting, before the target is known. Drivers use no feature with this version that an older
+# target lacks.
 VERSION: Final = "8.0.11-Postern"
 
 _REFUSED: Final = "the user name or password is wrong, or the credential is no longer valid"
@@ -49,7 +50,7 @@ _REFUSED: Final = "the user name or password is wrong, or the credential is no l
 
 @dataclass(frozen=True, slots=True)
 class MysqlStartup:
-    """What the client asked for. Names are in UTF-8, with every other byte kept by surrogates."""
+    """The client's start-up request. Names are UTF-8; any other byte is a surrogate."""
 
     user: str
     database: str | None
@@ -60,7 +61,7 @@ class MysqlStartup:
 
 
 class _Line:
-    """Packets of a login on one stream. Each has the sequence id behind that of the last one, whoever sent it."""
+    """The packets of a login on one stream. Each has the next sequence id, whichever side sends it."""
 
     def __init__(self, stream: Handshake, peer: str, most: int) -> None:
         self.stream = stream
@@ -69,11 +70,11 @@ class _Line:
         self._most = most
 
     async def read(self) -> bytes:
-        """The next payload."""
+        """Return the next payload."""
         head = await self.stream.read(m.HEAD)
         size = int.from_bytes(head[:3], "little")
         expected = self.sequence & 0xFF
-        self.sequence = head[3] + 1  # an error that answers this packet has the number behind it
+        self.sequence = head[3] + 1  # an error that responds to this packet has the next number
         if size > self._most:
             raise ProtocolViolation(f"the {self._peer} sent a packet of {size} bytes at login: it may not speak MySQL")
         if head[3] != expected:
@@ -81,7 +82,7 @@ class _Line:
         return await self.stream.read(size)
 
     def write(self, data: bytes) -> None:
-        """A packet that was made with `sequence`."""
+        """Send a packet that was made with `sequence`."""
         self.stream.write(data)
         self.sequence += 1
 
@@ -89,7 +90,7 @@ class _Line:
 class ClientLogin:
     """One client's login: `greet`, then `authenticate` or `let_in`, then `welcome`; `turn_away` at any time.
 
-    `thread` is what the client is told is its connection id; `key` makes the RSA key for clients without TLS.
+    `thread` is the connection id that the client gets; `key` creates the RSA key for clients without TLS.
     """
 
     def __init__(self, stream: Handshake, thread: int, *, version: str = VERSION) -> None:
@@ -102,7 +103,7 @@ class ClientLogin:
         self._encrypted = False
 
     async def greet(self, *, require_tls: bool) -> MysqlStartup:
-        """The client's login up to what it answers to the greeting."""
+        """Greet the client, and read its response."""
         line, stream = self._line, self._line.stream
         offered = g.CLIENTS | (g.SSL if stream.tls_offered else 0)
         line.write(g.greeting(g.Greeting(self._version, self._thread, self._salt, offered, auth.CACHING)))
@@ -110,7 +111,7 @@ class ClientLogin:
         if g.is_ssl_request(payload):
             if not stream.tls_offered:
                 raise ProtocolViolation("the client asks for TLS, which was not offered")
-            # Clients wait for nothing here: what came behind the request is their TLS handshake, and never read here.
+            # Clients do not wait here: the bytes after the request are their TLS handshake, which is not read here.
             await stream.start_tls()
             self._encrypted = True
             payload = await line.read()
@@ -118,9 +119,11 @@ class ClientLogin:
                 raise ProtocolViolation("the client asks for TLS twice")
         answer = g.parse_response(payload, offered)
         if require_tls and not self._encrypted:
-            raise Denied("this gateway takes TLS connections only; connect with --ssl-mode=REQUIRED, or --ssl")
+            raise Denied("this gateway accepts only TLS connections; connect with --ssl-mode=REQUIRED, or --ssl")
         if not answer.capabilities & g.PLUGIN_AUTH:
-            raise Denied("this client is too old: it knows no authentication plug-ins (MySQL 5.5.7, MariaDB 5.2)")
+            raise Denied(
+                "this client is too old: it does not support authentication plug-ins (MySQL 5.5.7, MariaDB 5.2)"
+            )
         if not charset_of(answer.collation):
             raise Denied(
                 f"the character set of collation {answer.collation} is not taken here, since a text in it may mean "
@@ -130,7 +133,7 @@ class ClientLogin:
             user = answer.user.decode()
         except UnicodeDecodeError:
             raise Unauthenticated(
-                "the user name is no valid UTF-8; use the one of your connection credential"
+                "the user name is not valid UTF-8; use the one of your connection credential"
             ) from None
         if not user:
             raise Unauthenticated("no user name was given; use the one of your connection credential")
@@ -142,9 +145,9 @@ class ClientLogin:
     async def authenticate(
         self, verifier: Verifier, digests: auth.Digests, key: Callable[[], auth.ExchangeKey] | None
     ) -> None:
-        """Caching SHA-2 with the client. Raises Unauthenticated when its password is wrong.
+        """Authenticate the client by caching SHA-2. Raises Unauthenticated when its password is wrong.
 
-        `digests` make the next login with the same password quick; `key` is where clients without TLS are taken.
+        `digests` make the next login with the same password fast; `key` is set where clients without TLS are allowed.
         """
         line = self._line
         if self._plugin != auth.CACHING:
@@ -168,7 +171,7 @@ class ClientLogin:
         given = await line.read()
         if not self._encrypted:
             if key is None:
-                raise Denied("a password is taken over TLS only; connect with --ssl-mode=REQUIRED, or --ssl")
+                raise Denied("a password is accepted over TLS only; connect with --ssl-mode=REQUIRED, or --ssl")
             own = await line.stream.offload(key)
             if given == auth.WANTS_KEY:
                 line.write(g.auth_more(line.sequence, own.pem))
@@ -182,31 +185,32 @@ class ClientLogin:
         return Secret(given[:-1].decode("utf-8", "surrogateescape"))
 
     def let_in(self) -> None:
-        """Of a client that is known already: whatever password it has is taken."""
+        """Accept a client that is authenticated already, with any password."""
         if self._plugin == auth.CACHING and self._proof not in (b"", b"\0"):
             self._line.write(g.auth_more(self._line.sequence, auth.FAST_OK))
 
     def welcome(self, status: int = m.AUTOCOMMIT) -> bytes:
-        """Ends the login; answers what was written."""
+        """End the login. Return the bytes that were written."""
         data = m.ok(self._line.sequence, m.Done(status=status))
         self._line.write(data)
         return data
 
     def turn_away(self, code: int, state: str, text: str, hint: str = "") -> None:
-        """An ERR packet, with which a login may end at any time, or even begin."""
+        """Send an ERR packet, which can end a login at any time, or replace the greeting."""
         self._line.write(m.err(self._line.sequence, code, state, text, hint))
 
 
 def reject(stream: Handshake, code: int, text: str) -> None:
-    """Write an ERR packet in place of the greeting."""
+    """Send an ERR packet instead of the greeting."""
     stream.write(m.early_err(code, text))
 
 
 @dataclass(frozen=True, slots=True)
 class MysqlTargetLogin:
-    """What the gateway needs to log in. `sslmode` as libpq's: disable, prefer, require, verify-ca, verify-full.
+    """The gateway's parameters for a login. `sslmode` has the values of libpq: disable, prefer, require, verify-ca,
+    verify-full.
 
-    `capabilities` are those that the client chose: what the target says is laid out by them.
+    `capabilities` are those that the client chose; they determine the layout of the target's messages.
     """
 
     user: str
@@ -220,7 +224,7 @@ class MysqlTargetLogin:
 
 @dataclass(frozen=True, slots=True)
 class MysqlTargetGreeting:
-    """What the target said. `thread` is its name for the connection, `status` the flags behind the login; `extended`:
+    """The result of a login. `thread` is the target's connection id, `status` the flags after the login; `extended`:
     its column definitions have extended metadata."""
 
     version: str
@@ -230,19 +234,19 @@ class MysqlTargetGreeting:
     extended: bool = False
 
 
-# A client reads by these what it is sent; without them at the target, it would misread it.
+# Clients parse messages by these; without them at the target, they would misread it.
 _SHAPING: Final = g.TRANSACTIONS | g.MULTI_RESULTS | g.PS_MULTI_RESULTS
 
 
 async def connect(stream: Handshake, login: MysqlTargetLogin) -> MysqlTargetGreeting:
-    """Logs in to the target. Raises TargetRefused, Unavailable or ProtocolViolation."""
+    """Log in to the target. Raises TargetRefused, Unavailable or ProtocolViolation."""
     line = _Line(stream, "target", MAX_TARGET)
     greeted = g.parse_greeting(_accepted(await line.read()))
     lacking = login.capabilities & _SHAPING & ~greeted.capabilities
     if lacking:
         raise Unavailable(
-            f"the target ({greeted.shown_version}) cannot do what the client asked for (capabilities {lacking:#x}); "
-            "MySQL 5.7 and MariaDB 10.2 and newer can"
+            f"the target ({greeted.shown_version}) lacks what the client requested (capabilities {lacking:#x}); "
+            "MySQL 5.7 and MariaDB 10.2 and newer have it"
         )
     capabilities = login.capabilities & greeted.capabilities & (g.OFFERED | g.EXTENDED_METADATA) | g.NEEDED
     answer = g.Response(
@@ -265,7 +269,8 @@ async def connect(stream: Handshake, login: MysqlTargetLogin) -> MysqlTargetGree
 
 
 def _known_there(collation: int, greeted: g.Greeting) -> int:
-    """Clients of MySQL 8 ask for a collation that no other server has, and that others take for their own default."""
+    """Return a collation that the target has. Clients of MySQL 8 request one that no other server has, and that others
+    treat as their own default."""
     is_new = not greeted.is_mariadb and not greeted.version.startswith("5.")
     return collation if is_new or collation != g.UTF8MB4_0900 else g.UTF8MB4
 
@@ -274,7 +279,7 @@ _KNOWN: Final = (auth.NATIVE, auth.CACHING, auth.ED25519, auth.CLEAR)
 
 
 def _accepted(payload: bytes) -> bytes:
-    """The payload, unless it is an error."""
+    """Return the payload. Raises TargetRefused for an ERR packet."""
     if not payload:
         raise ProtocolViolation("the target sent an empty packet during login")
     if payload[0] == m.ERR:
@@ -284,7 +289,7 @@ def _accepted(payload: bytes) -> bytes:
 
 
 async def _encrypt(line: _Line, sslmode: str, greeted: g.Greeting, answer: g.Response) -> bool:
-    """Starts TLS. False: the target offers none, and `sslmode` allows to go on without."""
+    """Start TLS. Return False if the target has none and `sslmode` allows that."""
     if sslmode == "disable":
         return False
     if not greeted.capabilities & g.SSL:
@@ -299,7 +304,7 @@ async def _encrypt(line: _Line, sslmode: str, greeted: g.Greeting, answer: g.Res
 
 
 class _Prover:
-    """Proves to the target who the gateway is, in the way that the target asks for."""
+    """Authenticates the gateway to the target, by the method that the target requests."""
 
     def __init__(self, line: _Line, login: MysqlTargetLogin, encrypted: bool) -> None:
         self._line = line
@@ -307,7 +312,7 @@ class _Prover:
         self._password = login.password.reveal().encode("utf-8", "surrogateescape")
 
     async def prove(self, plugin: str, salt: bytes) -> bytes:
-        """What the plug-in sends first. Raises Unavailable where the password would be readable on its way."""
+        """Return the plug-in's first message. Raises Unavailable if the password would be readable in transit."""
         password = self._password
         if plugin in (auth.NATIVE, auth.CACHING) and len(salt) < g.SALT:
             raise ProtocolViolation("the target sent a salt that is too short")
@@ -321,15 +326,15 @@ class _Prover:
             return await self._line.stream.offload(lambda: ed25519.sign(password, salt[: ed25519.NONCE]))
         if plugin != auth.CLEAR:
             raise Unavailable(
-                f"the target asks for authentication by {plugin!r}, which is not supported; "
+                f"the target requests authentication by {plugin!r}, which is not supported; "
                 f"{', '.join(_KNOWN)} are: change the plug-in of the gateway's account there"
             )
         if not self._encrypted:
-            raise Unavailable("the target asks for the password in clear text without TLS; enable TLS there")
+            raise Unavailable("the target requests the password in clear text without TLS; enable TLS there")
         return password + b"\0"
 
     async def run(self, plugin: str, salt: bytes) -> m.Done:
-        """From the gateway's answer to the greeting to the target's OK."""
+        """Run the authentication, from the gateway's response to the greeting to the target's OK."""
         line = self._line
         for _ in range(MAX_ROUNDS):
             payload = _accepted(await line.read())
@@ -342,21 +347,21 @@ class _Prover:
             elif payload[0] == 1 and plugin == auth.CACHING:
                 await self._more(payload[1:], salt)
             else:
-                raise ProtocolViolation("the target broke off its authentication")
-        raise ProtocolViolation("the target's authentication does not end")
+                raise ProtocolViolation("the target aborted its authentication")
+        raise ProtocolViolation("the target's authentication has too many messages")
 
     async def _more(self, said: bytes, salt: bytes) -> None:
-        """The target knows the password, or wants all of it."""
+        """Handle AuthMoreData: the target has verified the password, or requests all of it."""
         line = self._line
         if said == auth.FAST_OK:
             return
         if said != auth.FULL:
-            raise ProtocolViolation("the target broke off its authentication")
+            raise ProtocolViolation("the target aborted its authentication")
         if self._encrypted:
             line.write(m.packet(line.sequence, self._password + b"\0"))
             return
         line.write(m.packet(line.sequence, auth.WANTS_KEY))
         payload = _accepted(await line.read())
         if payload[0] != 1:
-            raise ProtocolViolation("the target sent no public key when it was asked for one")
+            raise ProtocolViolation("the target did not send the requested public key")
         line.write(m.packet(line.sequence, auth.sealed(self._password, salt, payload[1:])))

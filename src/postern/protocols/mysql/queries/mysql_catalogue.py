@@ -1,6 +1,6 @@
-"""What a MySQL or MariaDB target has: the statements that ask its catalogue, and how rows become an answer.
+"""Catalogue queries of a MySQL or MariaDB target, and the conversion of their rows to an answer.
 
-A database is a schema here, both words mean one thing. Shown is what the connection's own user may see there.
+A database is a schema here; both words mean the same. The answer contains what the connection's own user can see.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DATABASES = """
 select schema_name from information_schema.schemata
 where lower(schema_name) not in ('information_schema', 'performance_schema', 'mysql', 'sys') order by schema_name"""
 
-# Without a schema those of the default database; without one of those all.
+# Without a schema, those of the default database; without a default database, all.
 _TABLES = """
 select table_schema, table_name from information_schema.tables
 where case when coalesce(?, database()) is null

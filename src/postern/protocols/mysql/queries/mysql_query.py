@@ -1,7 +1,7 @@
-"""One statement with values, asked as a client of its own; sans-IO.
+"""One statement with values, sent by the gateway as a client. Without I/O.
 
-A COM_QUERY with text results. A value is written as a hexadecimal literal with the name of its encoding, which holds
-nothing but digits: no quotes, no sql_mode and no encoding of the connection make more of it than a value.
+A COM_QUERY with text results. A value is written as a hexadecimal literal with the name of its encoding. It contains
+only digits: no quotes, sql_mode or connection encoding can turn it into anything but a value.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ MAX_PACKET = 16 << 20  # bytes; a row of a catalogue is far smaller
 
 
 class MysqlQuery:
-    """`start()` for the target, then `feed` with what it sends, until `finished`.
+    """One query: send `start()` to the target, then `feed` its response, until `finished`.
 
-    `error` is the target's, None when all went well. The stream is ready for another query afterwards. Each `?` of the
-    statement is a value, so it has none in its texts.
+    `error` is the target's error, or None. The stream is ready for another query afterwards. Each `?` of the statement
+    is a value, so its literals contain none.
     """
 
     def __init__(self, statement: str, values: Sequence[str | None] = ()) -> None:
@@ -34,19 +34,19 @@ class MysqlQuery:
 
     @property
     def needs(self) -> int:
-        """How many bytes `feed` takes next: the rest of a packet, or of its head."""
+        """Return the number of bytes that `feed` takes next: the rest of a packet, or of its header."""
         return self._intake.lacking or m.HEAD - self._intake.waiting
 
     def start(self) -> bytes:
-        """Raises ProtocolViolation where there are more or fewer values than places for them."""
+        """Return the packet to send. Raises ProtocolViolation if the number of values does not match."""
         parts = self._statement.split("?")
         if len(parts) != len(self._values) + 1:
-            raise ProtocolViolation(f"a question has {len(parts) - 1} places for {len(self._values)} values")
+            raise ProtocolViolation(f"a query has {len(parts) - 1} placeholders for {len(self._values)} values")
         text = parts[0] + "".join(literal(value) + part for value, part in zip(self._values, parts[1:], strict=True))
         return m.query(text.encode())
 
     def feed(self, data: bytes) -> list[Row]:
-        """The rows that are complete now. Raises ProtocolViolation."""
+        """Return the rows that are complete now. Raises ProtocolViolation."""
         intake = self._intake
         intake.feed(data)
         rows: list[Row] = []
@@ -64,7 +64,7 @@ class MysqlQuery:
 
     def _take(self, payload: bytes, rows: list[Row]) -> None:
         if not payload or (payload[0] == m.LOCAL_INFILE and self._answers.begins):
-            raise ProtocolViolation("the target answered a query of its catalogue with something else than rows")
+            raise ProtocolViolation("the target did not answer a catalogue query with rows")
         found = self._answers.take(payload)
         if isinstance(found, Cells):
             rows.append(tuple(None if cell is None else cell.decode("utf-8", "replace") for cell in found.cells))
@@ -76,5 +76,5 @@ class MysqlQuery:
 
 
 def literal(value: str | None) -> str:
-    """A value as a statement has it."""
+    """Return a value as a literal of SQL."""
     return "null" if value is None else f"_utf8mb4 x'{value.encode().hex()}'"

@@ -1,7 +1,7 @@
-"""A MySQL or MariaDB target's catalogue as a TargetSchema: the statements that read it, and what their rows make.
+"""Reading a MySQL or MariaDB target's catalogue as a TargetSchema: the statements, and the conversion of their rows.
 
-Of everything that the connection's own user may see. MySQL 5.7 and MariaDB 10.2 and later: without JSON aggregates, so
-that what belongs to a table is put together here.
+It contains everything that the connection's own user can see. MySQL 5.7 and MariaDB 10.2 and later: they may lack JSON
+aggregates, so the parts of a table are combined here.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _ROUTINES = "select distinct routine_schema, routine_name from information_schem
 QUESTIONS = (_PATH, _RELATIONS, _COLUMNS, _VIEWS, _ROUTINES)
 """Asked one after the other on one connection."""
 
-# In the place of what only those read who may SHOW VIEW: no parser takes it, so nothing is known of such a view.
+# Stands for a definition that requires SHOW VIEW: no parser accepts it, so such a view is unknown.
 UNREADABLE = "a view whose definition is not shown"
 
 
 def target_schema(answers: Sequence[Sequence[Row]]) -> TargetSchema:
-    """Of the rows of each of QUESTIONS. Raises ProtocolViolation for others.
+    """Build the schema from the rows of each of QUESTIONS. Raises ProtocolViolation if they do not fit.
 
-    No function of somebody's own is harmless: what their authors declare (READS SQL DATA, DETERMINISTIC) the server
-    holds nobody to.
+    No user-defined function counts as harmless: the server does not enforce what authors declare (READS SQL DATA,
+    DETERMINISTIC).
     """
     try:
         path, relations, columns, views, routines = answers
@@ -58,7 +58,7 @@ def target_schema(answers: Sequence[Sequence[Row]]) -> TargetSchema:
             tuple(name for (name,) in path if name),
         )
     except ValueError as error:
-        raise ProtocolViolation(f"the target's answer about its catalogue cannot be read: {error}") from None
+        raise ProtocolViolation(f"the target's answer to a catalogue query is not valid: {error}") from None
 
 
 def _relation(schema: str, name: str, comment: str, columns: Sequence[Row], definition: str) -> Relation:

@@ -1,4 +1,4 @@
-"""Runs one script as a client of its own: what `exec` sends, and how it knows the end. Sans-IO."""
+"""The client that `exec` uses to run one script on MySQL. Without I/O."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from postern.protocols.mysql.wire import mysql_messages as m
 
 
 class MysqlScript:
-    """One COM_QUERY with all its statements; the first error ends it. What was shown is in the recording."""
+    """One COM_QUERY with all its statements; the first error ends it. The output is in the recording."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -16,17 +16,17 @@ class MysqlScript:
         self._answers = Answers()
         self.failed = False
         self.finished = False
-        self.leaves = False  # it says goodbye
+        self.leaves = False  # True once it sends COM_QUIT
 
     def exit_code(self) -> int:
-        """0 when it ran to its end without an error, else 1."""
+        """Return 0 if the script ran to its end without an error, else 1."""
         return int(self.failed or not self.finished)
 
     def start(self) -> bytes:
         return m.query(self._text.encode())
 
     def feed(self, data: bytes) -> bytes:
-        """What the gateway shows; answers what the client sends next."""
+        """Take output of the gateway. Return what the client sends next."""
         for message in self._messages.feed(data):
             if message.payload is None:
                 self._answers.passed()

@@ -1,4 +1,4 @@
-"""Recorded bytes as what rules about answers look at: the texts of each, and how many rows it has."""
+"""Reading recorded bytes for rules about answers: the texts of each answer, and its number of rows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from postern.protocols.mysql.wire import mysql_messages as m
 
 
 class MysqlAnswers:
-    """`feed` takes the recorded stream cut anywhere. Rows are counted by statement."""
+    """Reader of answers: `feed` takes the recorded stream in chunks of any size. Rows are counted per statement."""
 
     def __init__(self) -> None:
         self._reading = MysqlReading()
 
     def feed(self, data: bytes) -> list[Answered]:
-        """What is complete now. Raises ProtocolViolation for bytes that are no packets."""
+        """Return the answers that are complete now. Raises ProtocolViolation for bytes that are not packets."""
         return [answer for found in self._reading.feed(data) if (answer := _answer(found)) is not None]
 
 

@@ -1,5 +1,5 @@
-"""Answers as whoever reads all of a stream needs them: the gateway's own questions, scripts, and recordings. Not for
-the wire.
+"""Parsing of complete responses, for the gateway's own queries, for scripts and for recordings. The wire does not use
+it.
 
     begins ── OK, ERR ─────────────────────────────▶ begins
            ── a statement is prepared ─▶ parameters, EOF, columns, EOF ─▶ begins
@@ -7,8 +7,8 @@ the wire.
            ── number of columns ─▶ columns, EOF (a cursor is open) ─▶ begins ── rows, EOF (fetched) ─▶ begins
            ── anything else ──────────────────────▶ begins
 
-What was asked is not known here. So what an answer is must be told from itself: an OK packet and a statement that was
-prepared both begin with a zero, as does each row of a prepared statement; lengths that come out exactly decide.
+The request is not known here, so the response itself must show what it is. An OK packet and a prepared statement both
+begin with a zero, as does each row of a prepared statement; lengths that fit exactly decide.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_values import binary_texts
 
-MAX_COLUMNS = 4096  # MySQL's own limit, and MariaDB's
+MAX_COLUMNS = 4096  # the limit of MySQL and MariaDB
 
 
 @dataclass(frozen=True, slots=True)
 class ResultHead:
-    """A result begins."""
+    """The start of a result."""
 
     fields: tuple[m.MysqlField, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """A row; each cell as the database writes it as text, None for NULL."""
+    """A row; each cell is its text, None for NULL."""
 
     cells: tuple[bytes | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StatementEnd:
-    """An answer, or the part of one that ends with this statement: `done` is None behind rows, of which there were
-    `rows`. `more`: another statement's follows."""
+    """The end of a statement's result. `done` is None after rows, of which there were `rows`. `more`: another
+    statement's result follows."""
 
     more: bool
     done: m.Done | None = None
@@ -50,7 +50,7 @@ class StatementEnd:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A text that is no result, as COM_STATISTICS answers."""
+    """A text that is not a result, as COM_STATISTICS returns."""
 
     text: bytes
 
@@ -66,12 +66,12 @@ class _State(Enum):
 
 
 class Answers:
-    """`take` each payload in turn. A payload that was too long to be kept is `passed` over."""
+    """The parser: call `take` with each payload in turn. Call `passed` for a payload that was too long to be stored."""
 
     def __init__(self) -> None:
         self._state = _State.BEGINS
-        self._left = 0  # definitions to come, then an EOF
-        self._groups: list[int] = []  # of what was prepared: how many definitions each
+        self._left = 0  # remaining definitions before an EOF
+        self._groups: list[int] = []  # for a prepared statement: the number of definitions in each group
         self._fields: tuple[m.MysqlField, ...] = ()
         self._found: list[m.MysqlField] = []
         self._rows = 0
@@ -80,16 +80,16 @@ class Answers:
 
     @property
     def begins(self) -> bool:
-        """Whether the next payload is the first of an answer."""
+        """Return True if the next payload is the first of a response."""
         return self._state is _State.BEGINS
 
     def passed(self) -> None:
-        """A row, mostly: nothing else is long."""
+        """Skip a long payload. It is almost certainly a row."""
         if self._state is _State.ROWS:
             self._rows += 1
 
     def take(self, payload: bytes) -> Found | None:
-        """None where nothing is to be told yet. Raises ProtocolViolation."""
+        """Process a payload; None if nothing is complete yet. Raises ProtocolViolation."""
         if not payload:
             return None
         if payload[0] == m.ERR and self._state is not _State.COLUMNS:
@@ -115,7 +115,7 @@ class Answers:
         if m.is_eof(first, len(payload)):
             status, _ = m.parse_eof(payload)
             return StatementEnd(bool(status & m.MORE_RESULTS))
-        if first in (m.LOCAL_INFILE, m.EOF):  # the contents of a file are asked for; another proof is
+        if first in (m.LOCAL_INFILE, m.EOF):  # a request for a file, or a further authentication step
             return None
         try:
             width, end = m.read_lenenc(payload, 0, len(payload))
@@ -170,7 +170,8 @@ class Answers:
         return Cells(m.parse_text_row(payload, len(self._fields)))
 
     def _is_binary(self, payload: bytes) -> bool:
-        """By the first row of a result. A text row may begin with a zero as well, where its first cell is empty."""
+        """Return True for a binary row, by the first row of a result. A text row can begin with a zero too, if its
+        first cell is empty."""
         if payload[0] != m.OK:
             return False
         try:
@@ -180,7 +181,7 @@ class Answers:
         return False
 
     def cells_of_a_part(self, payload: bytes) -> tuple[bytes | None, ...]:
-        """Of a text row that is cut off, as far as it came; of anything else nothing."""
+        """Return the cells of a truncated text row, as far as they arrived; empty for anything else."""
         if self._state is not _State.ROWS or self._binary or not payload:
             return ()
         cells: list[bytes | None] = []
@@ -199,7 +200,7 @@ class Answers:
         return tuple(cells)
 
     def _exact(self, payload: bytes) -> tuple[bytes | None, ...] | None:
-        """The cells of a row of a prepared statement, as text; None where it is none."""
+        """Return the cells of a prepared statement's row as text; None if it is not one."""
         try:
             return binary_texts(payload, self._fields)
         except ProtocolViolation:
@@ -207,7 +208,8 @@ class Answers:
 
 
 def _unpacked(info: bytes) -> bytes:
-    """The manual says that the text of an OK packet goes on to its end; servers put its length in front."""
+    """Return the text of an OK packet. The manual says that it extends to the packet's end; servers prefix its
+    length."""
     try:
         text, end = m.read_text(info, 0, len(info))
     except ProtocolViolation:
@@ -216,8 +218,8 @@ def _unpacked(info: bytes) -> bytes:
 
 
 def _is_prepared(payload: bytes) -> bool:
-    """Statement id, columns, parameters, a zero, warnings: 12 bytes. An OK packet of that length has two numbers that
-    together take seven bytes, or five bytes of text, of which there are none."""
+    """Return True for the response to PREPARE: statement id, columns, parameters, a zero, warnings: 12 bytes. An OK
+    packet of that length would have two numbers of seven bytes in total, or a text of five bytes; neither occurs."""
     if len(payload) != 12 or payload[9]:
         return False
     lengths = {0xFC: 3, 0xFD: 4}
@@ -226,5 +228,6 @@ def _is_prepared(payload: bytes) -> bool:
 
 
 def refused(failed: m.Failed) -> TargetRefused:
-    """An ERR packet to the gateway itself, as what it raises: its code is SQLSTATE and number, as in 42000/1049."""
+    """Return an ERR packet to the gateway itself as an exception, with SQLSTATE and number as its code, as in
+    42000/1049."""
     return TargetRefused(failed.text, f"{failed.state}/{failed.code}")

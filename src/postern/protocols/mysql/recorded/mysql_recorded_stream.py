@@ -1,4 +1,4 @@
-"""Payloads of a recorded stream, and what they are."""
+"""Splitting a recorded stream into payloads, and parsing them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from postern.protocols.mysql.wire import mysql_messages as m
 
 
 class MysqlMessage(NamedTuple):
-    """`payload` is None for one of several packets, which is not gathered; `size` is of all of it."""
+    """A payload. `payload` is None if it spans several packets, which are not buffered; `size` is its full size."""
 
     size: int
     payload: bytes | None
@@ -24,14 +24,14 @@ class Left:
 
 
 class MysqlMessages:
-    """`feed` takes the stream cut anywhere."""
+    """Splitter: `feed` takes the stream in chunks of any size."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
-        self._long = 0  # bytes of a payload of several packets, so far
+        self._long = 0  # bytes so far of a payload of several packets
 
     def feed(self, data: bytes) -> list[MysqlMessage]:
-        """What is complete now."""
+        """Return the payloads that are complete now."""
         buffer = self._buffer
         buffer += data
         found: list[MysqlMessage] = []
@@ -53,19 +53,19 @@ class MysqlMessages:
         return found
 
     def rest(self) -> bytes:
-        """Of a payload that is not complete, as far as it came; empty where its head is not."""
+        """Return the incomplete payload, as far as it arrived; empty without a complete header."""
         return b"" if self._long else bytes(self._buffer[m.HEAD :])
 
 
 class MysqlReading:
-    """Both: what a recorded stream tells."""
+    """Splits and parses a recorded stream."""
 
     def __init__(self) -> None:
         self._messages = MysqlMessages()
         self._answers = Answers()
 
     def feed(self, data: bytes) -> list[Found | Left]:
-        """What is complete now. Raises ProtocolViolation for bytes that are no packets."""
+        """Return the results that are complete now. Raises ProtocolViolation for bytes that are not packets."""
         found: list[Found | Left] = []
         for message in self._messages.feed(data):
             if message.payload is None:
@@ -76,5 +76,5 @@ class MysqlReading:
         return found
 
     def rest(self) -> tuple[bytes | None, ...]:
-        """The cells of a row that is not complete, as far as they came."""
+        """Return the cells of an incomplete row, as far as they arrived."""
         return self._answers.cells_of_a_part(self._messages.rest())

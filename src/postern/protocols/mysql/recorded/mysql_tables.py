@@ -1,4 +1,4 @@
-"""Recorded bytes as values: columns, rows, how statements ended, errors."""
+"""Reading recorded bytes as values: columns, rows, ends of statements, errors."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from postern.protocols.mysql.wire import mysql_messages as m
 
 
 class MysqlResults:
-    """`feed` takes the recorded stream cut anywhere; values are UTF-8, since the gateway asks for that."""
+    """Reader of results: `feed` takes the recorded stream in chunks of any size. Values are UTF-8, which the gateway
+    requests."""
 
     def __init__(self) -> None:
         self._reading = MysqlReading()
 
     def feed(self, data: bytes) -> list[Result]:
-        """What is complete now. Raises ProtocolViolation for bytes that are no packets."""
+        """Return the results that are complete now. Raises ProtocolViolation for bytes that are not packets."""
         return [result for found in self._reading.feed(data) if (result := _result(found)) is not None]
 
 

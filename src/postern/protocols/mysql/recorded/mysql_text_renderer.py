@@ -1,4 +1,4 @@
-"""Recorded bytes as readable text: what the client saw, in the plain form of `mysql --batch`."""
+"""Rendering recorded bytes as the client's text, in the plain form of `mysql --batch`."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ _ESCAPES = ((b"\\", b"\\\\"), (b"\t", b"\\t"), (b"\n", b"\\n"), (b"\0", b"\\0"))
 
 
 class MysqlTextRenderer:
-    """A `Renderer`: `feed` takes the recorded stream cut anywhere, and gives ("o" or "e", text) pieces."""
+    """A `Renderer`: `feed` takes the recorded stream in chunks of any size and returns ("o" or "e", text) pieces."""
 
     def __init__(self) -> None:
         self._reading = MysqlReading()
 
     def feed(self, data: bytes) -> list[tuple[str, bytes]]:
-        """Neighbours of one kind come as one piece. Raises ProtocolViolation for bytes that are no packets."""
+        """Return the pieces; adjacent ones of the same kind are joined. Raises ProtocolViolation for bytes that are not
+        packets."""
         pieces = map(_piece, self._reading.feed(data))
         return [(kind, b"".join(text for _, text in same)) for kind, same in groupby(pieces, itemgetter(0))]
 
     def rest(self) -> list[tuple[str, bytes]]:
-        """A row that was cut off, as far as it came."""
+        """Return the text of an incomplete row."""
         cells = self._reading.rest()
         self._reading = MysqlReading()
         return [("o", _line(cells))] if cells else []
@@ -45,7 +46,7 @@ def _piece(found: Found | Left) -> tuple[str, bytes]:
 
 
 def tag(ended: StatementEnd) -> str:
-    """How a statement ended, as the command line of MySQL says it."""
+    """Return the end of a statement, as MySQL's command line prints it."""
     if ended.done is None:
         return f"{ended.rows} row{'' if ended.rows == 1 else 's'} in set"
     affected = ended.done.affected
@@ -59,7 +60,7 @@ def _line(cells: tuple[bytes | None, ...]) -> bytes:
 
 
 def _plain(cell: bytes) -> bytes:
-    """One line, one field."""
+    """Escape a cell: one line, one field."""
     if b"\t" in cell or b"\n" in cell or b"\\" in cell or b"\0" in cell:
         for raw, escaped in _ESCAPES:
             cell = cell.replace(raw, escaped)

@@ -1,11 +1,12 @@
-"""What the target answers: matched with the ledger, cut into pieces for inspection and recording.
+"""The target's half of the wire: matches responses with pending commands, and cuts them into pieces for inspection and
+recording.
 
-One pass over each read, from header to header. Packets that nobody wants stay part of one run of bytes; a run ends
-where a packet must be judged, replaced, swallowed or preceded by a refusal of ours. Rows that nobody wants are not even
-waited for. `phases` says what stands at the head.
+It makes one pass over each read, from header to header. Packets that no interceptor needs stay part of one run of
+bytes. A run ends where a packet must be evaluated, replaced, discarded or preceded by an error of ours. Rows that no
+interceptor needs are not buffered. `mysql_result_state` tracks the response at the head.
 
-Sequence ids go on through all packets of an answer. Where the gateway has left packets out or put some in, those behind
-get other ids (`MysqlResponseQueue.shift`), and pass one by one.
+Sequence ids run through all packets of a response. If the gateway has dropped or inserted packets, later ones get other
+ids (`MysqlResponseQueue.shift`), and pass one by one.
 """
 
 from __future__ import annotations
@@ -30,27 +31,27 @@ from postern.protocols.mysql.wire.mysql_result_state import ROWS, START, ResultS
 from postern.protocols.mysql.wire.mysql_rows import MysqlLayout, MysqlRows, layout_of
 from postern.protocols.wire_base import Piece, Wants
 
-# Packets that are no rows: definitions, errors, names of files. Servers send a few hundred bytes.
+# Maximum size of packets other than rows: definitions, errors, file names. Servers send a few hundred bytes.
 MAX_CONTROL: Final = 1 << 20
-# The client could not be told of an end within a payload that goes on in another packet.
+# Within a payload that continues in another packet, the client could not be sent an error.
 _ENDLESS: Final = 1 << 40
 _PHASES: Final = ("its start", "its columns", "its rows")
 
 
 class MysqlBackend(ResultState):
-    """The target's half of the wire. `local_files`: clients may be asked for their files."""
+    """The target's half of the wire. `local_files`: the target can request files from clients."""
 
     def __init__(self, ledger: MysqlResponseQueue, wants: Wants, max_message: int, local_files: bool) -> None:
         super().__init__(ledger, wants, max_message, local_files)
         self._intake = Intake()
         self._passing: i64 = 0
-        self._goes_on = False  # the payload goes on in the packet behind that
-        self._swallowing = False  # the packet that is passing is not shown
-        self._start: i64 = 0  # of the run of shown bytes, while `_scan` is at work
-        self._pos: i64 = 0  # … and what it takes next
+        self._goes_on = False  # the payload continues in the next packet
+        self._swallowing = False  # the packet that is passing is discarded
+        self._start: i64 = 0  # of the run of forwarded bytes, while `_scan` runs
+        self._pos: i64 = 0  # … and the next position to parse
         self._need: i64 = 0
         self._violation: ProtocolViolation | None = None
-        self._given: MysqlRows | None = None  # rows that are being judged: the client does not have them yet
+        self._given: MysqlRows | None = None  # rows that are being evaluated: the client does not have them yet
 
     @property
     def _target_position(self) -> str:
@@ -67,21 +68,21 @@ class MysqlBackend(ResultState):
 
     @property
     def partial_message_bytes(self) -> int:
-        """Bytes that the client still lacks of the payload that is passing."""
+        """Return the bytes that the client lacks of the payload that is passing."""
         if self._swallowing:
             return 0
         return _ENDLESS if self._goes_on else int(self._passing)
 
     @property
     def next_sequence(self) -> int:
-        """The number that the client expects next: of the answer that it waits for, or of what it asks next."""
+        """Return the sequence id that the client expects next: of the pending response, or of its next command."""
         if self._given is not None:
             return self._given.sequence & 0xFF
         if self._held_at >= 0 and not self.cutting:
             return int(self._held_at)
         is_head = True
         for slot in self.ledger.slots:
-            told = slot.hidden or (is_head and self.cutting)  # the client waits for the answer behind that one
+            told = slot.hidden or (is_head and self.cutting)  # the client waits for the response after that one
             if not told:
                 if not is_head:
                     return slot.first & 0xFF
@@ -108,14 +109,14 @@ class MysqlBackend(ResultState):
         try:
             self._scan(pieces)
         except ProtocolViolation as error:
-            # What stands in front of the offence was understood, and goes its way first.
+            # Everything before the violation was valid and is forwarded first.
             if not pieces:
                 raise
             self._violation = error
         return pieces
 
     def _decided(self, judged: ErrorText | ColumnHeading | StatementSummary, pieces: list[Piece]) -> None:
-        """What follows from an answer outside of rows once it was judged."""
+        """Continue after the evaluation of a response without rows."""
         if isinstance(judged, ErrorText):
             pieces.append(judged.completed())
         elif isinstance(judged, ColumnHeading):
@@ -125,7 +126,7 @@ class MysqlBackend(ResultState):
         self._pieces.clear()
 
     def _speak(self, pieces: list[Piece]) -> None:
-        """Refusals whose turn has come, and what stands in front of the next answer."""
+        """Add errors of refusals whose turn has come, and packets that precede the next response."""
         ledger = self.ledger
         slots = ledger.slots
         while slots and (slots[0].kind == REFUSED or slots[0].data):
@@ -138,7 +139,7 @@ class MysqlBackend(ResultState):
             ledger.over()
 
     def _scan(self, pieces: list[Piece]) -> None:
-        """Cuts what is there, up to the first event that must be judged, which comes last."""
+        """Cut the buffer into pieces, up to the first event that must be evaluated, which comes last."""
         intake = self._intake
         buf = intake.buf
         end: i64 = len(buf)
@@ -154,7 +155,8 @@ class MysqlBackend(ResultState):
             intake.wait(self._need)
 
     def _step(self, pieces: list[Piece], buf: bytes, end: i64) -> bool:
-        """Takes a packet, or the rest of one, or rows. False: an event is to be judged first, or bytes are missing."""
+        """Process a packet, or the rest of one, or rows. Return False if an event must be evaluated first, or bytes are
+        missing."""
         if self._passing:
             self._pos = self._pass(self._pos, end)
             if self._swallowing:
@@ -172,13 +174,13 @@ class MysqlBackend(ResultState):
                     return True
             elif self._goes_on or self._is_row(buf, self._pos, end):
                 return self._take_rows(pieces, buf, end)
-            # Whether a packet is a row is told by its first byte.
+            # The first byte of a packet tells whether it is a row.
             if end - self._pos < m.HEAD or (end - self._pos == m.HEAD and m.uint24(buf, self._pos)):
                 return False
         return self._take_packet(pieces, buf, end)
 
     def _take_rows(self, pieces: list[Piece], buf: bytes, end: i64) -> bool:
-        """All rows that are there, to be judged; or the header of one that is not. Answers as `_step`."""
+        """Take all complete rows for evaluation, or the header of an incomplete one. Returns as `_step`."""
         pos = self._pos
         if not self.wants.rows or self.cutting or self._goes_on:
             self._start = self._open(pieces, buf, self._start, pos)
@@ -198,11 +200,11 @@ class MysqlBackend(ResultState):
         return True
 
     def _take_packet(self, pieces: list[Piece], buf: bytes, end: i64) -> bool:
-        """A packet that is no row. Answers as `_step`."""
+        """Process a packet that is not a row. Returns as `_step`."""
         pos = self._pos
         size = m.uint24(buf, pos)
         if size > MAX_CONTROL:
-            raise ProtocolViolation(f"the target sent a packet of {size} bytes that is no row")
+            raise ProtocolViolation(f"the target sent a packet of {size} bytes that is not a row")
         after = pos + m.HEAD + size
         if after > end:
             self._need = m.HEAD + size
@@ -222,7 +224,7 @@ class MysqlBackend(ResultState):
         return True
 
     def _show(self, pieces: list[Piece], buf: bytes, pos: i64, after: i64) -> None:
-        """Leaves the packet in the run of shown bytes, or leaves it out, or puts another one in its place."""
+        """Forward the packet as part of the run, or drop it, or replace it."""
         shift = self.ledger.shift
         self._defines = False
         shown = self._understood(buf, pos, after)
@@ -237,7 +239,8 @@ class MysqlBackend(ResultState):
             pieces.append(_renumbered(buf, pos, shift))
 
     def _understood(self, buf: bytes, pos: i64, after: i64) -> bool:
-        """As `_control`. A packet that breaks the protocol is not shown, so its number stays the next one."""
+        """Process as `_control` does. A packet that violates the protocol is not forwarded, so its id stays the next
+        one."""
         sequence: i64 = self._sequence
         any_number = self._any_number
         try:
@@ -251,17 +254,17 @@ class MysqlBackend(ResultState):
 
     @property
     def _quiet(self) -> bool:
-        """Rows go by as they are."""
+        """Return True if rows pass unchanged."""
         return not (self.wants.rows or self.cutting or self.ledger.shift or self._goes_on)
 
     def _pass(self, pos: i64, end: i64) -> i64:
-        """The rest of a packet that is passing, or as much of it as is there."""
+        """Forward the rest of a packet that is passing, as far as it has arrived."""
         taken: i64 = min(self._passing, end - pos)
         self._passing -= taken
         return pos + taken
 
     def _skip(self, buf: bytes, pos: i64, end: i64) -> i64:
-        """Rows, by nothing but their headers, up to what is none."""
+        """Skip rows by their headers alone, up to a packet that is not a row."""
         sequence: i64 = self._sequence
         seen: i64 = 0
         while end - pos > m.HEAD:
@@ -285,7 +288,7 @@ class MysqlBackend(ResultState):
         return pos
 
     def _is_row(self, buf: bytes, pos: i64, end: i64) -> bool:
-        """Whether a row begins here, as far as one can see yet."""
+        """Return True if a row begins here, as far as the buffer shows."""
         if end - pos <= m.HEAD:
             return False
         first: i64 = buf[pos + m.HEAD]
@@ -293,7 +296,8 @@ class MysqlBackend(ResultState):
         return size > 0 and (first < m.EOF or (first == m.EOF and size >= 9))
 
     def _open(self, pieces: list[Piece], buf: bytes, start: i64, pos: i64) -> i64:
-        """The header of a packet that passes or is swallowed; answers where the run of shown bytes begins now."""
+        """Process the header of a packet that passes or is discarded. Return the start of the run of forwarded
+        bytes."""
         size = m.uint24(buf, pos)
         self._count(buf[pos + 3])
         if not self._goes_on:
@@ -309,8 +313,8 @@ class MysqlBackend(ResultState):
         return start
 
     def _events(self, buf: bytes, pos: i64, end: i64) -> tuple[MysqlRows | None, i64]:
-        """All complete rows from `pos` on. None: the first is not there yet, and `_need` says how much of it must be;
-        or it is too large, and an error has taken its place."""
+        """Return all complete rows from `pos` on. None if the first is incomplete, and `_need` is the number of bytes
+        required; or if it is too large, and an error has replaced it."""
         slot = self.ledger.slots[0]
         layout = self._layout_of(slot)
         first = pos
@@ -361,7 +365,7 @@ class MysqlBackend(ResultState):
         return self._layout
 
     def _long_row(self, buf: bytes, pos: i64, end: i64) -> i64:
-        """How long the row is with all its packets; 0: it is not there yet; -1: it is too large."""
+        """Return the length of a row with all its packets; 0 if it is incomplete, -1 if it is too large."""
         whole: i64 = 0
         while True:
             if end - pos < whole + m.HEAD:
@@ -380,12 +384,12 @@ class MysqlBackend(ResultState):
 
 
 def _renumbered(buf: bytes, pos: i64, shift: int) -> bytes:
-    """A header with the number that the client expects."""
+    """Return a header with the sequence id that the client expects."""
     return buf[pos : pos + 3] + ((buf[pos + 3] + shift) & 0xFF).to_bytes(1, "little")
 
 
 def _flush(pieces: list[Piece], buf: bytes, start: i64, stop: i64, resume: i64) -> i64:
-    """Ends a run of shown bytes at `stop`; the next one starts at `resume`."""
+    """End a run of forwarded bytes at `stop`; the next one starts at `resume`."""
     if stop > start:
         pieces.append(buf[start:stop])
     return resume

@@ -1,10 +1,9 @@
-"""What a client's collation or character set means for its texts.
+"""The effect of a client's collation or character set on its texts.
 
-MySQL reads a statement in the client's character set. In big5, gbk, gb18030, sjis and cp932 the second half of a
-character may be a backslash or a quote, swe7 has letters where ASCII has brackets and the backslash, and UTF-16 and
-UTF-32 are no ASCII at all: what a rule reads there would not be what the server reads, so nobody may speak them here
-(decision 0057). The others are supersets of ASCII: UTF-8, those of one byte a character, and some of two whose second
-half is no ASCII.
+MySQL reads a statement in the client's character set. In big5, gbk, gb18030, sjis and cp932 the second byte of a
+character can be a backslash or a quote. swe7 has letters where ASCII has brackets and the backslash, and UTF-16 and
+UTF-32 are not ASCII at all. A rule would not read what the server reads, so these are not allowed (decision 0057). The
+others are supersets of ASCII: UTF-8, single-byte ones, and some of two bytes whose second byte is not ASCII.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from typing import Final
 
 from postern.protocols.refusal_texts import SQL_ASCII
 
-# Python's codec by MySQL's name. What Python has none for is read as ASCII with its other bytes as Latin-1, which is
-# for recordings only: quotes and letters of statements are ASCII in all of these.
+# Python's codec by MySQL's name. A character set without one is read as ASCII with its other bytes as Latin-1, for
+# recordings only: quotes and letters of statements are ASCII in all of these.
 _CODECS: Final = {
     "utf8": "utf-8",
     "utf8mb3": "utf-8",
@@ -52,7 +51,7 @@ _CODECS: Final = {
     "eucjpms": "euc_jp",
 }
 
-# Numbers of collations by character set, as far as a byte of the login can name them.
+# Numbers of collations by character set, as far as the login's one byte can name them.
 _IDS: Final = {
     "latin2": (2, 9, 21, 27, 77),
     "dec8": (3, 69),
@@ -88,8 +87,7 @@ _IDS: Final = {
 }
 _BY_ID: Final = {number: name for name, numbers in _IDS.items() for number in numbers}
 
-# Of columns, by the number of their collation: what is no superset of ASCII, as `character_set_results` may have it.
-# Those from 1024 on are MariaDB's.
+# Collations of columns that are not supersets of ASCII, which `character_set_results` can select.
 _WIDE: Final = (
     ("utf-16-be", {35, 54, 55, 90, *range(101, 125), *range(128, 160), 640, 641, 642, 672, 673, 674}),
     ("utf-16-be", {1059, 1078, 1079, 1114, 1125, 1147, 1152, 1174, *range(2560, 3072)}),
@@ -98,8 +96,8 @@ _WIDE: Final = (
 )
 _WIDE_BY_ID: Final = {number: codec for codec, numbers in _WIDE for number in numbers}
 
-# In front of a statement: blanks, comments, and the head of a comment that the server runs. Possessive, and what is not
-# closed goes on to the end: nothing is ever looked through twice.
+# Before a statement: spaces, comments, and the head of a comment that the server runs. Possessive, and an unclosed one
+# extends to the end: nothing is ever scanned twice.
 _COMMENT: Final = r"/\*(?!M?!)(?:[^*]|\*(?!/))*+(?:\*/|\Z)|\#[^\n]*+|--(?=[\x00-\x20\x7f]|\Z)[^\n]*+"
 BEFORE: Final = rf"(?:\s|/\*M?!\d*|{_COMMENT})*+"
 _NAME: Final = rf"(?:(?:session|local){BEFORE}|@@(?:(?:session|local){BEFORE}\.{BEFORE})?)?`?character_set_client`?"
@@ -108,14 +106,14 @@ _END: Final = rf"{BEFORE}(?:\*/)?{BEFORE}(?=[;,]|collate\b|\Z)"
 
 
 def _quoted(escaped: str) -> str:
-    """Strings and names, of which those in these quotes may have a backslash in front of one."""
+    """Match strings and names; in these quotes a backslash can escape."""
     return "|".join(
         [rf"{q}(?:[^{q}\\]++|\\.)*+(?:{q}|\\?\Z)" if q in escaped else rf"{q}[^{q}]*+(?:{q}|\Z)" for q in "'\"`"]
     )
 
 
 def _setting(escaped: str) -> re.Pattern[str]:
-    """The next statement that sets something, from a semicolon on that stands in no quotes, and what it sets first."""
+    """Match the next statement that sets something, after a semicolon outside of quotes, and its first assignment."""
     passed = rf"[^;'\"`/#-]++|{_quoted(escaped)}|{_COMMENT}|;{BEFORE}(?!set\b)|[/-]"
     value = rf"(?:['\"`]?(?P<word>\w+)['\"`]?|(?P<variable>@[\w.$]+)|)(?P<ends>{_END})?"
     assigned = rf"(?:{_WORDS}|(?P<name>{_NAME}){BEFORE}:?=){BEFORE}{value}"
@@ -123,17 +121,17 @@ def _setting(escaped: str) -> re.Pattern[str]:
 
 
 def _more(escaped: str) -> re.Pattern[str]:
-    """… and one of the words that set it, further on in the same statement."""
+    """Match a further word that sets it, later in the same statement."""
     passed = rf"[^;,'\"`/#-]++|{_quoted(escaped)}|{_COMMENT}|,(?!{BEFORE}{_WORDS}\b)|[/-]"
     return re.compile(rf"(?:{passed})*+,", re.IGNORECASE | re.DOTALL)
 
 
-# In which quotes a backslash means something only the session's sql_mode tells.
+# The quotes in which a backslash escapes depend on the session's sql_mode.
 _WAYS: Final = [(_setting(escaped), _more(escaped)) for escaped in ("'\"", "'", "")]
-_MOST: Final = 64  # statements of one text that set something; what more of them do is not known
+_MOST: Final = 64  # statements of one text that set something; the effect of further ones is unknown
 # … not as the first assignment of its statement, or in a text that is not parsed here
 _ASSIGNS: Final = re.compile(r"(?<!\w)character_set_client`?\s*+(?::?=|/\*|\#|--)", re.IGNORECASE)
-# What keeps it in a variable, as dumps do, and what takes it from there: alone in its text.
+# Saving it in a variable, as dumps do, and restoring it: each alone in its text.
 _KEEPS: Final = re.compile(
     rf"{BEFORE}set{BEFORE}(@\w+){BEFORE}:?={BEFORE}@@(?:session{BEFORE}\.{BEFORE})?character_set_client"
     rf"{BEFORE}(?:\*/)?{BEFORE};?{BEFORE}",
@@ -143,42 +141,42 @@ _TAKES: Final = re.compile(
     rf"{BEFORE}set{BEFORE}(?:{_WORDS}|{_NAME}{BEFORE}:?=){BEFORE}@\w+{BEFORE}(?:\*/)?{BEFORE};?{BEFORE}", re.IGNORECASE
 )
 _MOST_KEPT: Final = 8  # variables: dumps have two
-# Variables as they are seldom written: in quotes, or with signs that may be taken for others.
+# Unusual spellings of variables: in quotes, or with ambiguous characters.
 _ODD: Final = re.compile(r"@(?:([`'\"])([^`'\"\\]*+)\1|[`'\"]|[\w.$]*[^\x00-\x7f])")
 _MOST_ODD: Final = 1000
-# A comment that some servers run, and others do not; and what may set it, wherever it stands.
+# A comment that only some servers run; and a text that may set it, anywhere.
 _VERSIONED: Final = re.compile(r"/\*M?!")
 _FIRST: Final = re.compile(BEFORE)
 _ANYWHERE: Final = re.compile(r"\bset[\s`@/*#!\d-]*+(?:names|char|session|local)", re.IGNORECASE)
-# What may give a variable another value that is not seen here.
+# Texts that may change a variable in an unknown way.
 _RUNS: Final = re.compile(r"\b(?:execute|prepare|call|begin)\b", re.IGNORECASE)
 UNKNOWN: Final = "?"
 
 
 def codec_of(charset: str) -> str | None:
-    """Python's codec, or SQL_ASCII; None for one that nobody may speak here, or that is not known."""
+    """Return Python's codec, or SQL_ASCII; None for a character set that is not allowed or unknown."""
     return _CODECS.get(charset.lower())
 
 
 def charset_of(collation: int) -> str:
-    """The character set of a collation by its number; "" for one that nobody may speak here."""
+    """Return the character set of a collation by its number; "" for one that is not allowed."""
     return _BY_ID.get(collation, "")
 
 
 def wide_codec(collation: int) -> str:
-    """Python's codec for texts of a column, where they are no ASCII; "" where they are."""
+    """Return Python's codec for texts of a column that are not ASCII-compatible; otherwise ""."""
     return _WIDE_BY_ID.get(collation, "")
 
 
 def may_speak(payload: bytes) -> bool:
-    """Whether a text could set a character set, or keep one: asked about every statement."""
+    """Return True if a text could set a character set, or save one. Called for every statement."""
     folded = payload.upper()
     return b"SET" in folded and (b"NAMES" in folded or b"CHARSET" in folded or b"CHARACTER" in folded)
 
 
 class Spoken:
-    """What is known of the client's character set. `now` is "?" where a statement has set it to what is not seen in
-    its text; `kept` are variables that hold one, by their names in small letters."""
+    """The state of the client's character set. `now` is "?" if a statement has set it to an unknown one; `kept` are
+    variables that store one, by lower-case name."""
 
     __slots__ = ("first", "kept", "now")
 
@@ -188,7 +186,7 @@ class Spoken:
         self.kept: dict[str, str] = {}
 
     def set_by(self, text: str) -> str:
-        """The character set that holds behind this text; "" where it sets none. The last one counts."""
+        """Return the character set that is active after this text; "" if it sets none. The last assignment counts."""
         found = {self._set_by(places, assigned) for places, assigned in _readings(text)}
         if len(found) != 1 or (_VERSIONED.search(text, _start(text)) and _ANYWHERE.search(text)):
             return UNKNOWN
@@ -202,23 +200,23 @@ class Spoken:
     def _told(self, one: re.Match[str]) -> str:
         word, variable = one["word"], one["variable"]
         found = word.lower() if word else self.kept.get((variable or "").lower(), UNKNOWN)
-        if one["ends"] is None or found == "default":  # the target's own default is not told
+        if one["ends"] is None or found == "default":  # the target's own default is unknown
             return UNKNOWN
         return UNKNOWN if _VERSIONED.search(one["set"]) and codec_of(found) != codec_of(self.now) else found
 
     def keeps(self, text: str) -> str:
-        """The variable in which the text keeps the character set of now; "" for none. What else is done to variables
-        makes them unknown."""
+        """Return the variable in which the text saves the current character set; "" for none. Any other change of a
+        variable makes it unknown."""
         found = _KEEPS.fullmatch(text)
         return str(found[1]).lower() if found is not None else ""
 
     def keep(self, variable: str) -> None:
-        """It holds what is spoken now."""
+        """Record that the variable stores the current character set."""
         if len(self.kept) < _MOST_KEPT or variable in self.kept:
             self.kept[variable] = self.now
 
     def forget(self, text: str) -> None:
-        """Variables that the text may change."""
+        """Forget variables that the text may change."""
         if not self.kept:
             return
         if _RUNS.search(text) or self._may_mean(text):
@@ -230,7 +228,7 @@ class Spoken:
                 del self.kept[variable]
 
     def _may_mean(self, text: str) -> bool:
-        """Whether one of them may be in the text in another spelling."""
+        """Return True if one of them may be in the text in another spelling."""
         for seen, one in enumerate(_ODD.finditer(text)):
             if one[1] is None or "@" + one[2].lower() in self.kept or not one[2].isascii() or seen >= _MOST_ODD:
                 return True
@@ -238,14 +236,14 @@ class Spoken:
 
 
 def _start(text: str) -> int:
-    """Behind what stands in front of the first statement."""
+    """Return the position of the first statement."""
     found = _FIRST.match(text)
     return found.end() if found is not None else 0
 
 
 def _readings(text: str) -> list[tuple[list[re.Match[str]] | None, int]]:
-    """For each way in which its quotes may be read: where the text sets a character set, None where it does so in a way
-    or so often that it is not told; and how often the name of the setting is assigned to, in strings as well."""
+    """Return, for each reading of its quotes, where the text sets a character set (None if in an unknown way or too
+    often), and how often the setting's name is assigned, including in strings."""
     assigned = sum([1 for _ in islice(_ASSIGNS.finditer(text), _MOST + 1)])
     return [(_places(";" + text, *way), assigned) for way in (_WAYS if "\\" in text else _WAYS[:1])]
 
@@ -266,7 +264,7 @@ def _places(text: str, setting: re.Pattern[str], more: re.Pattern[str]) -> list[
 
 
 def sets_unread(text: str) -> str:
-    """The first character set that nobody may speak here, of those that the text names; "" for none."""
+    """Return the first disallowed character set that the text names; "" for none."""
     for places, _ in _readings(text):
         for one in places or ():
             word = one["word"]

@@ -1,4 +1,4 @@
-"""Commands that a client sends, and those of them that need no judgement or are never possible."""
+"""Commands of a client, and those that need no evaluation or are never allowed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from postern.protocols.wire_base import Request
 # Connection ids from here on are the gateway's own.
 FIRST_OWN: Final = 1 << 31
 
-# Commands that need no judgement, and what answers them; COM_QUIT and those of statements are looked at by themselves.
+# Commands that need no evaluation, and the kind of their response. COM_QUIT and the commands of statements are handled
+# separately.
 PLAIN: Final = {
     m.COM_PING: SIMPLE,
     m.COM_SET_OPTION: SIMPLE,
@@ -33,8 +34,8 @@ KILL: Final = re.compile(
 
 
 class Command(Request):
-    """One command. `owner`: the client asked to end what runs on that connection of the gateway; `dead` tells which
-    error a refusal is, where it is not that of rules."""
+    """One command. `owner`: the client asked to kill what runs on that connection of the gateway. `dead` selects the
+    error of a refusal that does not come from rules."""
 
     __slots__ = ("code", "dead", "owner", "raw", "slot", "stops_query")
 

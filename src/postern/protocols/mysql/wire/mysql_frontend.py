@@ -1,13 +1,13 @@
-"""What the client sends: commands, one by one, and files that the target asked for.
+"""The client's half of the wire: commands, one by one, and files that the target requested.
 
-                     ┌── no judgement needed ──▶ pass on, with a slot where there is an answer
-    (between) ── command whole? ── asks for something ──▶ request to judge
-        │            └── never possible here ──▶ request that is refused
-        ├── command larger than `max_message` ──▶ values stream where nobody looks at them, all else is refused
+                     ┌── needs no evaluation ──▶ forward, with a pending response if there is one
+    (between) ── command complete? ── needs evaluation ──▶ request to evaluate
+        │            └── never allowed ──▶ request that is refused
+        ├── command larger than `max_message` ──▶ values stream if no rule needs them, others are refused
         └── the target reads a file ──▶ its packets stream, up to an empty one
 
-A command is one payload, which may take several packets (`messages`). Its first packet has the sequence id 0; anything
-else than that ends the link, as servers do it too.
+A command is one payload, which can span several packets (`mysql_messages`). Its first packet has the sequence id 0; any
+other id ends the link, as it does at servers.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from postern.protocols.mysql.wire.mysql_response_queue import (
 from postern.protocols.refusal_texts import text_of
 from postern.protocols.wire_base import Wants
 
-# The head of an oversized command: enough for its numbers, and kept as evidence when it is refused.
+# Bytes of an oversized command's head: enough for its numbers, and recorded as evidence when it is refused.
 HEAD: Final = 64 * 1024
 
-_CURSORS: Final = 0x07  # flags of an EXECUTE that ask for one
+_CURSORS: Final = 0x07  # flags of an EXECUTE that request a cursor
 
 
 class MysqlFrontend:
-    """The client's half of the wire. `poll` yields bytes to pass on, or a command to judge."""
+    """The client's half of the wire. `poll` returns bytes to forward, or a command to evaluate."""
 
     def __init__(self, ledger: MysqlResponseQueue, wants: Wants, max_message: int, user: str) -> None:
         self.ledger = ledger
@@ -55,19 +55,19 @@ class MysqlFrontend:
         self.user = user
         self.terminated = False
         self._intake = Intake()
-        self._at: i64 = 0  # where the packet begins in the intake that is read
-        self._passing: i64 = 0  # bytes of a packet that are still to come, and streams
-        self._dropping: i64 = 0  # the same of one that nobody gets
-        self._goes_on = False  # the payload goes on in the packet behind that
+        self._at: i64 = 0  # start of the packet in the buffer that is read
+        self._passing: i64 = 0  # remaining bytes of a packet that streams
+        self._dropping: i64 = 0  # remaining bytes of a packet that is dropped
+        self._goes_on = False  # the payload continues in the next packet
         self._drops_on = False
         self._file_goes_on = False
         self._sequence: i64 = 0  # of the next packet of that payload
-        self._streaming: MysqlPendingResponse | None = None  # of an EXECUTE whose values stream
-        self._refusing: Command | None = None  # one that is dropped, and is refused once it is
+        self._streaming: MysqlPendingResponse | None = None  # the EXECUTE whose values stream
+        self._refusing: Command | None = None  # the command that is being dropped, and refused afterwards
 
     @property
     def midway(self) -> bool:
-        """Whether a command has been passed on in part."""
+        """Return True if a command was forwarded in part."""
         return self._passing > 0 or self._goes_on
 
     @property
@@ -95,7 +95,7 @@ class MysqlFrontend:
                     return data
                 continue
             if self._refusing is not None and not self._drops_on:
-                # Its error has the number behind all of its packets.
+                # The sequence id of its error follows all its packets.
                 command, self._refusing = self._refusing, None
                 command.slot.first = int(self._sequence)
                 return command
@@ -131,8 +131,8 @@ class MysqlFrontend:
                 return found
 
     def _whole(self, buf: bytes, pos: i64, available: i64) -> i64:
-        """How many bytes the command takes with all its packets, or more than may be held; -1: that is not known yet,
-        and waited for."""
+        """Return the size of the command with all its packets, or more than can be buffered; -1 if unknown until more
+        arrives."""
         whole: i64 = 0
         number: i64 = 0
         while True:
@@ -149,7 +149,7 @@ class MysqlFrontend:
                 return whole
 
     def _follow(self, size: i64, sequence: i64) -> None:
-        """The next packet of a payload that streams, or is dropped."""
+        """Start the next packet of a payload that streams or is dropped."""
         if sequence != self._sequence & 0xFF:
             raise ProtocolViolation("the client sent the packets of a command out of order")
         self._sequence += 1
@@ -163,7 +163,7 @@ class MysqlFrontend:
             self._drops_on = size == m.MAX_PAYLOAD
 
     def _stream(self) -> bytes:
-        """As much of a packet that streams as is there; nothing of one that is dropped."""
+        """Return the arrived part of a packet that streams; nothing of one that is dropped."""
         intake = self._intake
         start: i64 = intake.pos
         if self._dropping:
@@ -177,7 +177,7 @@ class MysqlFrontend:
         return intake.buf[start : start + taken]
 
     def _of_file(self, size: i64) -> bytes:
-        """A packet of a file that the target reads; an empty one ends it."""
+        """Process a packet of a file that the target reads; an empty one ends the file."""
         intake = self._intake
         start: i64 = intake.pos
         if not size and not self._file_goes_on:
@@ -191,7 +191,7 @@ class MysqlFrontend:
         return head + self._stream() if size else head
 
     def _oversized(self, code: int, size: i64) -> bytes | Command | None:
-        """A command that is too large to be held: its values stream where nobody looks at them."""
+        """Handle a command that is too large to be buffered: its values stream if no rule needs them."""
         intake = self._intake
         needed: i64 = min(m.HEAD + size, HEAD)
         if len(intake.buf) - intake.pos < needed:
@@ -229,12 +229,12 @@ class MysqlFrontend:
         return None
 
     def _may_stream(self, statement: MysqlStatement, head: bytes) -> bool:
-        """Nobody looks at its values, and it tells their types or need not."""
+        """Return True if no rule needs its values, and the types are known or not needed."""
         tells = 3 * statement.count + 16 <= len(head)
         return not self.wants.operations and tells and (statement.sure or bool(brought(head, statement)))
 
     def _command(self, raw: bytes, size: i64) -> bytes | Command | None:
-        """A whole command: bytes to pass on, a request to judge, or nothing."""
+        """Process a complete command. Return bytes to forward, a request to evaluate, or None."""
         payload = raw[m.HEAD :] if size != m.MAX_PAYLOAD else m.MysqlPackets(len(raw)).feed(raw)[0].payload
         found = self._understood(raw, payload)
         if size == m.MAX_PAYLOAD and isinstance(found, Command):
@@ -272,7 +272,7 @@ class MysqlFrontend:
         return command
 
     def _speaks(self, slot: MysqlPendingResponse, text: str) -> Refuse | None:
-        """A statement may change the character set in which the next ones are read; some may not be spoken here."""
+        """Track the character set that a statement sets for later ones; refuse a disallowed one."""
         unread = sets_unread(text)
         if unread:
             return Refuse(
@@ -300,7 +300,7 @@ class MysqlFrontend:
         return command
 
     def _named(self, payload: bytes) -> MysqlStatement | None:
-        """The statement whose number a command begins with."""
+        """Return the statement whose number is at the start of a command."""
         if len(payload) < 5:
             raise ProtocolViolation("a command names no prepared statement")
         return self.ledger.statements.get(int(m.uint32(payload, 1)))
@@ -338,9 +338,9 @@ class MysqlFrontend:
         return command
 
     def _typed(self, statement: MysqlStatement, slot: MysqlPendingResponse, types: tuple[int, ...]) -> None:
-        """The types that an EXECUTE brings stand for those behind it, too, as the client means it. The target may not
-        have them: it was refused, or could not read it for what was sent ahead (MariaDB: a value that is too long, or
-        of no parameter). Until that is sure, whatever is judged by types goes with them."""
+        """Store the types in an EXECUTE for later ones, as the client intends. The target may not have them: the
+        EXECUTE was refused, or failed because of long data (MariaDB: a value that is too long, or of no parameter).
+        Until that is certain, an EXECUTE that is evaluated by types is sent with them."""
         if types and not (statement.sure and types == statement.types):
             statement.types = types
             statement.sure = False
@@ -359,11 +359,11 @@ class MysqlFrontend:
         return command
 
     def _of_statement(self, raw: bytes, payload: bytes) -> bytes | Command | None:
-        """Commands about a prepared statement that ask for nothing new."""
+        """Process the commands of a prepared statement that need no evaluation."""
         code = payload[0]
         statement = self._named(payload)
         if statement is None:
-            # Those of them that have no answer are ignored by servers as well.
+            # Servers ignore those without a response as well.
             return None if code in (m.COM_STMT_CLOSE, m.COM_STMT_SEND_LONG_DATA) else self._unknown(raw, payload)
         ledger = self.ledger
         if code == m.COM_STMT_SEND_LONG_DATA:
@@ -380,7 +380,7 @@ class MysqlFrontend:
         return raw
 
     def _long_data(self, statement: MysqlStatement, payload: bytes) -> None:
-        """A part of a value. What goes beyond the bound is not kept: whoever looks at values is told."""
+        """Store a part of a value. Beyond the limit it is not stored, and the values are marked as incomplete."""
         if len(payload) < 7:
             raise ProtocolViolation("long data names no parameter")
         place = int(m.uint16(payload, 5))
@@ -425,21 +425,21 @@ class MysqlFrontend:
         slot = MysqlPendingResponse(SIMPLE)
         slot.resets = True
         self.ledger.owe(slot)
-        # From here on a number may be that of another statement.
+        # From here on the number may be reused for another statement.
         self.ledger.forget_statements()
         return raw
 
     def _change_user(self, command: Command, payload: bytes) -> Command:
-        """The same user again, which poolers ask for to have a fresh session: so it becomes a reset, and a change of
-        the database. The password was checked when this client came."""
+        """Convert a change to the same user, with which poolers start a fresh session, to a reset and a change of the
+        database. The password was verified at this client's login."""
         end = len(payload)
         user, pos = m.read_cstring(payload, 1, end)
         if pos >= end:
-            raise ProtocolViolation("a change of user is shorter than it says")
+            raise ProtocolViolation("a change of user is truncated")
         size: i64 = payload[pos]
         proof = size > 1
         database, pos = m.read_cstring(payload, pos + 1 + size, end)
-        # In front of the plug-in's name stands the collation, which a reset leaves as it was at login.
+        # Before the plug-in's name is the collation; a reset leaves it as it was at login.
         plugin = payload[pos + 2 :].split(b"\0")[0]
         name = text_of(database, "utf-8")
         self._asks(command, f"USE {quoted(name)}" if name else "RESET CONNECTION")

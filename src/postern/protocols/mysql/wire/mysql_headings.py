@@ -1,9 +1,9 @@
-"""The description of a result's columns, which is judged before the client receives it.
+"""The description of a result's columns, which is evaluated before the client receives it.
 
-A server derives lengths, numbers of decimals and even types from constants, and it takes user variables, parameters and
-queries that answer with one row for constants: the column of `repeat('a', @n)` is as long as @n says. Names come from
-the text of a statement, which may be made of values. So the packets from the number of columns to the last definition
-are held back until the pipeline has decided, and the definition of a computed column can be replaced by a fixed one.
+A server derives lengths, numbers of decimals and even types from constants, and it treats user variables, parameters
+and queries that return one row as constants: the column of `repeat('a', @n)` is as long as @n. Names come from the text
+of a statement, which can be made from values. So the packets from the number of columns to the last definition are
+buffered until the pipeline has decided, and the definition of a computed column can be replaced by a fixed one.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from postern.protocols.mysql.wire.mysql_rows import MysqlLayout
 
 
 class ColumnHeading(Heading):
-    """`head` is the payload in front of the definitions, which tells how many there are; empty for a statement that is
-    prepared. `sequence` is the number of the first packet to the client. `adds_metadata`: the client reads extended
+    """A result's description. `head` is the payload before the definitions, with their number; empty for a prepared
+    statement. `sequence` is the id of the first packet to the client. `adds_metadata`: the client reads extended
     metadata that the target does not send."""
 
     def __init__(
@@ -39,11 +39,11 @@ class ColumnHeading(Heading):
         self._head = head
         self._definitions = definitions
         self._adds_metadata = adds_metadata
-        self._as_text: dict[int, bool] = {}  # by place: whether the name stays
+        self._as_text: dict[int, bool] = {}  # by index: True if the name stays
 
     @property
     def as_text(self) -> frozenset[int]:
-        """The places of columns that are described as texts, and whose values have to be texts."""
+        """Return the indexes of columns that are described as texts, and whose values must be sent as texts."""
         return frozenset(self._as_text)
 
     def describe_as_text(self, column: int, *, with_name: bool = True) -> None:

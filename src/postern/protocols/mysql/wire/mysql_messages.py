@@ -1,11 +1,11 @@
-"""Packets, commands and answers, in the words of the manual's "Command Phase".
+"""Packets, commands and responses, named as in the manual's "Command Phase".
 
 A packet is an Int3 length, a sequence id and as much payload; integers are little-endian. A payload of 0xFFFFFF bytes
-and more goes on in the next packet, and ends with the first one that is shorter, which may be empty. Sequence ids count
-the packets of a command and its answer together, from 0, modulo 256. Lengths within payloads are "length-encoded": one
-byte up to 250, else a sign byte and 2, 3 or 8 more.
+or more continues in the next packet, and ends with the first shorter one, which can be empty. Sequence ids count the
+packets of a command and its response together, from 0, modulo 256. Lengths within payloads are "length-encoded": one
+byte up to 250, else a marker byte and 2, 3 or 8 more.
 
-Answers are those of connections without CLIENT_DEPRECATE_EOF and CLIENT_SESSION_TRACK: neither is offered here.
+Responses are those of connections without CLIENT_DEPRECATE_EOF and CLIENT_SESSION_TRACK: neither is offered here.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
 
-HEAD: Final = 4  # bytes in front of a payload
-MAX_PAYLOAD: Final = 0xFFFFFF  # of one packet; a payload of that length or more goes on in the next one
+HEAD: Final = 4  # bytes before a payload
+MAX_PAYLOAD: Final = 0xFFFFFF  # of one packet; a payload of that length or more continues in the next one
 
-# Commands: the first byte of what a client sends. Final numbers, so that they compile into the code that compares.
+# Commands: the first byte of a client's payload. Final numbers compile into the code that compares with them.
 COM_QUIT: Final = 0x01
 COM_INIT_DB: Final = 0x02
 COM_QUERY: Final = 0x03
@@ -50,7 +50,7 @@ COM_STMT_FETCH: Final = 0x1C
 COM_BINLOG_DUMP_GTID: Final = 0x1E
 COM_RESET_CONNECTION: Final = 0x1F
 
-# The first byte of an answer
+# The first byte of a response
 OK: Final = 0x00
 LOCAL_INFILE: Final = 0xFB  # and NULL as a cell of a text row
 EOF: Final = 0xFE
@@ -100,9 +100,9 @@ STRING: Final = 254
 GEOMETRY: Final = 255
 
 UNSIGNED: Final = 0x0020  # a column flag
-BINARY_CHARSET: Final = 63  # the collation of what is bytes, not text
+BINARY_CHARSET: Final = 63  # the collation of bytes that are not text
 
-# Errors that are said here: number and SQLSTATE (MySQL, "Server Error Message Reference")
+# Errors that the gateway sends: number and SQLSTATE (MySQL, "Server Error Message Reference")
 ER_ACCESS_DENIED: Final = 1045
 ER_UNKNOWN_COMMAND: Final = 1047
 ER_UNKNOWN: Final = 1105
@@ -124,7 +124,7 @@ def uint16(data: bytes, pos: i64) -> i64:
 
 
 def uint24(data: bytes, pos: i64) -> i64:
-    """The length of the packet whose header is at `pos`. Compiled, this is a few machine instructions."""
+    """Return the length of the packet whose header is at `pos`. Compiled, this is a few machine instructions."""
     a: i64 = data[pos]
     b: i64 = data[pos + 1]
     c: i64 = data[pos + 2]
@@ -148,7 +148,7 @@ def packed32(value: int) -> bytes:
 
 
 def packet(sequence: int, *body: bytes) -> bytes:
-    """The payload as one packet, or as several where it is too long for one; the first has this sequence id."""
+    """Encode the payload as one packet, or as several if it is too long for one; the first has this sequence id."""
     payload = b"".join(body) if len(body) != 1 else body[0]
     size = len(payload)
     if size < MAX_PAYLOAD:
@@ -163,12 +163,12 @@ def packet(sequence: int, *body: bytes) -> bytes:
 
 
 def packets_of(size: int) -> int:
-    """How many packets a payload of `size` bytes takes."""
+    """Return the number of packets of a payload of `size` bytes."""
     return size // MAX_PAYLOAD + 1
 
 
 def lenenc(value: int) -> bytes:
-    """A length-encoded integer."""
+    """Encode a length-encoded integer."""
     if value < 251:
         return value.to_bytes(1, "little")
     if value < 1 << 16:
@@ -182,12 +182,12 @@ def lenenc_text(text: bytes) -> bytes:
     return lenenc(len(text)) + text
 
 
-# How many bytes a length-encoded integer takes, by its first byte; 0: it is none.
+# Size of a length-encoded integer by its first byte; 0: not valid.
 _SIZES: Final = bytes([1] * 251 + [0, 3, 4, 9, 0])
 
 
 def read_number(data: bytes, pos: i64, end: i64) -> tuple[int, i64]:
-    """Read a length-encoded integer that counts something. Return it and where it ends. It may use all 64 bits, as
+    """Read a length-encoded integer that counts something. Return it and where it ends. It can use all 64 bits, as
     `insert_id` of a BIGINT UNSIGNED does, so it is not an i64."""
     after = after_lenenc(data, pos, end)
     if after - pos == 1:
@@ -201,7 +201,7 @@ def after_lenenc(data: bytes, pos: i64, end: i64) -> i64:
         raise ProtocolViolation(_SHORT)
     size: i64 = _SIZES[data[pos]]
     if not size:
-        raise ProtocolViolation("a length-encoded integer begins with a byte that begins none")
+        raise ProtocolViolation("a length-encoded integer begins with an invalid byte")
     if end - pos < size:
         raise ProtocolViolation(_SHORT)
     return pos + size
@@ -209,7 +209,7 @@ def after_lenenc(data: bytes, pos: i64, end: i64) -> i64:
 
 def read_lenenc(data: bytes, pos: i64, end: i64) -> tuple[i64, i64]:
     """Read a length-encoded integer that is a length. Return it and where it ends. No length has 2^63 bytes, so a
-    larger one is a violation; what counts rows or ids is read by `read_number`."""
+    larger one is a violation; numbers of rows or ids are read by `read_number`."""
     if pos >= end:
         raise ProtocolViolation(_SHORT)
     first: i64 = data[pos]
@@ -217,19 +217,19 @@ def read_lenenc(data: bytes, pos: i64, end: i64) -> tuple[i64, i64]:
         return first, pos + 1
     size: i64 = _SIZES[first]
     if not size or end - pos < size:
-        raise ProtocolViolation("a length in a packet is none" if not size else _SHORT)
+        raise ProtocolViolation("a length in a packet is not valid" if not size else _SHORT)
     if size == 3:
         return uint16(data, pos + 1), pos + 3
     if size == 4:
         return uint24(data, pos + 1), pos + 4
     high = uint32(data, pos + 5)
     if high >= 1 << 31:
-        raise ProtocolViolation("a number in a packet is beyond all bounds")
+        raise ProtocolViolation("a length in a packet is too large")
     return uint32(data, pos + 1) | (high << 32), pos + 9
 
 
 def read_text(data: bytes, pos: i64, end: i64) -> tuple[bytes, i64]:
-    """The length-encoded string at `pos`, and where it ends."""
+    """Return the length-encoded string at `pos`, and where it ends."""
     size, pos = read_lenenc(data, pos, end)
     if end - pos < size:
         raise ProtocolViolation(_SHORT)
@@ -237,17 +237,17 @@ def read_text(data: bytes, pos: i64, end: i64) -> tuple[bytes, i64]:
 
 
 def cstring(text: bytes) -> bytes:
-    """A zero-terminated string. A zero inside would smuggle a second one: refused."""
+    """Encode a zero-terminated string. A zero inside is refused, because it would smuggle in a second string."""
     if b"\0" in text:
         raise ProtocolViolation("a text holds a zero byte")
     return text + b"\0"
 
 
 def read_cstring(data: bytes, pos: i64, end: i64) -> tuple[bytes, i64]:
-    """The string at `pos` and the position behind its zero byte."""
+    """Return the string at `pos` and the position after its zero byte."""
     stop: i64 = data.find(b"\0", pos, end)
     if stop < 0:
-        raise ProtocolViolation("a string in a packet has no end")
+        raise ProtocolViolation("a string in a packet is not terminated")
     return data[pos:stop], stop + 1
 
 
@@ -259,9 +259,9 @@ class Packet(NamedTuple):
 
 
 class MysqlPackets:
-    """Whole payloads out of a stream that is cut anywhere, for whoever reads all of it: not for the wire.
+    """Splits a stream into whole payloads, for readers of complete streams; the wire does not use it.
 
-    Raises ProtocolViolation for a payload of more than `most` bytes before it is waited for.
+    Raises ProtocolViolation for a payload of more than `most` bytes before it is buffered.
     """
 
     def __init__(self, most: int) -> None:
@@ -296,11 +296,11 @@ class MysqlPackets:
 
     @property
     def waiting(self) -> int:
-        """Bytes kept back so far."""
+        """Return the number of buffered bytes."""
         return len(self._buffer) + self._held
 
 
-# What a client sends
+# Client to target
 
 
 def command(code: int, *body: bytes) -> bytes:
@@ -315,12 +315,12 @@ QUIT: Final = command(COM_QUIT)
 PING: Final = command(COM_PING)
 
 
-# What a target answers
+# Target to client
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """An OK packet: how many rows were affected, the last id that was made up, the status, what it says."""
+    """An OK packet: the number of affected rows, the last generated id, the status, and a text."""
 
     affected: int = 0
     insert_id: int = 0
@@ -336,7 +336,7 @@ def ok(sequence: int, done: Done | None = None) -> bytes:
 
 
 def parse_ok(payload: bytes) -> Done:
-    """Also of one that begins with 0xFE, as in the place of an EOF."""
+    """Parse an OK packet, including one that begins with 0xFE instead of an EOF."""
     end = len(payload)
     affected, pos = read_number(payload, 1, end)
     insert_id, pos = read_number(payload, pos, end)
@@ -347,7 +347,7 @@ def parse_ok(payload: bytes) -> Done:
 
 
 def ok_status(data: bytes, pos: i64, end: i64) -> i64:
-    """The status flags of the OK packet whose payload is there."""
+    """Return the status flags of the OK packet at `pos`."""
     pos = after_lenenc(data, after_lenenc(data, pos + 1, end), end)
     if end - pos < 4:
         raise ProtocolViolation(_SHORT)
@@ -359,14 +359,15 @@ def eof(sequence: int, status: int = AUTOCOMMIT, warnings: int = 0) -> bytes:
 
 
 def parse_eof(payload: bytes) -> tuple[int, int]:
-    """(status flags, count of warnings)."""
+    """Return (status flags, count of warnings)."""
     if len(payload) != 5:
         raise ProtocolViolation("an EOF packet has the wrong length")
     return int(uint16(payload, 3)), int(uint16(payload, 1))
 
 
 def is_eof(first: int, size: int) -> bool:
-    """Whether a packet that begins so is an EOF: a row could begin so as well, with a cell of 16 MiB and more."""
+    """Return True if a packet with that first byte is an EOF. A row can begin so as well, with a cell of 16 MiB or
+    more."""
     return first == EOF and size < 9
 
 
@@ -380,19 +381,21 @@ class Failed:
 
 
 def err(sequence: int, code: int, state: str, text: str, hint: str = "") -> bytes:
-    """The protocol has one text only, so a hint follows in it. A text may quote what is none."""
+    """Encode an ERR packet. The protocol has one text only, so a hint is appended. A quoted text can contain invalid
+    bytes."""
     said = f"{text.rstrip('.')}. {hint}" if hint and text else text or hint
     head = packed16(code) + b"#" + state.encode("ascii", "replace")[:5].ljust(5, b"0")
     return packet(sequence, b"\xff", head, said.encode("utf-8", "replace"))
 
 
 def early_err(code: int, text: str) -> bytes:
-    """An ERR packet from before the capabilities are settled. It has no SQLSTATE: clients take one for text there."""
+    """Encode an ERR packet from before the capabilities are exchanged. It has no SQLSTATE, because clients would read
+    one as text."""
     return packet(0, b"\xff", packed16(code), text.encode("utf-8", "replace"))
 
 
 def parse_err(payload: bytes, codec: str = "utf-8") -> Failed:
-    """Before the capabilities are settled, a server may leave the SQLSTATE out."""
+    """Parse an ERR packet. Before the capabilities are exchanged, a server may omit the SQLSTATE."""
     if len(payload) < 3:
         raise ProtocolViolation(_SHORT)
     code = int(uint16(payload, 1))
@@ -403,13 +406,13 @@ def parse_err(payload: bytes, codec: str = "utf-8") -> Failed:
 
 
 def local_infile(sequence: int, name: bytes) -> bytes:
-    """The target asks the client for the contents of that file."""
+    """Encode the target's request for the contents of that file."""
     return packet(sequence, b"\xfb", name)
 
 
 class MysqlField(NamedTuple):
-    """A Column Definition 41. `collation` is the one of the cells, 63 for bytes; `table` is the alias in the query,
-    `org_table` the table itself and `org_name` the column in it, both empty where it is none."""
+    """A Column Definition 41. `collation` is that of the cells, 63 for bytes; `table` is the alias in the query,
+    `org_table` the table itself and `org_name` the column in it, both empty without one."""
 
     name: str
     type: int
@@ -426,11 +429,11 @@ class MysqlField(NamedTuple):
 _TAIL: Final = struct.Struct("<BHIBHBH")
 
 
-_LONGEST: Final = 4 * 1024  # bytes of a definition that is remembered; servers send some hundred
+_LONGEST: Final = 4 * 1024  # bytes of a cached definition; servers send a few hundred
 
 
 def parse_field(payload: bytes, codec: str = "utf-8") -> MysqlField:
-    """Names are in the encoding of the connection. What follows (default values of COM_FIELD_LIST) is left out."""
+    """Parse a definition. Names are in the encoding of the connection. Default values of COM_FIELD_LIST are ignored."""
     return _known_field(payload, codec) if len(payload) <= _LONGEST else _read_field(payload, codec)
 
 
@@ -450,11 +453,11 @@ def _read_field(payload: bytes, codec: str) -> MysqlField:
     if end - pos > _TAIL.size:
         extended, pos = _extended_metadata(payload, pos, end)
     if end - pos < _TAIL.size or payload[pos] < 12:
-        raise ProtocolViolation("a column definition is shorter than it says")
+        raise ProtocolViolation("a column definition is truncated")
     _, collation, length, kind, flags, decimals, _ = _TAIL.unpack_from(payload, int(pos))
     _, database, table, org_table, name, org_name = texts
     if extended == _JSON_FORMAT:
-        kind = JSON  # which MariaDB keeps as text
+        kind = JSON  # MariaDB stores it as text
     return MysqlField(name, kind, flags, collation, decimals, length, database, table, org_table, org_name)
 
 
@@ -462,8 +465,8 @@ _JSON_FORMAT: Final = b"\x01\x04json"  # item 1 is a format, item 0 the name of 
 
 
 def _extended_metadata(payload: bytes, pos: i64, end: i64) -> tuple[bytes, i64]:
-    """Read MariaDB's extended metadata, a string in front of the part of fixed length. Return it and where it ends.
-    Where the lengths do not come out exactly, there is none, and a default value stands at the end."""
+    """Read MariaDB's extended metadata, a string before the fixed-length part. Return it and where it ends. If the
+    lengths do not fit exactly, there is none, and a default value is at the end."""
     size: i64 = payload[pos]
     after = pos + 1 + size
     if size < 251 and end - after == _TAIL.size and payload[after] == 12:
@@ -472,13 +475,13 @@ def _extended_metadata(payload: bytes, pos: i64, end: i64) -> tuple[bytes, i64]:
 
 
 def with_no_metadata(payload: bytes) -> bytes:
-    """The column definition with extended metadata that is empty."""
+    """Return the column definition with empty extended metadata."""
     _, pos = _name_and_end(payload)
     return payload[:pos] + b"\0" + payload[pos:]
 
 
 def definition_of_text(payload: bytes, with_name: bool) -> bytes:
-    """Return the definition of a computed text instead of this one. Only its name stays, or not even that."""
+    """Return the definition of a computed text instead of this one. It keeps only the name, or not even that."""
     name, pos = _name_and_end(payload)
     texts = (b"def", b"", b"", b"", name if with_name else b"****", b"")
     extended = b"\0" if len(payload) - pos > _TAIL.size else b""
@@ -488,7 +491,7 @@ def definition_of_text(payload: bytes, with_name: bool) -> bytes:
 
 _TEXT_COLLATION: Final = 45  # utf8mb4_general_ci
 _TEXT_LENGTH: Final = 1020  # bytes: 255 characters
-_NO_DECIMALS: Final = 0x1F  # as servers say of texts
+_NO_DECIMALS: Final = 0x1F  # the value that servers send for texts
 
 
 def _name_and_end(payload: bytes) -> tuple[bytes, i64]:
@@ -507,7 +510,7 @@ _NAME_PLACE: Final = 4
 
 
 def column(sequence: int, field: MysqlField, extended: bytes | None = None) -> bytes:
-    """`extended` is MariaDB's extended metadata; None where it is not spoken of."""
+    """Encode a column definition. `extended` is MariaDB's extended metadata; None if it is not negotiated."""
     texts = ("def", field.database, field.table, field.org_table, field.name, field.org_name)
     body = b"".join([lenenc_text(text.encode()) for text in texts])
     return packet(

@@ -1,4 +1,4 @@
-"""Answers outside of rows: errors, refusals, which are errors of our own, and what OK and EOF packets report."""
+"""Responses outside of rows: errors, refusals (our own errors), and the reports in OK and EOF packets."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from postern.interception.verdicts import Refuse
 from postern.protocols.mysql.wire import mysql_messages as m
 
 STATE: Final = "42000"
-# Where the text of an ERR packet begins.
+# Offset of the text in an ERR packet.
 _WITH_STATE: Final = 9
 _WITHOUT_STATE: Final = 3
 
 
 def refusal_packet(sequence: int, refusal: Refuse) -> bytes:
-    """The error that tells the client of a refusal: MySQL's for a missing privilege."""
+    """Encode the error for a refusal: MySQL's error for a missing privilege."""
     return m.err(sequence, m.ER_SPECIFIC_ACCESS_DENIED, STATE, refusal.message, refusal.hint)
 
 
 class ErrorText(Output):
-    """An ERR packet, which may quote data in its text. Code within the target may choose its number and SQLSTATE."""
+    """An ERR packet, whose text can quote data. Code at the target can choose its number and SQLSTATE."""
 
     def __init__(self, exchange: int, payload: bytes, sequence: int, codec: str) -> None:
         self.exchange = exchange
@@ -52,11 +52,11 @@ class ErrorText(Output):
         self._payload = self._payload[:1] + int(number).to_bytes(2, "little") + state + texts[-1]
 
     def become(self, refusal: Refuse) -> None:
-        """Says from now on that it was refused."""
+        """Replace the text by a refusal."""
         self._payload = refusal_packet(0, refusal)[m.HEAD :]
 
     def completed(self) -> Completed:
-        """What it says of its exchange as it stands now."""
+        """Return the completion event of the error with its current text."""
         failed = m.parse_err(self._payload, self._codec)
         return Completed(self.exchange, error_code=failed.state, error=failed.text)
 
@@ -64,23 +64,23 @@ class ErrorText(Output):
         return m.packet(self._sequence, self._payload)
 
 
-# What `StatementSummary` reads: an OK packet, an EOF packet, or what begins the answer to COM_STMT_PREPARE.
+# Kinds of packets that `StatementSummary` reads: OK, EOF, or the first of a response to COM_STMT_PREPARE.
 OF_OK: Final = 1
 OF_EOF: Final = 2
 OF_PREPARE: Final = 3
-_PREPARE_WARNINGS: Final = 10  # where these stand
+_PREPARE_WARNINGS: Final = 10  # offset of the warnings
 _LAST_NUMBER: Final = re.compile(rb"[0-9]+(?=[^0-9]*$)")
 
 
 class StatementSummary(Summary):
-    """An OK or EOF packet that reports warnings, how the statement was executed, or a number that it generated.
+    """An OK or EOF packet that reports warnings, how the statement was executed, or a generated number.
 
-    The text of an OK packet ends with the number of warnings, in every language: "Records: 1  Duplicates: 0
-    Warnings: 1".
+    The text of an OK packet ends with the number of warnings, in every language: "Records: 1  Duplicates: 0 Warnings:
+    1".
     """
 
     def __init__(self, exchange: int, payload: bytes, kind: int, sequence: int, is_last: bool) -> None:
-        """`is_last`: nothing else belongs to the answer."""
+        """`is_last`: the response ends here."""
         self.exchange = exchange
         self.channel = Channel.NOTICE
         self.kind = kind
@@ -123,7 +123,7 @@ class StatementSummary(Summary):
 
 
 def reports_something(payload: bytes, kind: int) -> bool:
-    """Whether there is something in an OK or EOF packet that a `StatementSummary` can hide."""
+    """Return True if an OK or EOF packet contains something that a `StatementSummary` can hide."""
     end = len(payload)
     if kind == OF_EOF:
         return bool(m.uint16(payload, 1) or m.uint16(payload, 3) & m.EXECUTION)

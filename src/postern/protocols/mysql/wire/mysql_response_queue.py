@@ -1,14 +1,14 @@
-"""What the target still owes, in order, and what the numbers of prepared statements stand for.
+"""The queue of responses that the target owes, and the meanings of the numbers of prepared statements.
 
-Theory. A MySQL server reads one command, answers it, and reads the next one; a client may send several at once all the
-same. So every command that is answered takes a slot in a queue, and every answer belongs to the slot at its head. A
-refused command takes a slot as well: its error comes out when it has reached the head.
+Theory. A MySQL server reads one command, responds, and reads the next one. A client can still send several at once. So
+every command with a response adds an entry to a queue, and every response belongs to the entry at its head. A refused
+command adds an entry as well: its error is sent once it reaches the head.
 
-    slots:    QUERY       PREPARE     REFUSED    SIMPLE      (CLOSE and SEND_LONG_DATA have no answer: no slot)
-    answers:  result(s)   OK …        ERR (ours) OK
+    entries:    QUERY       PREPARE     REFUSED    SIMPLE      (CLOSE and SEND_LONG_DATA have no response: no entry)
+    responses:  result(s)   OK …        ERR (ours) OK
 
-Statements are known by the number that the target gives with the answer to PREPARE. A client cannot know it before, so
-an EXECUTE of a number that is not known yet is refused, and what runs is always judged by its own text.
+A statement is identified by the number in the response to PREPARE. A client cannot know it earlier, so an EXECUTE of an
+unknown number is refused, and every execution is evaluated by its own text.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_charsets import Spoken, charset_of, codec_of
 from postern.protocols.refusal_texts import SQL_ASCII
 
-# Kinds of slots
+# Kinds of entries
 QUERY: Final = 0  # OK, an error, a request for a file, or results
-EXECUTE: Final = 1  # the same of a prepared statement, whose rows are binary
+EXECUTE: Final = 1  # the same for a prepared statement, whose rows are binary
 FETCH: Final = 2  # rows of a cursor
 PREPARE: Final = 3
 FIELDS: Final = 4  # column definitions
 SIMPLE: Final = 5  # OK, EOF or an error
 STATISTICS: Final = 6  # one text
-REFUSED: Final = 7  # nothing: we speak
+REFUSED: Final = 7  # none: we respond
 
 NAMES: Final = (
     "a query",
@@ -44,17 +44,19 @@ NAMES: Final = (
 )
 
 MAX_STATEMENTS: Final = 65_536
-MAX_TEXTS: Final = 64 << 20  # characters of what is prepared
-MAX_DESCRIBED: Final = 64 << 20  # bytes that describe the rows of open cursors
-_PLACE: Final = 64  # bytes that are counted for each value that is sent ahead, besides its own
-MAX_OWED: Final = 65_536  # commands that wait for their answers: refused ones wait without the target's hearing of them
+MAX_TEXTS: Final = 64 << 20  # characters of prepared statements
+MAX_DESCRIBED: Final = 64 << 20  # bytes of column definitions of open cursors
+_PLACE: Final = 64  # overhead in bytes of each value that is sent ahead
+MAX_OWED: Final = 65_536  # commands that wait for their responses, including refused ones, which the target never gets
 
 
 class MysqlStatement:
-    """A prepared statement. `types` are those of its parameters, as the last EXECUTE gave them, and `sure` once the
-    target has them for certain; `speaks`: it may set a character set. `long` is what was sent ahead of values;
-    `definitions` are the payloads that describe the rows of its cursor, and `as_text` the places of those that the
-    client has as texts."""
+    """A prepared statement.
+
+    `types` are those of its parameters in the last EXECUTE, `sure` if the target certainly has them. `speaks`: it may
+    set a character set. `long` are values that were sent ahead. `definitions` are the payloads that describe the rows
+    of its cursor, and `as_text` the indexes of columns that the client gets as texts.
+    """
 
     __slots__ = (
         "as_text",
@@ -82,12 +84,12 @@ class MysqlStatement:
         self.truncated = False
         self.definitions: tuple[bytes, ...] = ()
         self.as_text: frozenset[int] = frozenset()
-        self.described = 0  # bytes of these, where they are counted
+        self.described = 0  # bytes of these, if they are counted
         self.began = 0  # the exchange of the EXECUTE whose rows are fetched
 
 
 class MysqlPendingResponse:
-    """One owed answer. `hidden` answers are ours: the client never sees them."""
+    """One owed response. `hidden` ones are for the gateway: the client never sees them."""
 
     __slots__ = (
         "began",
@@ -111,22 +113,22 @@ class MysqlPendingResponse:
         self.kind = kind
         self.exchange = exchange
         self.statement = statement
-        self.first = 1  # the number of the answer's first packet: how many packets the command took
+        self.first = 1  # the sequence id of the response's first packet: the number of packets of the command
         self.hidden = False
-        self.cursor = False  # EXECUTE: a cursor was asked for
-        self.resets = False  # the session is as at login once this has gone well
-        self.charset = ""  # what the client speaks once this has gone well
-        self.several = False  # … and that may be told of only the first of several statements
-        self.keeps = ""  # the variable that then holds what it speaks
-        self.data = b""  # what the client is told in front of the answer, or in place of it
-        self.shift = 0  # how many packets that is, where it stands in front
-        self.failed = b""  # the payload of an error that takes the place of the answer
+        self.cursor = False  # EXECUTE: a cursor was requested
+        self.resets = False  # on success, the session is reset to its state at login
+        self.charset = ""  # the client's character set on success
+        self.several = False  # … which may be only that of the first of several statements
+        self.keeps = ""  # the variable that then stores its character set
+        self.data = b""  # sent to the client before the response, or instead of it
+        self.shift = 0  # number of packets in `data`, if sent before
+        self.failed = b""  # the payload of an error that replaces the response
         self.began = exchange
-        self.types: tuple[int, ...] = ()  # EXECUTE: those that it brings
+        self.types: tuple[int, ...] = ()  # EXECUTE: the types that it contains
 
 
 class MysqlResponseQueue:
-    """State that both directions of one link share."""
+    """The state that both directions of one link share."""
 
     __slots__ = (
         "behind_file",
@@ -148,15 +150,15 @@ class MysqlResponseQueue:
     def __init__(self, collation: int, status: int) -> None:
         self.slots: deque[MysqlPendingResponse] = deque()
         self.statements: dict[int, MysqlStatement] = {}
-        self.status = status  # the flags that the target last told
+        self.status = status  # the flags that the target last reported
         self.exchange = 0
         self.texts = 0  # characters of the statements
         self.held = 0  # bytes of values that were sent ahead
         self.described = 0  # bytes of definitions of the statements
-        self.resets = 0  # owed answers after which the session is as at login
+        self.resets = 0  # owed responses after which the session is reset
         self.file_wanted = False  # the target reads a file of the client, up to an empty packet
-        self.behind_file = 0  # the number behind the last packet of that file, as the target counts
-        self.shift = 0  # by how much sequence ids to the client are ahead of the target's, in the answer under way
+        self.behind_file = 0  # the id after the last packet of that file, as the target counts
+        self.shift = 0  # difference of sequence ids to the client and from the target, in the current response
         self.spoken = Spoken(charset_of(collation) or "utf8mb4")
         self.encoding = "utf-8"
         self.unread = ""  # see Operation
@@ -167,18 +169,18 @@ class MysqlResponseQueue:
         return self.exchange
 
     def owe(self, slot: MysqlPendingResponse) -> None:
-        """Its turn comes behind all others."""
+        """Add an owed response to the queue."""
         if len(self.slots) >= MAX_OWED:
             raise ProtocolViolation(f"more than {MAX_OWED} commands wait for their answers")
         self.slots.append(slot)
         self.resets += slot.resets
 
     def over(self) -> None:
-        """The answer at the head was given."""
+        """Remove the response at the head."""
         self.resets -= self.slots.popleft().resets
 
     def speak(self, charset: str) -> None:
-        """What is asked and answered from now on is in that character set; it may be one that is not known."""
+        """Use this character set, possibly an unknown one, for all further messages."""
         self.spoken.now = charset
         codec = codec_of(charset)
         self.encoding = codec or SQL_ASCII
@@ -186,7 +188,7 @@ class MysqlResponseQueue:
 
     @property
     def codec(self) -> str:
-        """For what the target says: names of columns, errors."""
+        """Return the codec of the target's texts: names of columns, errors."""
         return "utf-8" if self.encoding == SQL_ASCII else self.encoding
 
     def remember(self, number: int, statement: MysqlStatement) -> None:
@@ -200,7 +202,7 @@ class MysqlResponseQueue:
         self.statements[number] = statement
 
     def forget(self, number: int) -> None:
-        """It was closed, or another one takes its number."""
+        """Forget a statement: it was closed, or its number is reused."""
         statement = self.statements.pop(number, None)
         if statement is not None:
             self.forget_long(statement)
@@ -208,7 +210,7 @@ class MysqlResponseQueue:
             self.described -= statement.described
 
     def describe(self, statement: MysqlStatement, definitions: tuple[bytes, ...]) -> None:
-        """A cursor of the statement is open, whose rows are described so."""
+        """Store the description of the rows of the statement's open cursor."""
         statement.definitions = definitions
         if self.statements.get(statement.id) is not statement:
             return  # it was closed meanwhile
@@ -219,7 +221,7 @@ class MysqlResponseQueue:
             raise ProtocolViolation(f"cursors whose columns take more than {MAX_DESCRIBED} bytes on one connection")
 
     def ahead(self, statement: MysqlStatement, place: int, most: int) -> bytearray | None:
-        """Where a value that is sent ahead is kept; None where that would be more than `most` bytes of them all."""
+        """Return the buffer of a value that is sent ahead; None if it would exceed `most` bytes in total."""
         kept = statement.long.get(place)
         if kept is None:
             if self.held + _PLACE > most:
@@ -229,7 +231,7 @@ class MysqlResponseQueue:
         return kept
 
     def forget_long(self, statement: MysqlStatement) -> None:
-        """What was sent ahead of an EXECUTE is used up, or thrown away."""
+        """Forget the values sent ahead of an EXECUTE: they were used, or discarded."""
         for value in statement.long.values():
             self.held -= len(value) + _PLACE
         statement.long = {}
@@ -245,10 +247,10 @@ class MysqlResponseQueue:
 
     @property
     def owes_behind(self) -> bool:
-        """The same of what was asked behind the head."""
+        """Return True if the target owes responses after the head."""
         return any(slot.kind != REFUSED for slot in islice(self.slots, 1, None))
 
     @property
     def owes(self) -> bool:
-        """Whether the target itself has something to answer."""
+        """Return True if the target itself owes a response."""
         return any(slot.kind != REFUSED for slot in self.slots)

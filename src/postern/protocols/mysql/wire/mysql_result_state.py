@@ -1,7 +1,7 @@
-"""Where the answer at the head stands, and what its packets mean that are no rows.
+"""The state of the response at the head of the queue, and the meaning of its packets that are not rows.
 
 QUERY EXECUTE   START ─ OK, ERR ──────────────────────────▶ done      done: with MORE_RESULTS back to START
-                  │ └── request for a file ─▶ START (once the client has sent it, or at once where it may not)
+                  │ └── request for a file ─▶ START (once the client has sent it, or at once if it is not allowed)
                   └── count ─▶ COLUMNS ─ EOF ─▶ ROWS ─ EOF, ERR ─▶ done
                                         └─ EOF, and a cursor is open ─▶ done
 FETCH           ROWS
@@ -48,47 +48,47 @@ COLUMNS: Final = 1
 ROWS: Final = 2
 
 MAX_COLUMNS: Final = 65_536
-MAX_DEFINITIONS: Final = 16 << 20  # bytes of one result's; servers have up to 4,096 columns
-_UNTIL_EOF: Final = -1  # how many definitions there are is told by their end
+MAX_DEFINITIONS: Final = 16 << 20  # bytes of one result's definitions; servers have up to 4,096 columns
+_UNTIL_EOF: Final = -1  # the number of definitions is unknown until their end
 
 
 class ResultState(Wire):
-    """The state of the answer at the head. `local_files`: clients may be asked for their files."""
+    """The state of the response at the head. `local_files`: the target can request files from clients."""
 
     def __init__(self, ledger: MysqlResponseQueue, wants: Wants, max_message: int, local_files: bool) -> None:
         self.ledger = ledger
         self.wants = wants
         self.max_message = max_message
         self.local_files = local_files
-        self.fatal = False  # the target has told the client an error outside of any answer
-        self.cutting = False  # the rest of this answer is swallowed
+        self.fatal = False  # the target has sent the client an error outside of any response
+        self.cutting = False  # the rest of this response is discarded
         self.lets_end = False  # … and ends by itself soon
         self._phase: i64 = START
-        self._begun = False  # a packet of the answer at the head has come
+        self._begun = False  # the response at the head has begun
         self._sequence: i64 = 1  # of the next packet of the target
-        self._left: i64 = 0  # column definitions that are still to come
+        self._left: i64 = 0  # column definitions still to come
         self._definitions: list[bytes] = []
         self._defined: i64 = 0  # their bytes
         self._layout: MysqlLayout | None = None  # of these
-        self._later: i64 = 0  # PREPARE: definitions of columns behind those of parameters
-        self._describes_result = False  # PREPARE: those of parameters have come
-        self._seen: i64 = 0  # rows of this answer
-        self._affected = 0  # … and what its statements have changed
-        self._any_number = False  # the client's own packets stand in front of the next one
+        self._later: i64 = 0  # PREPARE: definitions of columns after those of parameters
+        self._describes_result = False  # PREPARE: the definitions of parameters have arrived
+        self._seen: i64 = 0  # rows of this response
+        self._affected = 0  # … and the number of affected rows
+        self._any_number = False  # the client's own packets precede the next one
         self._tag = ""
         self._pieces: list[Piece] = []
         self.adds_metadata = False  # clients read extended metadata, and the target sends none
-        self._defines = False  # the packet that was understood last is a column definition
-        # What is judged now. What is reported of an error is what the client was shown.
+        self._defines = False  # the last packet is a column definition
+        # The error that is being evaluated; the recorded completion contains what the client gets.
         self._judged: ErrorText | ColumnHeading | StatementSummary | None = None
-        self._holds = False  # column definitions are held back until the last has come
-        self._held_head = b""  # … and what tells how many there are
-        self._held_at: i64 = -1  # the number of the first packet that is held back; the client has not got it
-        self._as_text: frozenset[int] = frozenset()  # the columns of this result that the client has as texts
-        self._reports: i64 = 0  # what the packet that was understood last may report: see `StatementSummary`
+        self._holds = False  # column definitions are buffered until the last has arrived
+        self._held_head = b""  # … and the payload with their number
+        self._held_at: i64 = -1  # the id of the first buffered packet, which the client does not have yet
+        self._as_text: frozenset[int] = frozenset()  # the columns of this result that the client gets as texts
+        self._reports: i64 = 0  # what the last packet may report: see `StatementSummary`
 
     def _count(self, number: int) -> None:
-        """Each packet of an answer has the number behind that of the last one."""
+        """Check the sequence id: each packet of a response has the next one."""
         if self._any_number:
             self._any_number = False
             self._sequence = number
@@ -97,7 +97,7 @@ class ResultState(Wire):
         self._sequence += 1
 
     def _begin(self, head: MysqlPendingResponse) -> None:
-        """What the answer at the head begins with."""
+        """Start the response at the head."""
         if not self._begun:
             self._begun = True
             self._sequence = head.first
@@ -111,14 +111,14 @@ class ResultState(Wire):
             self._left = _UNTIL_EOF
 
     def _withhold(self, number: int, text: str, hint: str) -> None:
-        """An error takes the place of what cannot be judged; the rest of the answer is swallowed."""
+        """Send an error instead of a response that cannot be evaluated, and discard the rest of the response."""
         exchange = self.ledger.slots[0].exchange
         self._pieces.append(m.err(number, m.ER_NET_PACKET_TOO_LARGE, "08S01", text, hint))
         self._pieces.append(Completed(exchange, error_code="08S01", error=text))
         self.cutting = True
 
     def _control(self, buf: bytes, pos: i64, end: i64) -> bool:
-        """A packet that is no row. False when the client must not see it."""
+        """Process a packet that is not a row. Return False when the client must not see it."""
         slots = self.ledger.slots
         number: i64 = buf[pos + 3]
         pos += m.HEAD
@@ -140,7 +140,7 @@ class ResultState(Wire):
         return shown
 
     def _take(self, head: MysqlPendingResponse, buf: bytes, pos: i64, end: i64, number: i64) -> bool:
-        """A packet of the answer at the head. False when the client must not see it, or not yet."""
+        """Process a packet of the response at the head. Return False when the client must not see it, or not yet."""
         shown = not (self.cutting or head.hidden)
         first: i64 = buf[pos]
         if head.types and first != m.ERR and head.statement is not None and head.types is head.statement.types:
@@ -173,19 +173,19 @@ class ResultState(Wire):
         return shown
 
     def _hold(self, number: i64, head: bytes) -> None:
-        """Hold back what describes the columns, from the packet of this number on."""
+        """Start to buffer the description of columns, from the packet with this number on."""
         self._holds = True
         self._held_head = head
         self._held_at = (number + self.ledger.shift) & 0xFF
 
     def _unasked(self, buf: bytes, pos: i64, end: i64) -> None:
-        """A server that ends a connection may say why."""
+        """Handle a packet without a pending command: a server that closes a connection can send the reason."""
         if self.fatal or end - pos < 3 or buf[pos] != m.ERR:
-            raise ProtocolViolation("the target answered what nobody asked")
+            raise ProtocolViolation("the target sent a response without a pending command")
         self.fatal = True
 
     def _failed(self, head: MysqlPendingResponse, payload: bytes, number: i64) -> bool:
-        """An ERR packet, which ends the whole answer: of several statements, some have run."""
+        """Handle an ERR packet, which ends the whole response: some of several statements have run."""
         if len(payload) < 3:
             raise ProtocolViolation("the target sent an error without a number")
         ledger = self.ledger
@@ -196,7 +196,7 @@ class ResultState(Wire):
             if len(ledger.slots) > 1:
                 ledger.slots[1].failed = payload
         elif self.cutting:
-            # The client has been told another error; this one was not judged, so its text is not kept either.
+            # The client got another error. This one was not evaluated, so its text is not recorded either.
             self._pieces.append(Completed(head.exchange, error_code=text.completed().error_code))
         elif self.wants.output:
             self._judged = text
@@ -206,7 +206,7 @@ class ResultState(Wire):
         return not self.wants.output
 
     def _simple(self, head: MysqlPendingResponse, buf: bytes, pos: i64, end: i64, number: i64) -> bool:
-        """False: another packet has taken its place."""
+        """Process a simple response. Return False if another packet replaces it."""
         first: i64 = buf[pos]
         if first == m.OK:
             self._reports = OF_OK
@@ -215,7 +215,7 @@ class ResultState(Wire):
             self._reports = OF_EOF
             self.ledger.status = _eof_status(buf, pos, end)
         else:
-            raise ProtocolViolation("the target did not say whether a command went well")
+            raise ProtocolViolation("the target sent an invalid response to a simple command")
         if head.failed and not head.hidden:
             text = ErrorText(head.exchange, head.failed, int(number + self.ledger.shift) & 0xFF, self.ledger.codec)
             self._pieces += [text.encode(), text.completed()]
@@ -227,7 +227,7 @@ class ResultState(Wire):
     def _results(self, buf: bytes, pos: i64, end: i64) -> None:
         count, after = m.read_lenenc(buf, pos, end)
         if after != end or not 0 < count <= MAX_COLUMNS:
-            raise ProtocolViolation("the target did not say how many columns a result has")
+            raise ProtocolViolation("the target sent a result without its number of columns")
         self._left = count
         self._definitions = []
         self._defined = 0
@@ -236,10 +236,10 @@ class ResultState(Wire):
 
     def _prepared(self, head: MysqlPendingResponse, buf: bytes, pos: i64, end: i64) -> None:
         if end - pos < 12 or buf[pos] != m.OK or head.statement is None:
-            raise ProtocolViolation("the target did not say what it has prepared")
+            raise ProtocolViolation("the target sent an invalid response to COM_STMT_PREPARE")
         columns = m.uint16(buf, pos + 5)
         head.statement.count = int(m.uint16(buf, pos + 7))
-        if not self.ledger.resets:  # else the target has forgotten it by then
+        if not self.ledger.resets:  # otherwise the target has forgotten it by then
             self.ledger.remember(int(m.uint32(buf, pos + 1)), head.statement)
         self._later = columns
         self._left = head.statement.count
@@ -250,7 +250,8 @@ class ResultState(Wire):
             self._next_columns(head)
 
     def _next_columns(self, head: MysqlPendingResponse) -> None:
-        """Of what was prepared: columns are told behind parameters, where there are some."""
+        """Start the definitions of columns of a prepared statement, which follow those of parameters, if there
+        are any."""
         self._left, self._later = self._later, 0
         self._describes_result = True
         if not self._left:
@@ -258,7 +259,7 @@ class ResultState(Wire):
             self._done(head)
 
     def _column(self, head: MysqlPendingResponse, buf: bytes, pos: i64, end: i64, number: i64, shown: bool) -> bool:
-        """A column definition, or what ends them. False when the client must not see it, or not yet."""
+        """Process a column definition, or the end of them. Return False when the client must not see it, or not yet."""
         self._defines = self._left > 0 or (self._left == _UNTIL_EOF and not (buf[pos] == m.EOF and end - pos < 9))
         if self._left > 0:
             self._left -= 1
@@ -294,7 +295,7 @@ class ResultState(Wire):
         return shown
 
     def _heading(self, head: MysqlPendingResponse) -> ColumnHeading:
-        """The description of a result, which is whole now."""
+        """Return the description of a result, which is complete now."""
         self._holds = False
         prepared = head.statement.text if head.kind == PREPARE and head.statement is not None else ""
         layout = layout_of(tuple(self._definitions), head.kind != QUERY, self.ledger.codec)
@@ -310,10 +311,10 @@ class ResultState(Wire):
         )
 
     def _file(self, head: MysqlPendingResponse, number: i64) -> bool:
-        """The target asks for a file of the client. It gets an empty one where it may not have it."""
+        """Handle the target's request for a file. It gets an empty one if files are not allowed."""
         slots = self.ledger.slots
         if len(slots) > 1 and self.ledger.owes_behind:
-            raise ProtocolViolation("the target wants a file, and would take for it what the client has sent behind")
+            raise ProtocolViolation("the target requested a file, but the client has already sent further commands")
         if self.local_files and not self.cutting and not head.hidden:
             self.ledger.file_wanted = True
             self.ledger.behind_file = int(self._sequence)
@@ -331,7 +332,7 @@ class ResultState(Wire):
         return False
 
     def _ended(self, head: MysqlPendingResponse, status: i64) -> None:
-        """The end of a result; others may follow."""
+        """Handle the end of a result; others may follow."""
         self.ledger.status = int(status)
         if status & m.MORE_RESULTS and head.kind != FETCH:
             self._phase = START
@@ -341,7 +342,7 @@ class ResultState(Wire):
         self._done(head)
 
     def _done(self, head: MysqlPendingResponse) -> None:
-        """The whole answer has come, and nothing went wrong."""
+        """Finish a successful response."""
         if head.exchange and not head.hidden and not self.lets_end:
             rows = int(self._seen) if self._phase == ROWS or self._seen else min(self._affected, MAX_ROWS)
             self._pieces.append(Completed(head.exchange, self._tag or "OK", rows))
@@ -357,7 +358,7 @@ class ResultState(Wire):
         self._over()
 
     def _over(self) -> None:
-        """The next answer begins."""
+        """Start the next response."""
         self.ledger.over()
         self.ledger.shift = 0
         self.cutting = self.lets_end = False
@@ -373,5 +374,5 @@ class ResultState(Wire):
 
 def _eof_status(buf: bytes, pos: i64, end: i64) -> i64:
     if buf[pos] != m.EOF or end - pos != 5:
-        raise ProtocolViolation("the target sent something else than the end of a result")
+        raise ProtocolViolation("the target did not end the result")
     return m.uint16(buf, pos + 3)

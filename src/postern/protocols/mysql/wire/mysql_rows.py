@@ -1,9 +1,9 @@
-"""A block of rows of one result, seen by column.
+"""A block of rows of one result, accessed by column.
 
-A row of a query is a length-encoded string for each cell, or 0xFB for NULL. A row of a prepared statement is a zero
-byte, a bit for each column that says it is NULL (counted from the third bit on), and the values of the others as their
-types have them. Rows stay where they are in the read: only columns that are asked about are cut out, and only rows with
-a replaced cell are built again.
+A row of a query has a length-encoded string for each cell, or 0xFB for NULL. A row of a prepared statement is a zero
+byte, a bit for each NULL column (counted from the third bit on), and the values of the others in the binary format of
+their types. Rows are not copied out of the read: only columns that are needed are cut out, and only rows with a
+replaced cell are rebuilt.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class MysqlLayout:
         self.columns: Final[tuple[Column, ...]] = tuple([_column(field) for field in fields])
         self.widths: Final[list[int]] = [width_of(field.type) for field in fields]
         self.searched: Final = [column.kind is not TextKind.OPAQUE for column in self.columns]
-        # Of numbers, which stand in a binary row as such
+        # Numbers, in binary form in a binary row
         self.whole: Final = [binary and field.type == m.LONGLONG for field in fields]
-        # Of texts in UTF-16 and its like, which are searched as UTF-8
+        # Texts in UTF-16 and its like, which are searched as UTF-8
         self.wide: Final = [wide_codec(field.collation) for field in fields]
 
 
@@ -47,11 +47,11 @@ def _column(field: MysqlField) -> Column:
     return Column(field.name, kind_of(field), origin=origin if any(origin) else None)
 
 
-_LARGEST: Final = 64 * 1024  # bytes of definitions that are remembered
+_LARGEST: Final = 64 * 1024  # bytes of cached definitions
 
 
 def layout_of(definitions: tuple[bytes, ...], binary: bool, codec: str) -> MysqlLayout:
-    """Of the payloads of column definitions. Raises ProtocolViolation when they cannot be read."""
+    """Return the layout in the payloads of column definitions. Raises ProtocolViolation when they are not valid."""
     if sum([len(one) for one in definitions]) > _LARGEST:
         return _read(definitions, binary, codec)
     return _known(definitions, binary, codec)
@@ -67,7 +67,7 @@ def _known(definitions: tuple[bytes, ...], binary: bool, codec: str) -> MysqlLay
 
 
 def walk_text(block: bytes, pos: i64, end: i64, starts: list[int], width: i64) -> None:
-    """Where each cell of a row begins and ends, by turns; a NULL begins and ends at -1."""
+    """Store where each cell of a row begins and ends, alternately; a NULL begins and ends at -1."""
     column: i64 = 0
     while column < width:
         if pos >= end:
@@ -95,7 +95,7 @@ def walk_text(block: bytes, pos: i64, end: i64, starts: list[int], width: i64) -
 
 
 def walk_binary(block: bytes, pos: i64, end: i64, starts: list[int], widths: list[int]) -> None:
-    """The same of a row of a prepared statement; lengths in front of values are left out."""
+    """Do the same for a row of a prepared statement, without the lengths before values."""
     count: i64 = len(widths)
     nulls: i64 = pos + 1
     if end - pos < 1 + (count + 9) // 8 or block[pos] != 0:
@@ -129,8 +129,8 @@ def walk_binary(block: bytes, pos: i64, end: i64, starts: list[int], widths: lis
 
 
 def cut_text(block: bytes, framed: bool, width: i64, wanted: list[bool]) -> list[Cells | None]:
-    """The cells of the wanted columns, None for the others. `framed`: each row has a packet's header in front; else the
-    block is one row. Raises ProtocolViolation when a row does not fit its own lengths."""
+    """Return the cells of the wanted columns, None for the others. `framed`: each row has a packet's header; otherwise
+    the block is one row. Raises ProtocolViolation when a row does not fit its own lengths."""
     columns: list[Cells | None] = [[] if wants else None for wants in wanted]
     pos: i64 = 0
     end: i64 = len(block)
@@ -166,7 +166,7 @@ def cut_text(block: bytes, framed: bool, width: i64, wanted: list[bool]) -> list
 
 
 def cut_binary(block: bytes, framed: bool, widths: list[int], wanted: list[bool]) -> list[Cells | None]:
-    """The same of rows of a prepared statement; lengths in front of values are left out."""
+    """Do the same for rows of a prepared statement, without the lengths before values."""
     columns: list[Cells | None] = [[] if wants else None for wants in wanted]
     pos: i64 = 0
     end: i64 = len(block)
@@ -214,11 +214,11 @@ def _narrow(cell: bytes, codec: str) -> bytes:
 
 
 class MysqlRows(Rows):
-    """Rows of one result within one read. `replace` must be given as many texts as `texts` gave.
+    """Rows of one result within one read. `replace` takes as many texts as `texts` returned.
 
-    `raw` is what the target sent, of `packets` packets, the first of which is number `sequence` to the client. `whole`
-    is the payload of one row that takes several; else each packet is a row. The client takes the columns `as_text` for
-    texts, whatever the target sends (see `headings`): their values are hidden, whether somebody changes them or not.
+    `raw` are the target's bytes, of `packets` packets, the first of which has the id `sequence` at the client. `whole`
+    is the payload of one row that spans several; otherwise each packet is a row. The client reads the columns `as_text`
+    as texts, whatever the target sends (see `mysql_headings`): their values are always hidden.
     """
 
     def __init__(
@@ -242,7 +242,7 @@ class MysqlRows(Rows):
         self._layout = layout
         self._raw = raw
         self._whole = whole
-        self._old: list[Cells | None] = []  # the columns that can be searched, as they came
+        self._old: list[Cells | None] = []  # the searchable columns, as they came
         self._new: list[Cells | None] = [None] * len(layout.columns)
         self._replaced = False
         self._wanted = layout.searched
@@ -265,17 +265,17 @@ class MysqlRows(Rows):
         return cut_text(block, self._whole is None, len(layout.columns), wanted)
 
     def _came(self, column: int) -> Cells:
-        """The cells as they came, without lengths."""
+        """Return the original cells, without lengths."""
         if not self._old:
             self._old = self._cut(self._wanted)
         found = self._old[column]
-        if found is None:  # of a type that is not searched, or not expected
+        if found is None:  # of a type that is not searched, or unexpected
             found = self._cut([place == column for place in range(len(self.columns))])[column]
             self._old[column] = found
         return found or []
 
     def _cells(self, column: int) -> Cells:
-        """The cells as they stand now."""
+        """Return the current cells."""
         return self._new[column] or self._came(column)
 
     def _is_unsigned(self, column: int) -> bool:
@@ -343,14 +343,14 @@ class MysqlRows(Rows):
         return count, size
 
     def _hide(self, column: int, by: Change) -> tuple[int, int]:
-        """Hide a column that the client takes for a text. `Fill` may choose NULL; all others choose nothing here."""
+        """Hide a column that the client reads as a text. `Fill` can choose NULL; all others have no effect here."""
         old = self._came(column)
         if isinstance(by, Fill):
             self._new[column] = [fill_value(_TEXT, False, by)] * len(old)
         return len(old), sum([len(cell) for cell in old if cell is not None])
 
     def _fill(self, column: int, value: bytes | None) -> tuple[int, int]:
-        """Every cell becomes `value`, those that are NULL as well."""
+        """Set every cell to `value`, including NULLs."""
         old = self._cells(column)
         changed = [cell for cell in old if cell != value]
         if changed:
@@ -359,7 +359,7 @@ class MysqlRows(Rows):
         return len(changed), sum([len(cell) for cell in changed if cell is not None])
 
     def encode(self) -> tuple[bytes, int]:
-        """The rows as they stand now, and of how many packets they are."""
+        """Return the current rows, and the number of their packets."""
         renumbered = self._raw[3] != self.sequence or bool(self._as_text)
         if not self._replaced and not renumbered:
             return self._raw, self.packets

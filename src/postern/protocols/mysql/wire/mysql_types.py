@@ -1,7 +1,7 @@
-"""What a column holds, by its type, and how its values stand in the rows of prepared statements (binary protocol).
+"""The types of columns, and the format of their values in rows of prepared statements (binary protocol).
 
-MySQL source documentation, "Binary Protocol Resultset": fixed sizes for numbers, a length byte in front of dates and
-times, a length-encoded string for all else. In rows of plain queries every value is text with a length in front.
+MySQL source documentation, "Binary Protocol Resultset": fixed sizes for numbers, a length byte before dates and times,
+a length-encoded string for all others. In rows of plain queries every value is text with a length before it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from postern.interception.events import Scalar, TextKind
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_messages import MysqlField
 
-# How a value stands in a binary row: so many bytes, or one of these.
-DATED: Final = -1  # a byte with the length, then that
+# Format of a value in a binary row: a number of bytes, or one of these.
+DATED: Final = -1  # a byte with the length, then the value
 SIZED: Final = -2  # a length-encoded string
 
 _FIXED: Final = {
@@ -38,7 +38,7 @@ _WHOLE: Final = {
     m.LONG: Scalar.INTEGER,
     m.LONGLONG: Scalar.BIGINT,
 }
-# Without a sign a number may be too large for the signed kind of its size.
+# An unsigned number can be too large for the signed kind of its size.
 _UNSIGNED: Final = {m.SHORT: Scalar.INTEGER, m.LONG: Scalar.BIGINT, m.LONGLONG: Scalar.DECIMAL}
 _OTHERS: Final = {
     m.DECIMAL: Scalar.DECIMAL,
@@ -58,7 +58,7 @@ _OTHERS: Final = {
 
 
 def width_of(kind: int) -> int:
-    """How a value of that type stands in a binary row: see DATED and SIZED."""
+    """Return the format of a value of that type in a binary row; see DATED and SIZED."""
     fixed = _FIXED.get(kind)
     if fixed is not None:
         return fixed
@@ -66,7 +66,7 @@ def width_of(kind: int) -> int:
 
 
 def kind_of(field: MysqlField) -> TextKind:
-    """A type that is not known is searched, which at worst finds nothing."""
+    """Return the kind of text. An unknown type is searched, which at worst finds nothing."""
     if field.type in _OPAQUE:
         return TextKind.OPAQUE
     if field.type in (m.LONGLONG, m.DECIMAL, m.NEWDECIMAL):
@@ -75,7 +75,7 @@ def kind_of(field: MysqlField) -> TextKind:
 
 
 def scalar_of(field: MysqlField) -> Scalar:
-    """What one value of the column is."""
+    """Return the scalar kind of the column's values."""
     found = _OTHERS.get(field.type)
     if found is not None:
         return found

@@ -1,8 +1,8 @@
-"""Single values: as text and back, for people, rules and masking.
+"""Conversion of single values to text and back, for display, rules and masking.
 
-`plain` and `packed` go between a value as it stands in a binary row and the text that a query would have given;
-`CellChange` asks about values of columns, whichever way they came. What cannot be read, or has no value of its type to
-take its place, becomes NULL unless whoever is asked leaves it as it is.
+`plain` and `packed` convert between a value in a binary row and the text that a query would return. `CellChange`
+decides about values of columns in either format. A value that cannot be parsed, or whose type has no value to replace
+it, becomes NULL unless the change leaves it as it is.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _DECIMAL: Final = re.compile(rb"-?\d+(\.\d+)?")
 
 
 def _micros(data: bytes, at: int) -> bytes:
-    """Digits behind a point, as the value has them: none or six."""
+    """Return the fractional digits, as the value has them: none or six."""
     if len(data) <= at:
         return b""
     return b".%06d" % int.from_bytes(data[at : at + 4], "little")
 
 
 def _date(data: bytes) -> bytes:
-    """As text; a length of 0 is the zero date."""
+    """Return a date as text; a length of 0 is the zero date."""
     if len(data) not in (0, 4, 7, 11):
         raise ProtocolViolation("a date in a row has a length that no date has")
     year, month, day = _DAYS.unpack_from(data) if data else (0, 0, 0)
@@ -57,7 +57,7 @@ def _time(data: bytes) -> bytes:
 
 
 def plain(kind: int, unsigned: bool, data: bytes) -> bytes:
-    """A value of a binary row as text. Raises ProtocolViolation for one of an impossible size."""
+    """Return a value of a binary row as text. Raises ProtocolViolation for one of an impossible size."""
     if kind in (m.DATE, m.NEWDATE):
         return _date(data)
     if kind in (m.DATETIME, m.TIMESTAMP):
@@ -78,12 +78,12 @@ def plain(kind: int, unsigned: bool, data: bytes) -> bytes:
 
 
 def _float(number: float, form: str) -> bytes:
-    """The shortest text that is the same number; of 4 bytes, what servers show of it."""
+    """Return the shortest text for the same number; for 4 bytes, the text that servers return."""
     return (repr(number) if form == "%.17g" else form % number).encode()
 
 
 def packed(kind: int, unsigned: bool, text: bytes) -> bytes:
-    """The other way round. Raises ValueError for what is no value of the type."""
+    """Encode a text as a value of a binary row. Raises ValueError if it is not valid for the type."""
     if kind in (m.DATE, m.NEWDATE):
         day = date.fromisoformat(text.decode())
         return _DAYS.pack(day.year, day.month, day.day)
@@ -107,23 +107,23 @@ def packed(kind: int, unsigned: bool, text: bytes) -> bytes:
 
 
 def read_binary(payload: bytes, pos: int, end: int, kind: int) -> tuple[bytes, int]:
-    """The value of that type at `pos`, without its length, and where it ends."""
+    """Return the value of that type at `pos`, without its length, and where it ends."""
     width = width_of(kind)
     if width == SIZED:
         text, after = m.read_text(payload, pos, end)
         return text, int(after)
     if width == DATED:
         if pos >= end:
-            raise ProtocolViolation("a row is shorter than it says")
+            raise ProtocolViolation("a row is truncated")
         width = payload[pos]
         pos += 1
     if end - pos < width:
-        raise ProtocolViolation("a row is shorter than it says")
+        raise ProtocolViolation("a row is truncated")
     return payload[pos : pos + width], pos + width
 
 
 def sized(kind: int, data: bytes) -> bytes:
-    """The value with its length, as it stands in a binary row."""
+    """Return the value with its length, as in a binary row."""
     width = width_of(kind)
     if width == SIZED:
         return m.lenenc_text(data)
@@ -131,12 +131,12 @@ def sized(kind: int, data: bytes) -> bytes:
 
 
 def binary_texts(payload: bytes, fields: Sequence[MysqlField]) -> tuple[bytes | None, ...]:
-    """The cells of a row of a prepared statement as plain text, None for NULL. Raises ProtocolViolation for what is not
-    exactly such a row."""
+    """Return the cells of a prepared statement's row as plain text, None for NULL. Raises ProtocolViolation for
+    anything else than exactly such a row."""
     pos = 1 + (len(fields) + 9) // 8
     end = len(payload)
     if end < pos or payload[0] != 0:
-        raise ProtocolViolation("a row is shorter than it says")
+        raise ProtocolViolation("a row is truncated")
     cells: list[bytes | None] = []
     for at, field in enumerate(fields):
         if payload[1 + (at + 2) // 8] >> (at + 2) % 8 & 1:
@@ -195,7 +195,7 @@ _READ: Final[dict[Scalar, Callable[[bytes], bytes]]] = {
 
 
 def _bits(data: bytes) -> bytes:
-    """As many zeros and ones as its bytes have: of how many bits the column is, is not told here."""
+    """Return as many zeros and ones as its bytes have: the number of bits of the column is unknown here."""
     return "".join([f"{byte:08b}" for byte in data]).encode()
 
 
@@ -206,7 +206,7 @@ def _bits_packed(text: bytes, size: int) -> bytes:
 
 
 def cell_change(field: MysqlField, binary: bool, by: Change) -> Callable[[bytes], bytes | None]:
-    """What becomes of a cell of that column, as it stands in a row without its length; None: it becomes NULL."""
+    """Return the change of a cell of that column, in its form in a row without its length; None becomes NULL."""
     scalar = scalar_of(field)
     if scalar is Scalar.OTHER:
         return lambda cell: _other(cell, by)
@@ -236,7 +236,7 @@ def cell_change(field: MysqlField, binary: bool, by: Change) -> Callable[[bytes]
 
 
 def fill_value(field: MysqlField, binary: bool, by: Fill) -> bytes | None:
-    """What every cell of that column becomes."""
+    """Return the value that every cell of that column gets."""
     scalar = scalar_of(field)
     found = by.constant(scalar)
     if scalar is Scalar.OTHER or found is None or found[0] is None or scalar not in _READ or not binary:

@@ -1,8 +1,8 @@
 """The steady state of a MySQL link: the client's half, the target's half, and refusals between them.
 
-A refusal is an ERR packet in its turn; the target hears nothing of what was refused, but for values that were sent
-ahead of an EXECUTE: those it is told to forget. The protocol has no message that may stand between two others, so a
-warning cannot be told to the client; it stands in the recording.
+A refusal is an ERR packet in its turn. The target never gets the refused command, except for values that were sent
+ahead of an EXECUTE: it is told to reset those. The protocol has no message that can be sent between two others, so the
+client does not get warnings; they are in the recording.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ def _nobody(thread: int, only_query: bool) -> None: ...
 
 
 class MysqlWire(MysqlBackend):
-    """Both halves, and what is decided between them. `capabilities`, `collation` and `user` are those of the client's
-    login, `parameters` what the target told at its own: `status` is a number. `local_files`: clients may be asked for
-    their files (LOAD DATA LOCAL). Sizes in bytes.
+    """Both halves, and the decisions between them.
 
-    `kill` hears of connections of the gateway that are to be ended, or of which the running statement is to be: it is
-    called while the link is at work, so whatever touches links must wait until that is over.
+    `capabilities`, `collation` and `user` are those of the client's login, `parameters` those of the target's: `status`
+    is a number. `local_files`: the target can request files from clients (LOAD DATA LOCAL). Sizes are in bytes.
+
+    `kill` is called with connections of the gateway to end, or whose running statement is to be ended. The link calls
+    it in the middle of its work, so it must not touch links until that has returned.
     """
 
     def __init__(
@@ -87,7 +88,8 @@ class MysqlWire(MysqlBackend):
         return request.raw
 
     def _reset(self, request: Command) -> None:
-        """A change of user is a reset, and a change of the database where there is one: two commands, one answer."""
+        """Encode a change of user as a reset, and a change of the database if there is one: two commands, one
+        response."""
         self.ledger.forget_statements()
         if len(request.raw) > len(_RESET):
             hidden = MysqlPendingResponse(SIMPLE)
@@ -118,11 +120,11 @@ class MysqlWire(MysqlBackend):
         return m.command(m.COM_STMT_RESET, m.packed32(statement.id))
 
     def warning_bytes(self, warning: Warn) -> bytes:
-        """Nothing: the protocol has no message for it, neither in front of an answer nor within."""
+        """Return nothing: the protocol has no message for a warning, neither before a response nor within."""
         return b""
 
     def queue_warning(self, warning: Warn) -> None:
-        """See `notice`."""
+        """Do nothing; see `warning_bytes`."""
 
     @property
     def has_pending_output(self) -> bool:
@@ -170,15 +172,15 @@ class MysqlWire(MysqlBackend):
         if self._frontend.terminated:
             return b""
         self._frontend.terminated = True
-        # In the middle of a packet or a file, the goodbye would be read as a part of it.
+        # In the middle of a packet or a file, the COM_QUIT would be read as a part of it.
         return b"" if self._frontend.midway or self.ledger.file_wanted else m.QUIT
 
     def fatal_error(self, message: str, code: str, hint: str = "") -> bytes:
-        """An error that answers what the client waits for, or what it says next.
+        """Encode an error that responds to the client's pending or next command.
 
-        A target that is gone is told by the end of the stream alone, as by a server that is: client libraries make 2013
-        (lost connection) of it, or 2006 (gone away), by which pools and programs know that they must connect again. No
-        server sends those two numbers.
+        The end of the target's connection is reported by the end of the stream alone, as a server does. Client
+        libraries turn it into 2013 (lost connection) or 2006 (gone away), by which pools and programs know that they
+        must reconnect. No server sends those two numbers.
         """
         if code == TARGET_GONE:
             return b""
@@ -195,8 +197,8 @@ class MysqlWire(MysqlBackend):
 
 
 _RESET = m.command(m.COM_RESET_CONNECTION)
-# The SQLSTATE of a farewell, and what a server says in its place ("Server Error Message Reference"). Clients take the
-# first one for the end of the connection.
+# The SQLSTATE of a fatal error, and the error of a server instead of it ("Server Error Message Reference"). Clients
+# read the first one as the end of the connection.
 _FAREWELLS = {
     "57P01": (m.ER_CONNECTION_KILLED, "70100"),
     "08P01": (m.ER_MALFORMED_PACKET, "08S01"),

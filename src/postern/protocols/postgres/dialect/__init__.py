@@ -1,1 +1,2 @@
-"""PostgreSQL's statements as rules judge them, read by its own parser (libpg_query, by `postgast`; decision 0033)."""
+"""Analysis of PostgreSQL's statements for rules, with PostgreSQL's own parser (libpg_query, by `postgast`; decision
+0033)."""

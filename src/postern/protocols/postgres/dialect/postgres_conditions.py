@@ -1,4 +1,5 @@
-"""Conditions that let every row pass: `true`, `1 = 1`, `not false`, `id = id or …`, and whatever names no column."""
+"""Detection of conditions that every row meets: `true`, `1 = 1`, `not false`, `id = id or …`, and any that names no
+column."""
 
 from __future__ import annotations
 
@@ -21,13 +22,16 @@ _FALSE_TEXTS: Final = frozenset({"f", "fa", "fal", "fals", "false", "n", "no", "
 _REFLEXIVE: Final = frozenset({"=", ">=", "<=", "~~", "~~*", "~=", "@>", "<@"})
 _IRREFLEXIVE: Final = frozenset({"<>", "!=", "<", ">"})
 _PLACES: Final = frozenset({"location", "rexpr_list_start", "rexpr_list_end", "list_start", "list_end"})
-# Kinds of nodes by which a condition looks at the row.
+# Kinds of nodes by which a condition depends on the row.
 _OF_ROW: Final = frozenset({"ColumnRef", "CurrentOfExpr"})
 
 
 def passes_every_row(condition: Message | None) -> bool:
-    """Of a WHERE's `Node`, None where there is none. A condition that names no column says yes to all rows or to none,
-    and counts as yes unless it is plainly no."""
+    """Return True if a WHERE's `Node` (None if there is none) does not filter rows.
+
+    A condition that names no column holds for all rows or for none. It counts as one that holds, unless it is plainly
+    false.
+    """
     if condition is None:
         return True
     return _value(condition) in (_Value.TRUE, _Value.SAME)
@@ -109,7 +113,7 @@ def _of_literals(operator: str, left: Any, right: Any) -> _Value | None:
 
 
 def _of_constant(value: Message) -> _Value | None:
-    """Of what is taken as a boolean: a literal, or a text or number cast to one."""
+    """Evaluate a constant as a boolean: a literal, or a text or number cast to one."""
     kind, content = node(value)
     if kind == "TypeCast":
         return _of_constant(content["arg"])
@@ -130,7 +134,7 @@ def _of_test(content: Message) -> _Value | None:
     if inner not in (_Value.TRUE, _Value.FALSE):
         return None
     holds = inner is _Value.TRUE
-    # Null counts as false here: what is said of it is left to "of every row or of none".
+    # Null counts as false here; `_Value` has no third state.
     if test in (("IS_TRUE", "IS_NOT_FALSE") if holds else ("IS_FALSE", "IS_NOT_TRUE")):
         return _Value.TRUE
     return _Value.FALSE if holds and test != "IS_NOT_UNKNOWN" else None
@@ -145,7 +149,7 @@ def _of_null_test(content: Message) -> _Value | None:
 
 
 def _of_query(value: Message) -> _Value | None:
-    """Of `(select …)` without a table."""
+    """Evaluate `(select …)` without a table."""
     kind, content = node(value)
     targets = content.get("targetList", ())
     if kind != "SelectStmt" or content.keys() & {"fromClause", "whereClause", "withClause"} or len(targets) != 1:
@@ -177,7 +181,7 @@ def _looks_at_row(kind: str, content: Message) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Without where in the text it stands, so that equal expressions are equal."""
+    """Return the value without positions in the text, so that equal expressions compare as equal."""
     if type(value) is dict:
         return {name: _plain(one) for name, one in value.items() if name not in _PLACES}
     return [_plain(one) for one in value] if type(value) is list else value

@@ -1,8 +1,8 @@
-"""The query that counts the rows which an UPDATE, a DELETE or a MERGE would touch (decision 0046).
+"""The query that counts the rows which an UPDATE, a DELETE or a MERGE would affect (decision 0046).
 
-Of an UPDATE and a DELETE these are the rows of its table that its condition holds for; with a FROM or a USING, those
-that have a partner there, each once. Of a MERGE: the rows that it would update, delete and insert. What a statement
-sets and returns is left out, so that it is not run.
+For an UPDATE and a DELETE it counts the rows of the table that meet the condition; with a FROM or a USING, those that
+have a partner there, each once. For a MERGE it counts the rows that it would update, delete and insert. The SET and
+RETURNING clauses are left out, so that they do not run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _EVERYTHING: Final = "the whole statement"
 
 
 class PostgresCounter:
-    """`plans(text)`: how the parts of a text are counted that change rows. Takes milliseconds, in whatever thread."""
+    """Makes count plans: `plans(text)` returns how to count the parts of a text that change rows. Takes milliseconds,
+    in any thread."""
 
     def plans(self, text: str) -> CountPlans:
         if len(text) > MOST_CHARACTERS:
@@ -60,7 +61,7 @@ class PostgresCounter:
 
 
 def behind(plan: CountPlan) -> CountPlan:
-    """The same, behind what may change what it means."""
+    """Return the plan for a statement after one that may change its meaning."""
     return _refused("what stands before it may change what it means", plan.action, plan.target)
 
 
@@ -69,7 +70,8 @@ def _unknown(why: str) -> CountPlans:
 
 
 def _stirs(statement: Message) -> bool:
-    """Whether it may change settings, names or who asks. What it does to rows is another thing."""
+    """Return True if the statement may change settings, names or the current user. Its effect on rows does not
+    matter."""
     kind, message = node(statement)
     if kind == "TransactionStmt":
         return message.get("kind") not in ("TRANS_STMT_BEGIN", "TRANS_STMT_START")
@@ -108,7 +110,7 @@ Part = tuple[str, Message, Sequence[Message]]
 
 
 def _parts(statement: Message) -> Iterator[Part]:
-    """All that change rows, wherever they stand: alone, in a WITH, or within an EXPLAIN, a COPY and the like."""
+    """Return all parts that change rows, at any depth: alone, in a WITH, or within an EXPLAIN, a COPY and the like."""
     waiting: list[Part] = [(*node(statement), ())]
     while waiting:
         kind, message, outside = waiting.pop(0)
@@ -165,19 +167,19 @@ def _counted(kind: str, message: Message, outside: list[Message], action: str, t
 
 
 def _with_outside(message: Message, outside: Sequence[Message]) -> Message:
-    """With the queries around it in its own WITH."""
+    """Add the outer queries to the message's own WITH."""
     if not outside:
         return message
     own = message.get("withClause", {})
     ctes = [*({"CommonTableExpr": one} for one in outside), *own.get("ctes", ())]
     called = [one["CommonTableExpr"]["ctename"] for one in ctes]
     if len(set(called)) < len(called):
-        raise Uncountable("two of its WITH have the same name")
+        raise Uncountable("two of its WITH queries have the same name")
     return {**message, "withClause": {**own, "ctes": ctes}}
 
 
 def _without_changes(rows: Message) -> None:
-    """Nothing that is counted names those."""
+    """Remove WITH queries that change rows; the counted query does not reference them."""
     clause = rows.get("withClause")
     if clause is not None:
         kept = [one for one in clause["ctes"] if "SelectStmt" in one["CommonTableExpr"]["ctequery"]]
@@ -209,11 +211,11 @@ def _column(relation: Message, name: str) -> Message:
 
 
 def _chosen(kind: str, message: Message) -> Message:
-    """The rows of an UPDATE or a DELETE."""
+    """Return the rows of an UPDATE or a DELETE."""
     relation = message["relation"]
     where = message.get("whereClause")
     if where is not None and "CurrentOfExpr" in where:
-        raise Uncountable("it is about the row at which a cursor stands")
+        raise Uncountable("it changes the row at a cursor (WHERE CURRENT OF)")
     others = message.get("fromClause" if kind == "UpdateStmt" else "usingClause", [])
     fields: Message = {"targetList": [_value(_TRUE)], "fromClause": [{"RangeVar": relation}, *others]}
     if others:  # a row counts once, however many partners it has
@@ -255,7 +257,7 @@ def _merged(message: Message) -> Message:
 
 
 def _unmatched(message: Message, clauses: Sequence[Message]) -> Message:
-    """Rows of the table that nothing in the source matches."""
+    """Return the rows of the table without a match in the source."""
     partner = _select(
         {
             "targetList": [_value(_TRUE)],
@@ -269,14 +271,14 @@ def _unmatched(message: Message, clauses: Sequence[Message]) -> Message:
     return _select(
         {
             "targetList": [_value(_TRUE)],
-            "fromClause": [{"RangeVar": message["relation"]}],  # itself: it is a table whatever WITH names
+            "fromClause": [{"RangeVar": message["relation"]}],  # the target itself: a table, whatever WITH names
             "whereClause": {"BoolExpr": {"boolop": "AND_EXPR", "args": [lonely, acted]}},
         }
     )
 
 
 def _acted(clauses: Sequence[Message], match: str) -> Message:
-    """Whether anything is done with a row: the first clause whose condition holds says so."""
+    """Return the condition under which anything is done with a row: the first clause whose condition holds decides."""
     cases = [
         {
             "CaseWhen": {
@@ -291,7 +293,8 @@ def _acted(clauses: Sequence[Message], match: str) -> Message:
 
 
 def _text(rows: Message, tables: Sequence[tuple[Message, Named]], schemas: Mapping[Named, str]) -> str:
-    """Every table with its schema. Raises Uncountable where the text would not say what the tree does."""
+    """Return the query's text, with the schema of every table. Raises Uncountable if the text would not have the tree's
+    meaning."""
     for relation, name in tables:
         relation["schemaname"] = schemas[name]
     one_more = {"A_Const": {"ival": {"ival": MOST_ROWS + 1}}}
@@ -312,12 +315,12 @@ def _text(rows: Message, tables: Sequence[tuple[Message, Named]], schemas: Mappi
     except (PgQueryError, UnreadablePostgres, json_format.ParseError, DecodeError, ValueError) as error:
         raise Uncountable(f"its query could not be written ({type(error).__name__})") from None
     if more or _placeless(again) != _placeless(whole):
-        raise Uncountable("its query could not be written as it is meant")
+        raise Uncountable("its query could not be written without a change of meaning")
     return text
 
 
 def _placeless(value: object) -> object:
-    """The tree without where in its text things stand."""
+    """Return the tree without positions in its text."""
     if isinstance(value, dict):
         return {name: _placeless(one) for name, one in value.items() if name not in _PLACES}
     if isinstance(value, list):

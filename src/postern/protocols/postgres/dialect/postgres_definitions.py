@@ -1,7 +1,7 @@
-"""What statements do that define things: tables, functions, roles, privileges, and the server's own.
+"""Effects of statements that define objects: tables, functions, roles, privileges, and the server's own settings.
 
-The code that a definition holds (defaults, checks, views, rules, functions in SQL) counts as if it ran at once: later
-it runs where no rule sees it.
+The code in a definition (defaults, checks, views, rules, functions in SQL) counts as if it ran at once, because no rule
+sees it when it runs later.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _ADMINS: Final = frozenset(
     for kind in ("PUBLICATION", "SUBSCRIPTION", "FDW", "FOREIGN_SERVER", "TABLESPACE", "LANGUAGE", "EVENT_TRIGGER",
                  "EXTENSION", "ACCESS_METHOD", "PARAMETER_ACL")
 )  # fmt: skip
-# Fields of definitions that hold the name of what is defined, and of those that hold the name of a schema.
+# Fields of definitions with the name of the defined object, and fields with the name of a schema.
 _NAMING: Final = frozenset(
     {"typeName", "domainname", "defnames", "conversion_name", "opclassname", "opfamilyname", "collname", "dictname",
      "cfgname"}
 )  # fmt: skip
 _NAMING_SCHEMAS: Final = frozenset({"newschema", "local_schema"})
-# What is about all that is there, unless one of the fields says less.
+# Statements about all objects, unless one of the fields names some.
 _OF_ALL: Final = frozenset(
     {"AlterTableMoveAllStmt", "ClusterStmt", "DropOwnedStmt", "DropdbStmt", "ReassignOwnedStmt", "VacuumStmt"}
 )
@@ -58,13 +58,13 @@ def _plainly(kind: str, *effects: Effect) -> Handler:
 
 
 def _in_schema(walk: Walk, parts: list[str]) -> None:
-    """Something that is neither a table nor a function: of its schema all the same."""
+    """Record an object that is neither a table nor a function by its schema."""
     if len(parts) > 1:
         walk.found.touches(ObjectKind.TABLE, parts)
 
 
 def _about(kind: str, field: str, *effects: Effect) -> Handler:
-    """Of something named in `object` or `objects`, of the sort that `field` says."""
+    """Return the handler for statements about an object in `object` or `objects`, whose kind is in `field`."""
 
     def handle(walk: Walk, message: Message, scope: Scope) -> None:
         walk.found.effects.update(effects)
@@ -145,7 +145,7 @@ def _function(walk: Walk, message: Message, scope: Scope) -> None:
 
 
 def _alter_function(walk: Walk, message: Message, scope: Scope) -> None:
-    """It may now say of itself that it is calm, run as its owner, or with another search_path."""
+    """Handle ALTER FUNCTION, which can declare the function stable, run it as its owner, or change its search_path."""
     walk.found.effects |= {_DDL, _GRANT}
     walk.later("ObjectWithArgs", message.get("func", {}), None)
 
@@ -160,7 +160,7 @@ def _trigger(kind: str, *effects: Effect) -> Handler:
 
 
 def _for_all_to_come(*effects: Effect) -> Handler:
-    """A setting of a role, a database or the server."""
+    """Return the handler for a setting of a role, a database or the server."""
 
     def handle(walk: Walk, message: Message, scope: Scope) -> None:
         change = walk.apart({"VariableSetStmt": message["setstmt"]})
@@ -196,7 +196,7 @@ def _extension(kind: str) -> Handler:
 
 
 def _schemas_of_options(walk: Walk, message: Message, option: str, *, otherwise: bool) -> None:
-    """`otherwise`: whether it is about every schema where it names none."""
+    """Record the schemas in an option. `otherwise`: without the option, every schema is affected."""
     named: list[str] = []
     for one in message.get("options", ()):
         if one["DefElem"].get("defname") == option:
@@ -242,7 +242,7 @@ def _sequence(kind: str) -> Handler:
 
 
 def _nothing(walk: Walk, message: Message, scope: Scope) -> None:
-    """A name, a role, a number: it does nothing."""
+    """Handle a name, a role or a number: it has no effect."""
 
 
 _BY_EFFECTS: Final[dict[tuple[Effect, ...], str]] = {

@@ -1,9 +1,9 @@
-"""Client encodings, in front of all rules: what a rule reads must be what the server reads (decision 0038).
+"""The check of client encodings, before all rules: a rule must read the same text as the server (decision 0038).
 
-PostgreSQL turns what a client sends into the encoding of the database before it looks at it. In SJIS, BIG5, GBK, UHC,
-JOHAB, GB18030 and SHIFT_JIS_2004 the second half of a character may be a byte of ASCII, a backslash or a letter, and
-every table of characters has versions. So where rules hold, a client speaks UTF-8, SQL_ASCII, or an encoding of one
-byte a character; what would set another one is refused, and what comes in another one as well.
+PostgreSQL converts client text to the encoding of the database before it parses it. In SJIS, BIG5, GBK, UHC, JOHAB,
+GB18030 and SHIFT_JIS_2004 the second byte of a character can be ASCII, a backslash or a letter, and conversion tables
+differ between versions. So while rules apply, a client must use UTF-8, SQL_ASCII or a single-byte encoding. A statement
+that sets another encoding is refused, and so is text in one.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from postern.interception.pipeline import AT_ONCE, BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict, Work, later
 from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 
-# A statement that sets the encoding by its own text holds one of these, in small letters; "u&" spells names in others.
+# A statement that sets the encoding contains one of these in lower case; "u&" spells names by code points.
 _SETS: Final = ("encoding", "names", "set_config", "pg_settings", "u&")
-# … and one that may lead back to another encoding, or run what sets one, one of these.
+# A statement that can reset the encoding, or run code that sets it, contains one of these.
 _LEADS: Final = (*_SETS, "reset", "discard", "rollback", "abort", "do", "call", "execute")
-_SET_CONFIG: Final = "function call 2078"  # by the protocol's call of functions
+_SET_CONFIG: Final = "function call 2078"  # by FunctionCall messages
 
 _RULE: Final = "client encoding"
 _HINT: Final = "Set client_encoding to UTF8 (PGCLIENTENCODING=UTF8), or to an encoding of one byte a character."
@@ -47,7 +47,7 @@ def _may_set(folded: str) -> bool:
 
 
 class ClientEncodings:
-    """The interceptor, for PostgreSQL. It stands in front of the others."""
+    """The interceptor for PostgreSQL. It runs before the others."""
 
     name = "client encodings"
 
@@ -55,7 +55,7 @@ class ClientEncodings:
         self.wants: frozenset[type[Event]] = frozenset({Operation})
         self.batch_need = BatchNeed.NONE
         self._parser = parser
-        self._doubt = False  # something that was not answered yet may change the encoding
+        self._doubt = False  # a pending statement may change the encoding
 
     def see(self, event: Event, session: SessionView) -> Verdict:
         if not isinstance(event, Operation):
@@ -69,7 +69,7 @@ class ClientEncodings:
         if event.phase is RUN and not self._doubt:
             self._doubt = any(word in folded for word in _LEADS)
         if event.truncated:
-            return FORWARD  # whoever judges texts refuses it, and nobody else has a rule about it
+            return FORWARD  # interceptors that judge texts refuse it; no other rule applies to it
         if not event.unread and text != _SET_CONFIG and not _may_set(folded):
             return FORWARD
         work = Work(partial(_judge, self._parser, text, event.unread), partial(_verdict, event.unread))
@@ -82,8 +82,8 @@ class ClientEncodings:
 
 class _Judgement(Enum):
     HARMLESS = 0
-    SETS = 1  # another encoding
-    UNREAD = 2  # it comes in an encoding that is not read
+    SETS = 1  # sets another encoding
+    UNREAD = 2  # arrives in an unreadable encoding
 
 
 def _judge(parser: PostgresParser, text: str, unread: str) -> _Judgement:

@@ -1,4 +1,4 @@
-"""What is found in a statement while its tree is walked."""
+"""Results of the walk over a statement's tree."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ MOST_REASONS = 3
 
 @dataclass(slots=True)
 class Findings:
-    """`prepares` and `executes` are names of prepared statements, where the statement is a PREPARE or an EXECUTE;
-    `encodes`: it may set the client's encoding to one in which texts are not read here as the server reads them."""
+    """The effects and objects of a statement.
+
+    `prepares` and `executes` are names of prepared statements, for PREPARE and EXECUTE. `encodes`: it may set the
+    client's encoding to one in which Postern cannot read texts as the server does.
+    """
 
     tag: str = ""
     effects: set[Effect] = field(default_factory=set)
@@ -31,12 +34,12 @@ class Findings:
             self.reasons.append(reason)
 
     def touches(self, kind: ObjectKind, parts: list[str]) -> None:
-        """`parts` as the statement names it: schema and name, or the name alone."""
+        """Record an object. `parts` is its name as the statement has it: schema and name, or the name alone."""
         if parts and parts[-1]:
             self.objects.add(ObjectName(kind, parts[-1], parts[-2] if len(parts) > 1 else ""))
 
     def join(self, other: Findings) -> None:
-        """What the other one does is done by this one too."""
+        """Add the findings of another statement to this one."""
         self.effects |= other.effects
         self.objects |= other.objects
         self.without_where |= other.without_where
@@ -54,5 +57,5 @@ class Findings:
 
 
 def untold(name: str) -> str:
-    """Why an EXECUTE is unknown by itself."""
+    """Return the reason why an EXECUTE alone is unknown."""
     return f"it runs what was prepared as {name}, which its own text does not tell"

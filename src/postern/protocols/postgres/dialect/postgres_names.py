@@ -1,9 +1,8 @@
-"""What names of functions, operators, types and tables stand for: PostgreSQL's own, or the target's, which only its
-catalogue tells about.
+"""Resolution of names of functions, operators, types and tables: PostgreSQL's own, or the target's, by its catalogue.
 
-PostgreSQL's own functions, from 15 to 18, are known by what they do. `catalogue.CALM` lists those that the server
-itself declares stable or immutable. Volatile ones stand here, each read about and judged; what stands in neither list
-is unknown. A test holds both against the `pg_proc` of real servers.
+PostgreSQL's own functions, from 15 to 18, are known by their effects. `postgres_system_catalogue.CALM` lists those that
+the server declares stable or immutable. Reviewed volatile ones are listed here. All others are unknown. A test compares
+both lists with the `pg_proc` of real servers.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from postern.domain.rules.statement import Effect
 from postern.domain.targets.target_schema import Relation, TargetSchema, reached
 from postern.protocols.postgres.dialect.postgres_system_catalogue import CALM, OPERATORS, RELATIONS, TYPES
 
-# Volatile because their answers change, not because of anything that they do.
+# Volatile only because their results change; they have no side effects.
 _READ: Final = """
 amvalidate array_sample array_shuffle clock_timestamp current_query currtid2 currval gen_random_uuid lastval lo_get
 pg_blocking_pids pg_collation_actual_version pg_control_checkpoint pg_control_init pg_control_recovery
@@ -38,7 +37,7 @@ pg_get_sequence_data pg_get_shmem_allocations_numa pg_get_wait_events pg_get_wal
 pg_stat_get_backend_io pg_stat_get_backend_wal pg_wal_summary_contents random random_normal timeofday txid_status
 uuidv4 uuidv7
 """
-# Locks, notices to others, what only this session sees.
+# Locks, notifications, and state that only this session sees.
 _SESSION: Final = """
 lo_close lo_lseek lo_lseek64 lo_tell lo_tell64
 pg_advisory_lock pg_advisory_lock_shared pg_advisory_unlock pg_advisory_unlock_all pg_advisory_unlock_shared
@@ -77,7 +76,7 @@ pg_stat_reset_single_function_counters pg_stat_reset_single_table_counters pg_st
 pg_stat_reset_subscription_stats pg_stop_making_pinned_objects pg_switch_wal pg_sync_replication_slots
 pg_terminate_backend pg_wal_replay_pause pg_wal_replay_resume
 """
-# They run a text, a name or a cursor that they are given.
+# They run a text, a name or a cursor from their arguments.
 _UNKNOWN: Final = """
 cursor_to_xml cursor_to_xmlschema plpgsql_call_handler plpgsql_inline_handler plpgsql_validator
 query_to_xml query_to_xml_and_xmlschema query_to_xmlschema ts_rewrite ts_stat
@@ -91,7 +90,7 @@ VOLATILE: Final[dict[str, frozenset[Effect]]] = {
         (Effect.WRITE, _WRITE),
         (Effect.ADMIN, _ADMIN),
         (Effect.UNKNOWN, _UNKNOWN),
-        (Effect.SESSION, "set_config"),  # by the setting, where it is told: see `settings`
+        (Effect.SESSION, "set_config"),  # depends on the setting, where it is a constant: see `postgres_settings`
     )
     for name in listed.split()
 }
@@ -109,7 +108,7 @@ value of a type that is given by its number or name, with the checks of its doma
 
 OWN: Final = "pg_catalog"
 _CALM_EFFECTS: Final[frozenset[Effect]] = frozenset({Effect.READ})
-# What drivers call there; only the server's owner could put others in their place.
+# Functions that drivers call there; only the server's owner could replace them.
 _INFORMATION: Final = frozenset({"_pg_char_max_length", "_pg_expandarray", "_pg_truetypid", "_pg_truetypmod"})
 _DOMAINS: Final = ("cardinal_number", "character_data", "sql_identifier", "time_stamp", "yes_or_no")
 _OWN_TYPES: Final = {("information_schema", name) for name in _DOMAINS} | {(OWN, name) for name in TYPES}
@@ -117,19 +116,19 @@ _SYSTEM_SCHEMAS: Final = frozenset({OWN, "information_schema", "pg_toast"})
 
 
 class TargetNames:
-    """Without a `schema` nothing is known of the target: its tables pass for tables, all else of it is unknown.
+    """The names of one target. Without a `schema` its relations count as tables, and everything else is unknown.
 
-    A name without a schema is looked up in every schema, since a session changes its search_path as it likes, and is
-    harmless where it is so in each of them.
+    A name without a schema is looked up in every schema, because a session can change its search_path. It is harmless
+    if it is harmless in each of them.
     """
 
     def __init__(self, schema: TargetSchema | None) -> None:
         self.schema = schema or TargetSchema()
         path = self.schema.search_path
-        # Where pg_catalog is not searched first, any name of it may be the target's.
+        # Where pg_catalog is not searched first, any of its names may be the target's.
         self._shadowed = OWN in path and path[0] != OWN
         self._functions = {key: function.harmless for key, function in self.schema.functions.items()}
-        # Where the catalogue could not be read, no schema is known to be the only one that has such a function.
+        # Without the catalogue, no schema is known to be the only one with such a function.
         known = self._functions if self.schema.relations else {k: v for k, v in self._functions.items() if not k[0]}
         self._functions_anywhere = _anywhere(known)
         self._types_anywhere = _anywhere(self.schema.types)
@@ -142,7 +141,8 @@ class TargetNames:
                 self._heirs.setdefault(parent, []).append(key)
 
     def function(self, parts: list[str]) -> frozenset[Effect] | None:
-        """What calling it does; None where nobody knows. `parts`: the name, with or without its schema."""
+        """Return the effects of calling a function, or None if they are unknown. `parts`: the name, with or without its
+        schema."""
         name = parts[-1]
         own = VOLATILE.get(name) or (_CALM_EFFECTS if name in CALM or name in TYPES else None)  # or a cast
         if len(parts) > 1 and parts[-2] == OWN:
@@ -151,27 +151,27 @@ class TargetNames:
             return _CALM_EFFECTS
         if len(parts) > 1:
             return _CALM_EFFECTS if self._functions.get((parts[-2], name)) else None
-        # An overload of the target's may fit the arguments better than PostgreSQL's own function.
+        # An overload on the target may match the arguments better than PostgreSQL's own function.
         harmless = self._functions.get(("", name), self._functions_anywhere.get(name))
         if harmless is None:
             return None if self._shadowed else own
         return (own or _CALM_EFFECTS) if harmless else None
 
     def may_call(self, column: str) -> bool:
-        """Whether `row.column` or `(value).column` may be a call, `column(value)`, of a function that does more than
-        read (PostgreSQL's documentation, 4.2.6 and 8.16.5)."""
+        """Return True if `row.column` or `(value).column` may be a call, `column(value)`, of a function that does more
+        than read (PostgreSQL's documentation, 4.2.6 and 8.16.5)."""
         theirs = self._functions_anywhere.get(column) is False and not self._functions.get(("", column))
         return theirs or bool(VOLATILE.get(column, _CALM_EFFECTS) - _CALM_EFFECTS)
 
     def may_cast(self, column: str) -> bool:
-        """Whether `(value).column` may be a cast to a type of the target's that runs its own code."""
+        """Return True if `(value).column` may be a cast to one of the target's types that runs custom code."""
         return self._types_anywhere.get(column) is False
 
     def operator_known(self, parts: list[str]) -> bool:
         return self._known(parts, OPERATORS, self.schema.operators, self._operators_anywhere)
 
     def type_known(self, parts: list[str]) -> bool:
-        """A type that a value may be cast to without the target's own code being run."""
+        """Return True if a cast to the type does not run custom code of the target."""
         if len(parts) == 1 and parts[0].removeprefix("_") in TYPES and not self._shadowed:
             return True  # types have no overloads; _int4 is an array
         if len(parts) > 1 and (parts[-2], parts[-1].removeprefix("_")) in _OWN_TYPES:
@@ -191,14 +191,15 @@ class TargetNames:
         return anywhere.get(name, name in own and not self._shadowed)
 
     def relations(self, parts: list[str]) -> list[Relation]:
-        """The tables and views that it may be; none where the catalogue has none, or there is no catalogue."""
+        """Return the tables and views that the name may mean; none if the catalogue has none, or is missing."""
         if len(parts) == 1:
             return self._relations_anywhere.get(parts[0], [])
         relation = self.schema.relations.get((parts[-2], parts[-1]))
         return [relation] if relation else []
 
     def family(self, relation: Relation) -> set[tuple[str, str]]:
-        """The tables whose rows are rows of it, and those that its own rows are rows of: partitions and heirs."""
+        """Return the tables that share rows with the relation: partitions and inheritance children, and their
+        parents."""
         own = (relation.schema, relation.name)
         if not relation.parents and own not in self._heirs:
             return set()
@@ -211,16 +212,16 @@ class TargetNames:
 
     @property
     def has_catalogue(self) -> bool:
-        """Whether tables and views are known at all."""
+        """Return True if tables and views are known at all."""
         return bool(self.schema.relations)
 
     def relation_known(self, parts: list[str]) -> bool:
-        """Whether reading it runs nothing but what `relations` tell of."""
+        """Return True if reading the relation runs nothing but what `relations` reports."""
         return not self.schema.relations or is_of_system(parts) or bool(self.relations(parts))
 
 
 def _anywhere(harmless: Mapping[tuple[str, str], bool]) -> dict[str, bool]:
-    """By name alone: harmless in every schema that has one."""
+    """Index by name alone: harmless if it is harmless in every schema that has it."""
     found: dict[str, bool] = {}
     for (_, name), one in harmless.items():
         found[name] = one and found.get(name, True)
@@ -228,7 +229,7 @@ def _anywhere(harmless: Mapping[tuple[str, str], bool]) -> dict[str, bool]:
 
 
 def is_of_system(parts: list[str]) -> bool:
-    """One of PostgreSQL's own tables and views."""
+    """Return True for one of PostgreSQL's own tables and views."""
     if len(parts) > 1:
         return parts[-2] in _SYSTEM_SCHEMAS
     return parts[0] in RELATIONS

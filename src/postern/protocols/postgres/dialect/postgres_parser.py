@@ -1,8 +1,8 @@
 """The parser of PostgreSQL's dialect, and the tables that a statement reads whole (`Statement.scans`).
 
-A query hands on all rows of a table where neither a condition that names a column nor a limit stands between: not its
-own, and not that of a query around it. An aggregate that makes one value of all rows stands between too, unless it
-collects them (`array_agg`) or makes one for each of many groups.
+A query returns all rows of a table unless a condition that names a column, or a limit, restricts them, in the query
+itself or in one around it. An aggregate over all rows restricts them as well, unless it collects them (`array_agg`) or
+groups them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ Ctes = Mapping[str, Scans]
 
 
 def scans_of(kind: str, message: Message) -> Scans:
-    """Of a whole statement, of what it holds as well: cursors, copies, what is prepared or explained."""
+    """Return the scans of a whole statement, including nested ones: cursors, copies, prepared or explained
+    statements."""
     if kind == "SelectStmt" or kind in _CHANGES:
         return _query(kind, message, {})
     if kind == "ExplainStmt":
@@ -61,7 +62,7 @@ def scans_of(kind: str, message: Message) -> Scans:
 
 
 def _query(kind: str, message: Message, ctes: Ctes) -> Scans:
-    """Of a query, or of a change: the rows that it returns or writes."""
+    """Return the scans of a query or a change: the tables of the rows that it returns or writes."""
     here = _ctes(message, ctes)
     changed = _NOTHING.union(*(one for name, one in here.items() if name.startswith("*")))
     if kind == "SelectStmt":
@@ -80,7 +81,8 @@ def _nested(value: Message | None, ctes: Ctes) -> Scans:
 
 
 def _ctes(message: Message, outside: Ctes) -> dict[str, Scans]:
-    """By name; those that write by a name that is none, since they run whether anybody reads them or not."""
+    """Return the scans of WITH queries by name. Those that write have no name here, because they run even if nothing
+    reads them."""
     found = {name: scans for name, scans in outside.items() if not name.startswith("*")}
     clause = message.get("withClause", {})
     queries = [one["CommonTableExpr"] for one in clause.get("ctes", ())]
@@ -146,7 +148,7 @@ def _is_one_row(targets: list[Message]) -> bool:
 
 
 def _calls(value: Message) -> Iterator[Message]:
-    """The calls of an expression that look at the rows of its own query."""
+    """Return the calls in an expression that depend on the rows of its own query."""
     return (message for kind, message in _inside(value) if kind == "FuncCall")
 
 
@@ -174,8 +176,8 @@ _TWO_WAYS: Final = "it holds a backslash, which is read otherwise where standard
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A statement, with the name that it prepares or runs, where it is a PREPARE or an EXECUTE, and whether it may set
-    a client encoding that is not read here."""
+    """A statement with its analysis: the name that it prepares or executes, if any, and whether it may set a client
+    encoding that Postern cannot read."""
 
     statement: Statement
     prepares: str | None = None
@@ -184,11 +186,11 @@ class Judged:
 
 
 class PostgresParser(Shared):
-    """Judges what is between `standard_conforming_strings` on and off, PostgreSQL 15 and 18, alike: what would have
-    other effects by another reading is unknown.
+    """Analyses statements alike for `standard_conforming_strings` on and off, and for PostgreSQL 15 and 18. A statement
+    whose effects differ between these readings is unknown.
 
-    What was parsed last is kept, by text; one parser serves a whole process. A `TargetSchema` is known by its identity:
-    whoever reads a catalogue anew makes a new one.
+    The latest results are cached by text; one parser serves a whole process. A `TargetSchema` is identified by its
+    object identity: reading a catalogue again makes a new one.
     """
 
     dialect = "postgres"
@@ -199,11 +201,11 @@ class PostgresParser(Shared):
         self._names: list[tuple[TargetSchema | None, TargetNames]] = []
 
     def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
-        """See the port. Texts of more than 1 MiB are unknown."""
+        """Parse a text; see the port. Texts of more than 1 MiB are unknown."""
         return tuple(one.statement for one in self.judge(text, schema))
 
     def judge(self, text: str, schema: TargetSchema | None = None) -> tuple[Judged, ...]:
-        """As `parse`, with the names of prepared statements."""
+        """Parse a text as `parse` does, with the names of prepared statements."""
         return self._cache.of(text, schema, self._judged)
 
     def _known(self, schema: TargetSchema | None) -> TargetNames:
@@ -222,7 +224,7 @@ class PostgresParser(Shared):
             return (Judged(unknown(str(error)), encodes=True),)
         except RecursionError:
             return (Judged(unknown("it is nested too deeply"), encodes=True),)
-        except Exception as error:  # fail closed, and a test asks of every statement it knows for this reason
+        except Exception as error:  # fail closed; a test checks that no known statement fails for this reason
             return (Judged(unknown(f"it could not be judged ({type(error).__name__})"), encodes=True),)
         judged = [
             tuple(Judged(one.statement(), one.prepares, one.executes, one.encodes) for one in way) for way in ways

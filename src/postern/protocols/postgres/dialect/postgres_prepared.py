@@ -1,4 +1,4 @@
-"""EXECUTE, where it is known what was prepared: for one session."""
+"""Resolution of EXECUTE to the statements that one session has prepared."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ MOST_LENGTH: Final = 1024 * 1024  # … and their characters
 class PreparedStatements:
     """A parser for the statements of one session, in the order in which they are sent.
 
-    `parse` as the port has it, but EXECUTE does what was prepared under its name. `passed` tells what has gone to the
-    target; only what has passed is known. Nothing is forgotten: a name may stand for each text that passed under it,
-    since it is the target that knows which of them were prepared, dropped (DEALLOCATE), or rolled back, and an EXECUTE
-    does all that any of them does. What the protocol prepares (Parse) has its names in the same place, and which is
-    not told: it may be behind each name that is known.
+    `parse` works as in the port, but EXECUTE has the effects of the prepared statement. Call `passed` for each text
+    that was forwarded; only those are known. No name is ever removed: only the target knows which were prepared,
+    dropped (DEALLOCATE) or rolled back. So a name stands for every text that was forwarded under it, and EXECUTE has
+    the effects of all of them. Statements that the protocol prepares (Parse) share these names, but their names are not
+    reported here: such a statement may be behind every known name.
     """
 
     dialect = "postgres"
 
     def __init__(self, parser: PostgresParser) -> None:
         self._parser = parser
-        self._heard: list[str] = []  # what has passed and was not looked into yet
+        self._heard: list[str] = []  # forwarded texts that were not parsed yet
         self._texts: dict[str, dict[str, None]] = {}  # by the name that they prepare
         self._by_protocol: dict[str, None] = {}
         self._count = 0
@@ -36,7 +36,7 @@ class PreparedStatements:
         self._is_lost = False
 
     def missed(self) -> None:
-        """There was something that this was not told of: from now on, what EXECUTE runs is not known."""
+        """Record that a text was forwarded unseen: from now on, what EXECUTE runs is unknown."""
         self._is_lost = True
         self._heard.clear()
         self._texts.clear()
@@ -47,13 +47,13 @@ class PreparedStatements:
         return self._length
 
     def keeps(self, text: str) -> bool:
-        """Nothing but PREPARE gives a name a meaning."""
+        """Return True if the text may prepare a statement. Only PREPARE gives a name a meaning."""
         return False
 
     def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
         self._look_into(schema)
         found: list[Statement] = []
-        own: dict[str, list[Statement]] = {}  # prepared by the text itself, so far
+        own: dict[str, list[Statement]] = {}  # prepared by the text itself so far
         before: dict[str, list[Statement]] = {}
         for one in self._parser.judge(text, schema):
             if one.prepares is not None:
@@ -68,14 +68,14 @@ class PreparedStatements:
         return tuple(found)
 
     def meant(self, text: str, schema: TargetSchema | None = None) -> list[str]:
-        """What prepares the names that this text executes, each once; of a text that `parse` had before."""
+        """Return the texts that prepare the names which this text executes, each once. The text was parsed before."""
         if self._is_lost or "execute" not in text.lower():
             return []
         names = dict.fromkeys(one.executes for one in self._parser.judge(text, schema) if one.executes is not None)
         return list(dict.fromkeys(found for name in names for found in self._texts.get(name, ())))
 
     def passed(self, text: str, *, by_protocol: bool = False) -> None:
-        """Looked into by the next `parse`, which may be in another process."""
+        """Record a forwarded text. The next `parse` reads it, possibly in another process."""
         if self._is_lost or (by_protocol and text in self._by_protocol):
             return
         self._count += 1
@@ -100,7 +100,7 @@ class PreparedStatements:
                 self._length -= len(text)
 
     def _prepared(self, name: str, schema: TargetSchema | None) -> list[Statement]:
-        """All that may be behind the name; nothing where nothing is known of it."""
+        """Return all statements that the name may stand for; none if it is unknown."""
         found = [
             one.statement
             for text in self._texts.get(name, ())
@@ -113,7 +113,7 @@ class PreparedStatements:
 
 
 def _run(execute: Statement, name: str, prepared: list[Statement]) -> Statement:
-    # Within another statement, or with arguments of which nobody knows what they do, more than the name is unknown.
+    # Within another statement, or with arguments of unknown effect, more than the name is unknown.
     if execute.tag != "EXECUTE" or execute.reason != untold(name):
         return execute
     effects = execute.effects - {Effect.UNKNOWN}

@@ -1,4 +1,4 @@
-"""What queries and their parts do: SELECT, INSERT, UPDATE, DELETE, MERGE, and expressions."""
+"""Effects of queries and their parts: SELECT, INSERT, UPDATE, DELETE, MERGE, and expressions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from postern.protocols.postgres.dialect.postgres_conditions import passes_every_
 from postern.protocols.postgres.dialect.postgres_names import OWN
 from postern.protocols.postgres.dialect.postgres_walk import Handler, Scope, Walk
 
-# What a query may have besides its values, if it only lists them.
+# Clauses of a query besides its values, if it only lists them.
 _READING: Final = frozenset({"fromClause", "withClause", "lockingClause", "targetList", "larg"})
 _SAMPLERS: Final = (["system"], ["bernoulli"], [OWN, "system"], [OWN, "bernoulli"])
 
@@ -26,7 +26,7 @@ def _parts_of_select(walk: Walk, message: Message, scope: Scope) -> None:
     if into is not None:
         walk.found.effects |= {Effect.DDL, Effect.WRITE}
         walk.later("IntoClause", into, None)
-    if message.get("lockingClause"):  # a read-only transaction refuses it: it needs the right to update
+    if message.get("lockingClause"):  # a read-only transaction rejects it: it needs the right to update
         walk.found.effects.add(Effect.WRITE)
     walk.inside("SelectStmt", message, names_here, leave=("withClause", "intoClause", "lockingClause"))
 
@@ -69,7 +69,7 @@ def _merge(walk: Walk, message: Message, scope: Scope) -> None:
     changing = [one for one in actions if one.get("commandType") in ("CMD_UPDATE", "CMD_DELETE")]
     every_row = passes_every_row(message.get("joinCondition"))
     for action in changing:
-        # What has no match in the source is every row but those that have.
+        # Rows without a match in the source are every row but those with one.
         rows = every_row or action.get("matchKind") == "MERGE_WHEN_NOT_MATCHED_BY_SOURCE"
         walk.found.without_where |= rows and passes_every_row(action.get("condition"))
     for action in actions:

@@ -1,4 +1,4 @@
-"""What changing a setting of the session does, by SET or by set_config()."""
+"""Effects of changing a setting of the session, by SET or by set_config()."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from postern.protocols.postgres.dialect.postgres_names import OWN
 from postern.protocols.postgres.dialect.postgres_system_catalogue import SUPERUSER_SETTINGS
 
 _WHO_ONE_IS: Final = frozenset({"role", "session_authorization"})
-# In these a byte below 128 is always the ASCII character, so that quotes and backslashes are where we see them: UTF-8,
-# and what has one byte for a character. (How their names begin; the server overlooks all but letters and digits.)
+# Prefixes of encodings in which a byte below 128 is always the ASCII character, so that quotes and backslashes are
+# where they appear: UTF-8, and single-byte encodings. The server ignores everything but letters and digits in a name.
 _PLAIN_ENCODINGS: Final = (
     *("utf8", "unicode", "sqlascii", "latin", "iso8859", "koi8", "alt", "tcvn", "vscii", "abc", "default"),
     *("win125", "windows125", "win866", "win874", "windows866", "windows874"),
@@ -19,7 +19,8 @@ _PLAIN_ENCODINGS: Final = (
 
 
 def change_setting(name: str, values: list[str] | None, findings: Findings) -> None:
-    """`values` are None where they are not told in the text, and empty where the setting goes back to its default."""
+    """Record the change of a setting. `values` are None if they are not in the text, and empty for a reset to the
+    default."""
     name = name.lower()
     findings.effects.add(Effect.SESSION)
     if name in _WHO_ONE_IS:

@@ -1,4 +1,4 @@
-"""The shapes of PostgreSQL's statements: see `inspection.sql.shapes`."""
+"""The shapes of PostgreSQL's statements; see `inspection.sql.shapes`."""
 
 from __future__ import annotations
 

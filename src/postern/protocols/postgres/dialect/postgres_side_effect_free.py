@@ -1,7 +1,8 @@
-"""Queries that run nobody's code: which names of functions, operators, types, tables and columns one uses.
+"""Detection of queries without side effects, and the functions, operators, types, tables and columns that one uses.
 
-What is not known to be calm is refused by `Uncountable`. A name that passes is one of PostgreSQL's own; whether the
-target has another of that name, and whose code stands behind its tables, only the target's catalogue tells.
+A query that is not known to be free of side effects raises `Uncountable`. A name that passes is one of PostgreSQL's
+own. Whether the target has another object of that name, and which code its tables run, only the target's catalogue
+shows.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from postern.inspection.sql.postgres.postgres_tree import Message, children, nam
 from postern.protocols.postgres.dialect.postgres_names import OWN, is_of_system
 from postern.protocols.postgres.dialect.postgres_system_catalogue import CALM, OPERATORS, TYPES
 
-# They tell of the session, of the server or of the search_path, so that another session hears another answer; some take
-# a number for the transaction, which is left behind.
+# They depend on the session, the server or the search_path, so that another session gets another result. Some take a
+# number for the transaction, which is left behind.
 _OF_THE_SESSION_BEGIN: Final = (
     *("acl", "current_", "has_", "inet_client", "inet_server", "lo_", "pg_", "to_reg", "txid_", "binary_upgrade"),
     *("json_populate", "jsonb_populate", "json_to_record", "jsonb_to_record"),  # they make rows of any type
-    # What they read or write hangs on settings that no client is told of, or on names that the search_path finds.
+    # They depend on settings that clients cannot see, or on names that the search_path resolves.
     *("cash", "convert", "format", "json_to_ts", "jsonb_to_ts", "money", "phraseto_", "plainto_", "quote_", "regc"),
     *("regd", "regn", "rego", "regp", "regro", "regt", "to_ts", "ts_headline", "ts_lexize", "ts_parse", "ts_rewrite"),
     *("ts_stat", "ts_token", "websearch_", "xml", "xpath"),
@@ -33,10 +34,10 @@ _OF_THE_SESSION: Final = frozenset(
         *("ts_debug", "user", "version"),
     }
 )
-# Of dates and times, those whose meaning no locale changes; of numbers, none.
+# Formats of dates and times whose meaning does not depend on a locale; there are none of numbers.
 _FORMATTED: Final = frozenset({"to_char", "to_date", "to_number", "to_timestamp"})
 _FORMAT: Final = re.compile(r"(?:YYYY|YY|MM|DD|HH(?:12|24)?|MI|SS|MS|US|IYYY|IW|WW|Q|[-/ .:_,])+", re.IGNORECASE)
-# They write values of whatever type as text: how floating numbers and bytes are written is a setting.
+# They convert values of any type to text; the form of floating numbers and bytes is a setting.
 _WRITES: Final = frozenset({"array_to_string", "concat", "concat_ws", "name", "text", "varchar", "bpchar", "char"})
 _TEXTS: Final = frozenset({"name", "text", "varchar", "bpchar", "char", "json", "jsonb", "cstring"})
 _MOMENTS: Final = ("SVFOP_CURRENT_DATE", "SVFOP_CURRENT_TIME", "SVFOP_LOCALTIME")  # with or without a precision
@@ -48,15 +49,15 @@ WindowDef WithClause
 """
 _PLAIN: Final = frozenset(_PLAIN_KINDS.split())
 
-# By its name, what a WITH names: False for a query, True for one that changes rows.
+# The names in WITH: False for a query, True for one that changes rows.
 Scope = Mapping[str, bool]
 
 
 @dataclass(slots=True)
 class Uses:
-    """What a query uses. `tables` are the RangeVars themselves, for whoever names their schemas. `fields` are written
-    like columns of something, and call functions of these names where it has no such columns. `writes`: values of any
-    type may become text."""
+    """What a query uses. `tables` are the RangeVars themselves, so that callers can add their schemas. `fields` look
+    like columns, and call functions of these names if there are no such columns. `writes`: values of any type may
+    become text."""
 
     tables: list[Message] = field(default_factory=list)
     columns: set[str] = field(default_factory=set)
@@ -75,7 +76,8 @@ def named(relation: Message) -> Named:
 
 
 def uses(query: Message, target: Message) -> Uses:
-    """Of a SelectStmt; `target` is the one of its RangeVars that is a table whatever WITH names. Raises Uncountable."""
+    """Return what a SelectStmt uses. `target` is the RangeVar that is a table whatever WITH names. Raises
+    Uncountable."""
     found = Uses()
     aliases: set[str] = set()
     waiting: list[tuple[str, Message, Scope]] = [("SelectStmt", query, {})]
@@ -92,11 +94,11 @@ def uses(query: Message, target: Message) -> Uses:
         elif kind in _HANDLERS:
             _HANDLERS[kind](message, found)
         elif kind not in _PLAIN:
-            raise Uncountable(f"it holds something that is not counted ({kind or 'a field'})")
+            raise Uncountable(f"it contains something that is not supported for counting ({kind or 'a field'})")
         left = ("withClause",) if kind == "SelectStmt" else ("typeName",)
         waiting += [(child, one, scope) for name, child, one in children(kind, message) if name not in left]
     found.is_whole |= not aliases.isdisjoint(found.columns)  # a row as a whole
-    for name in found.fields:  # or a cast, which only a column of that name takes the place of
+    for name in found.fields:  # or a cast, unless there is a column of that name
         bare = name.removeprefix("_")
         if bare in TYPES and (bare != name or bare.startswith("reg") or bare in ("money", "xml")):
             raise Uncountable(f"it may make a value of the type {name}")
@@ -136,7 +138,7 @@ def _table(message: Message, scope: Scope, target: Message, found: Uses) -> None
     name = message["relname"]
     if message is not target and not message.get("schemaname") and name in scope:
         if scope[name]:
-            raise Uncountable("it works on rows that another part of the statement changes")
+            raise Uncountable("it reads rows that another part of the statement changes")
         return
     if is_of_system([part for part in named(message) if part]):
         raise Uncountable(f"{name} is a table of the server itself")
@@ -146,7 +148,7 @@ def _table(message: Message, scope: Scope, target: Message, found: Uses) -> None
 
 
 def is_calm(parts: Sequence[str]) -> bool:
-    """Whether a function of that name runs nobody's code, and says the same in every session."""
+    """Return True if a function of that name runs no custom code and has the same result in every session."""
     name = parts[-1]
     if len(parts) > 1 and parts[-2] != OWN:
         return False
@@ -170,7 +172,7 @@ def _function(message: Message, found: Uses) -> None:
 
 
 def _text(value: Message) -> str:
-    """Of a constant."""
+    """Return the text of a constant."""
     kind, content = node(value)
     return str(content.get("sval", {}).get("sval", "")) if kind == "A_Const" else ""
 
@@ -179,13 +181,13 @@ def _constant(message: Message, _: Uses) -> None:
     check_text(message.get("sval", {}).get("sval", ""))
 
 
-# Where one set of abbreviations, timezone_abbreviations, has another zone than the others.
+# Abbreviations whose zone depends on the setting timezone_abbreviations.
 _ZONES: Final = re.compile(r"\d.*\b(?:acst|cst|east|est|ist|sat|sast|wst)\b", re.IGNORECASE | re.DOTALL)
 
 
 def check_text(text: str) -> None:
-    """Of a value that PostgreSQL reads as whatever type it takes it for. Raises Uncountable where a setting says how,
-    of which no client is told."""
+    """Check a value whose type PostgreSQL infers. Raises Uncountable if its meaning depends on a setting that clients
+    cannot see."""
     if "{" in text and "null" in text.lower():
         raise Uncountable("it holds an array with a NULL, which a setting may give another meaning")
     if _ZONES.search(text):
@@ -228,7 +230,7 @@ def _case(message: Message, found: Uses) -> None:
 
 def _join(message: Message, found: Uses) -> None:
     if message.get("isNatural"):
-        raise Uncountable("it joins tables by whatever columns have the same name")
+        raise Uncountable("it is a NATURAL JOIN")
     if message.get("usingClause"):
         found.operators.add("=")
         found.columns |= set(names(message["usingClause"]))
@@ -286,7 +288,7 @@ def _indirection(message: Message, found: Uses) -> None:
 
 def _moment(message: Message, found: Uses) -> None:
     if not message.get("op", "").startswith(_MOMENTS):
-        raise Uncountable("it asks who the session's user is, or which schema is current")
+        raise Uncountable("it uses the session's user or the current schema")
 
 
 def _parameter(message: Message, found: Uses) -> None:

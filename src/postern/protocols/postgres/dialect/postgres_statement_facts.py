@@ -1,7 +1,7 @@
-"""Statements that read no rows, so that an error or a notice which quotes their words quotes no value of a table.
+"""Detection of statements that read no rows. An error or notice that quotes their words quotes no value of a table.
 
-Whether a word of an answer stands in the statement proves nothing where the statement computes it: a client may list
-all letters in a comment, and read the one that an error repeats. So words are trusted only where none comes from data.
+That a word of an answer is in the statement proves nothing if the statement computes it: a client could list all
+letters in a comment, and read the one that an error repeats. So words are trusted only if none of them comes from data.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from postern.inspection.masking.statement_facts import StatementFacts
 from postern.inspection.sql.postgres.postgres_tree import Message, UnreadablePostgres, children, node, readings
 from postern.interception.events import CopyFormat
 
-_LONGEST: Final = 16 * 1024  # characters that are parsed on the event loop, when a message has come
+_LONGEST: Final = 16 * 1024  # characters that are parsed on the event loop, when a message arrives
 
-# PostgreSQL: none of these evaluates an expression over rows. Triggers that they fire say so in the error's context.
+# None of these evaluates an expression over rows. Errors in their triggers say so in the error's context.
 _LONGEST_COPY: Final = 64 * 1024  # characters
 _TRUE, _FALSE = frozenset({"true", "on", "1"}), frozenset({"false", "off", "0"})
-# Encodings in which the second byte of a character may be a sign of the format.
+# Encodings in which the second byte of a character may be a delimiter or quote of the format.
 _AMBIGUOUS: Final = frozenset({"sjis", "big5", "gbk", "uhc", "gb18030", "johab", "shift_jis_2004"})
 
 _KINDS_TEXT: Final = """
@@ -30,7 +30,7 @@ _KINDS_TEXT: Final = """
     TransactionStmt TruncateStmt UnlistenStmt VariableSetStmt VariableShowStmt ViewStmt
 """
 _KINDS: Final = frozenset(_KINDS_TEXT.split())
-# These show columns whose names stand elsewhere: in a table, or in what runs.
+# They return columns whose names are in a table, or in code that runs, and not in the text.
 _CHOOSES_NAMES: Final = frozenset({"A_Star", "CallStmt", "CreateTableAsStmt", "DoStmt", "ExecuteStmt", "PrepareStmt"})
 _SETS: Final = frozenset({"DiscardStmt", "VariableSetStmt"})
 
@@ -50,12 +50,12 @@ class PostgresStatementFacts(StatementFacts):
 
 
 def reads_no_rows(statements: Sequence[str]) -> bool:
-    """Whether an answer is certainly of statements that read no rows, for PostgreSQL. None is known: it is not."""
+    """Return True if a response certainly comes from statements that read no rows. Without statements it is False."""
     return bool(statements) and all(map(_reads_no_rows, statements))
 
 
 def only_sets(statements: Sequence[str]) -> bool:
-    """Whether they only set settings, to what they say or to defaults."""
+    """Return True if the statements only set settings, to constants or to defaults."""
     return bool(statements) and all(_kinds(one) <= _SETS for one in statements)
 
 
@@ -65,7 +65,8 @@ def _reads_no_rows(statement: str) -> bool:
 
 
 def _kinds(statement: str) -> frozenset[str]:
-    """The kinds of its statements, by each way of reading it; "" stands for what cannot be read."""
+    """Return the kinds of the text's statements, by each way of reading it; "" stands for a text that cannot be
+    parsed."""
     if len(statement) > _LONGEST or "\0" in statement:
         return frozenset({""})
     try:
@@ -82,7 +83,7 @@ def _kind(statement: Message) -> str:
 
 
 def _sets_constants(select: Message) -> bool:
-    """`select set_config('application_name', 'nightly', false)`, and nothing else."""
+    """Return True for `select set_config('application_name', 'nightly', false)` without further clauses."""
     if select.keys() - {"targetList", "limitOption", "op"}:
         return False
     for target in select.get("targetList", ()):
@@ -97,7 +98,7 @@ def _sets_constants(select: Message) -> bool:
 
 @lru_cache(maxsize=256)
 def _spells_names(statement: str) -> bool:
-    """Whether no asterisk and no code stands for columns that the text does not name."""
+    """Return True if no asterisk and no code stands for columns that the text does not name."""
     if not statement:
         return True
     if len(statement) > _LONGEST or "\0" in statement:
@@ -120,8 +121,7 @@ def _all_kinds(statement: Message) -> list[str]:
 
 @lru_cache(maxsize=64)
 def copy_format(statement: str) -> CopyFormat | None:
-    """Return the format of the COPY in a text. None where there is no COPY, where several differ, or where the format
-    is not known here."""
+    """Return the format of the COPY in a text; None without a COPY, if several differ, or for an unknown format."""
     if len(statement) > _LONGEST_COPY or "\0" in statement:
         return None
     try:
@@ -138,7 +138,7 @@ def _format_of(options: Sequence[Message]) -> CopyFormat | None:
     for option in options:
         _, one = node(option)
         name = one.get("defname", "")
-        if name in said:  # the target refuses it
+        if name in said:  # the target rejects it
             return None
         said[name] = _said(one)
     kind = said.pop("format", "text").lower()

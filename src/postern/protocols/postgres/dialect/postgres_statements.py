@@ -1,4 +1,4 @@
-"""What statements other than queries do."""
+"""Effects of statements other than queries."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SORTED: Final = {
 
 
 def tag_of(kind: str, message: Message) -> str:
-    """As the server would name it where it is simple; otherwise words close to it."""
+    """Return the server's command tag if it is simple, otherwise a similar text."""
     if kind == "TransactionStmt":
         words = message["kind"].removeprefix("TRANS_STMT_").split("_")
         return {"ROLLBACK TO": "ROLLBACK", "PREPARE": "PREPARE TRANSACTION"}.get(" ".join(words), " ".join(words))
@@ -77,7 +77,7 @@ def tag_of(kind: str, message: Message) -> str:
 
 
 def _plainly(kind: str, *effects: Effect) -> Handler:
-    """Does that, and what is inside of it."""
+    """Return the handler for these effects plus those of the nested parts."""
 
     def handle(walk: Walk, message: Message, scope: Scope) -> None:
         walk.found.effects.update(effects)
@@ -91,7 +91,7 @@ def _explain(walk: Walk, message: Message, scope: Scope) -> None:
     options = [one["DefElem"] for one in message.get("options", ())]
     inner = walk.apart(message.get("query"))
     if not any(option.get("defname") == "analyze" and _is_on(option) for option in options):
-        # Nothing runs but what the planner calculates beforehand: functions that say of themselves that they are calm.
+        # It runs only what the planner evaluates in advance: functions that declare themselves stable or immutable.
         inner.effects &= {Effect.UNKNOWN}
         inner.without_where = False
     walk.found.join(inner)

@@ -1,4 +1,5 @@
-"""What a PostgreSQL server brings with it, from 15 to 18: read from the catalogues of real servers, and reviewed."""
+"""The built-in objects of a PostgreSQL server, from 15 to 18: read from the catalogues of real servers, and
+reviewed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Walks the tree of one statement and tells what is found in it."""
+"""The walk over the tree of one statement, which collects its findings."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _STATISTICS: Final = frozenset(
 )
 _OF_SEQUENCES: Final = frozenset({"nextval", "setval", "currval", "pg_sequence_last_value"})
 
-# What pg_dump sets with a computed name, by every version since 2024. No setting that matters takes it: it names no
-# role, no encoding, no schema of anybody's, and is neither a number nor a switch.
+# Settings that pg_dump sets with a computed name, in every version since 2024. No important setting accepts this value:
+# it is not a role, an encoding, a schema, a number or a switch.
 _OF_PG_DUMP: Final = "view, foreign-table"
 
 Handler = Callable[["Walk", Message, Scope], None]
@@ -42,7 +42,8 @@ PLAIN: Final = frozenset(_PLAIN.split())
 
 
 class Walk:
-    """`code(text)` tells what the statements of a text do that stands in this one, or in a view that it reads."""
+    """Walks a tree. `code(text)` returns the effects of a text that is nested in the statement, or in a view that it
+    reads."""
 
     def __init__(self, known: TargetNames, handlers: dict[str, Handler], code: Callable[[str], Findings]) -> None:
         self.known = known
@@ -65,13 +66,13 @@ class Walk:
         return self.found
 
     def apart(self, value: Message | None, scope: Scope = None) -> Findings:
-        """What a `Node` within this one does, told by itself."""
+        """Return the findings of a nested `Node`, separately."""
         kind, message = node(value)
         walk = Walk(self.known, self._handlers, self.code)
         return walk.run(kind, message, scope) if kind else walk.found
 
     def inside(self, kind: str, message: Message, scope: Scope, leave: tuple[str, ...] = ()) -> None:
-        """All that is in the message but those fields is walked later."""
+        """Queue all fields of the message for the walk, except `leave`."""
         for field, child_kind, child in children(kind, message):
             if field not in leave:
                 self._waiting.append((child_kind, child, scope))
@@ -80,7 +81,7 @@ class Walk:
         self._waiting.append((kind, message, scope))
 
     def scoped(self, message: Message, scope: Scope) -> frozenset[str]:
-        """Enters the WITH of a statement; its names, and those known outside."""
+        """Enter the WITH of a statement. Return its names and those of the outer scope."""
         outside = scope or frozenset()
         clause = message.get("withClause")
         if clause is None:
@@ -131,13 +132,13 @@ class Walk:
                 self.found.unknown("writing to pg_settings changes any setting")
 
     def calls(self, parts: list[str], message: Message) -> None:
-        """A call of a function by its name; `message` has its arguments."""
+        """Record a call of a function by its name; `message` has its arguments."""
         self.found.touches(ObjectKind.FUNCTION, parts)
         effects = self.known.function(parts)
         if effects is None:
             self.found.unknown(f"nobody knows what the function {'.'.join(parts)}() does")
             return
-        self.found.effects |= effects - {Effect.READ}  # whoever asks for a value: the query around it says so
+        self.found.effects |= effects - {Effect.READ}  # the query around the value records the READ
         if Effect.UNKNOWN in effects:
             self.found.unknown(f"{parts[-1]}() runs a text that it is given")
         if parts[-1] == "set_config":
@@ -146,7 +147,7 @@ class Walk:
             self.named_by_text(message["args"][0])
 
     def named_by_text(self, value: Message) -> None:
-        """A constant that names a table or a sequence, such as 'app.counter'::regclass."""
+        """Record a constant that names a table or a sequence, such as 'app.counter'::regclass."""
         kind, content = node(value)
         while kind == "TypeCast":
             kind, content = node(content["arg"])
@@ -155,7 +156,7 @@ class Walk:
             self.names_relation(parts)
 
     def casts(self, parts: list[str]) -> None:
-        """A cast to the type of that name."""
+        """Record a cast to the type of that name."""
         if parts and not self.known.type_known(parts):
             self.found.unknown(f"nobody knows what a value goes through to become a {'.'.join(parts)}")
 

@@ -1,9 +1,9 @@
-"""What PostgreSQL brings along: functions and operators whose result is made of their arguments alone.
+"""PostgreSQL's functions and operators whose result depends on their arguments alone.
 
-From `pg_proc.dat` and `pg_operator.dat` (15 to 18). Everything that is immutable there and that people call, and of the
-others what answers from the clock, from chance, from sequences, or from the names and definitions in the catalogue.
-What runs a query that it is given as text, reads files, large objects, statistics or the statements of other sessions
-is left out on purpose, and so is what a later version brings: its result is unknown.
+From `pg_proc.dat` and `pg_operator.dat` (15 to 18): all immutable ones in common use, and those that read the clock,
+random numbers, sequences, or names and definitions in the catalogue. Functions are left out on purpose if they run a
+query from a text, or read files, large objects, statistics or other sessions' statements. So is everything of later
+versions: their result is unknown.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ _OPERATORS: Final = """
 """
 OPERATORS: Final = frozenset(_OPERATORS.split())
 
-# In FROM, these give other columns than one of their own name.
+# In FROM, these return other columns than one of their own name.
 _RECORDS: Final = """
     json_each json_each_text json_populate_record json_populate_recordset json_to_record json_to_recordset
     jsonb_each jsonb_each_text jsonb_populate_record jsonb_populate_recordset jsonb_to_record jsonb_to_recordset
@@ -105,7 +105,7 @@ _RECORDS: Final = """
 """
 RECORDS: Final = frozenset(_RECORDS.split())
 
-# The columns that some of those give.
+# The columns that some of those return.
 COLUMNS: Final = {
     "json_each": ("key", "value"),
     "json_each_text": ("key", "value"),
@@ -117,7 +117,7 @@ COLUMNS: Final = {
     "jsonb_array_elements_text": ("value",),
 }
 
-# Columns of the catalogue that quote what tables hold, or what others ask; None stands for all of a relation's.
+# Columns of the catalogue that contain values of tables, or other sessions' queries; None stands for all columns.
 QUOTING: Final[dict[str, frozenset[str] | None]] = {
     "pg_cursors": None,
     "pg_largeobject": None,
@@ -136,8 +136,8 @@ QUOTING: Final[dict[str, frozenset[str] | None]] = {
     "pg_stats_ext_exprs": None,
 }
 
-# Settings that nobody can put a value of a table into: they take one of a few words, or nothing. Every other may hold
-# a number at least.
+# Settings that cannot store a value of a table: they accept a few words only, or nothing. Any other can store at least
+# a number.
 _WORDED: Final = """
     bytea_output client_encoding client_min_messages datestyle default_transaction_deferrable
     default_transaction_isolation default_transaction_read_only in_hot_standby integer_datetimes intervalstyle
@@ -147,5 +147,5 @@ _WORDED: Final = """
 """
 WORDED_SETTINGS: Final = frozenset(_WORDED.split())
 
-# Functions that spell the session's time zone, which may have any name.
+# Functions whose result contains the session's time zone, which can have any name.
 ZONED: Final = frozenset({"timeofday", "to_char"})

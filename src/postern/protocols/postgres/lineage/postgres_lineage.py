@@ -1,4 +1,4 @@
-"""Lineage of statements, cached by text and snapshot."""
+"""Lineage of statements, cached by text and schema snapshot."""
 
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ from postern.protocols.postgres.lineage.postgres_lineage_statements import Read,
 
 log = logging.getLogger(__name__)
 
-MOST_TEXT: Final = 64 * 1024  # characters; longer texts are not read
+MOST_TEXT: Final = 64 * 1024  # characters; longer texts are not analysed
 
 
 class Lineage:
-    """Of PostgreSQL. Nothing of it raises; for one thread at a time. Sessions share one, and so its caches."""
+    """Lineage of PostgreSQL's statements. Never raises; not thread-safe. Sessions share one instance and its caches."""
 
     def __init__(self) -> None:
         self._snapshots: Snapshots[PostgresLineageCatalogue, tuple[Read, ...] | None] = Snapshots(_catalogue)
 
     def sources(self, text: str, schema: TargetSchema) -> tuple[frozenset[ColumnRef] | None, ...] | None:
-        """For each column of the answer the columns of tables that it is made of (and those of views on the way), or
-        None where that cannot be known. None for what is not one statement that answers with rows, or a COPY to the
-        client, or whose number of columns cannot be known."""
+        """Return for each result column the table columns that it derives from (and those of views in between), or None
+        if unknown.
+
+        The whole result is None if the text is not exactly one statement with rows or a COPY to the client, or if the
+        number of columns is unknown.
+        """
         reads = self.read(text, schema)
         if reads is None or len(reads) != 1 or reads[0].keeps is not None:
             return None
@@ -41,17 +44,17 @@ class Lineage:
         return tuple(out.sources for out in outs)
 
     def read(self, text: str, schema: TargetSchema, doubts: Doubts = NO_DOUBTS) -> tuple[Read, ...] | None:
-        """Each statement of the text; None when it cannot be parsed, or is too large or too deep. Where
-        `standard_conforming_strings` decides how it is read, those of both ways."""
+        """Return the analysis of each statement of the text; None if it cannot be parsed, or is too large or too deep.
+        If it depends on `standard_conforming_strings`, both readings are included."""
         if _is_never_read(text):
             return None
         readings = self._snapshots.of(schema)
         shape = None if (text, doubts) in readings else POSTGRES_SHAPES.of(text)
-        words = text if shape is None else shape  # what of it does not only name values
+        words = text if shape is None else shape  # the text without the values of constants
         return readings.of(words, doubts, lambda: _read(text, words, readings.catalogue, doubts))
 
     def unread(self, text: str, schema: TargetSchema, doubts: Doubts = NO_DOUBTS) -> UnreadText | None:
-        """None where `read` need not read it."""
+        """Return what another process has to read for `read`, or None if nothing."""
         readings = self._snapshots.of(schema)
         words = POSTGRES_SHAPES.of(text) or text
         if _is_never_read(text) or (text, doubts) in readings or (words, doubts) in readings:
@@ -79,7 +82,7 @@ def _own() -> Lineage:
 
 
 def _read_elsewhere(ref: SchemaRef, text: str, doubts: Doubts) -> tuple[Read, ...] | None:
-    """In another process, which keeps what it knows of the schema."""
+    """Read in another process, which caches the schema."""
     return _own().read(text, ref.load(), doubts)
 
 
@@ -103,15 +106,15 @@ def _catalogue(schema: TargetSchema) -> PostgresLineageCatalogue:
 
 
 def _read(text: str, words: str, catalogue: PostgresLineageCatalogue, doubts: Doubts) -> tuple[Read, ...] | None:
-    """By each way in which the server may read it. Where they differ, an answer may be of any statement of both."""
+    """Read by each way in which the server may. If they differ, a response may belong to any statement of both."""
     folded = words.lower()
-    sets = "set_config" in folded or "u&" in folded  # the second spells names in other characters
+    sets = "set_config" in folded or "u&" in folded  # "u&" spells names by code points
     try:
         reader = Statements(catalogue, doubts, sets=sets)
         ways = [tuple([reader.read(statement) for statement in way]) for way in readings(text)]
     except (UnreadablePostgres, TooMuch, RecursionError):
         return None
     except Exception:
-        log.exception("the lineage of a statement could not be found; its columns are unknown")
+        log.exception("finding the lineage of a statement failed; its columns are unknown")
         return None
     return ways[0] if len(ways) == 1 or ways[0] == ways[1] else ways[0] + ways[1]

@@ -1,4 +1,4 @@
-"""What the snapshot of a target's catalogue says of names, as a session without doubts, or with some, may read it."""
+"""Name lookup in the snapshot of a target's catalogue, with the doubts that a session's statements have caused."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from postern.protocols.postgres.lineage.postgres_builtins import FUNCTIONS, OPER
 PG_CATALOG: Final = "pg_catalog"
 _WORD: Final = re.compile(r"\w+")
 
-# Tables have these columns beside their own.
+# System columns of tables.
 RULES: Final = NameRules(system_columns=frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}))
 
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
-    """What a session has done that the snapshot does not know of.
+    """Changes of a session that the snapshot does not contain.
 
-    `names` are tables, views and functions that it made or changed, `everything` that it may have done so with any.
-    Unless `path`, its search_path may be another than the login's; unless `settings`, one of its settings may hold what
-    a query put there; unless `kept`, code that nobody here can read may have opened cursors and prepared statements.
+    `names` are tables, views and functions that it created or changed; `everything` means that it may have changed any.
+    Unless `path`, its search_path may differ from the login's. Unless `settings`, a setting may contain a query's
+    result. Unless `kept`, code that cannot be analysed may have opened cursors and prepared statements.
     """
 
     names: frozenset[str] = frozenset()
@@ -43,7 +43,7 @@ Define = Callable[[Relation, str], list[Out]]
 
 
 class PostgresLineageCatalogue(Views):
-    """Of one snapshot. `define` is asked at most once for each view, and only when somebody speaks of it."""
+    """The lookup for one snapshot. `define` is called at most once for each view, when the view is first used."""
 
     def __init__(self, schema: TargetSchema, define: Define) -> None:
         super().__init__()
@@ -62,7 +62,8 @@ class PostgresLineageCatalogue(Views):
         self._pure = {f.name for f in schema.functions.values() if f.schema not in (PG_CATALOG, "") and f.pure}
 
     def relation(self, schema: str, name: str, doubts: Doubts) -> Relation | None:
-        """None where it cannot be known which one is meant. `schema` is empty where the statement names none."""
+        """Return the relation, or None if it is unknown which one is meant. `schema` is empty if the statement names
+        none."""
         if doubts.everything or name in doubts.names:
             return None
         if schema:
@@ -78,7 +79,7 @@ class PostgresLineageCatalogue(Views):
         return self._by_number.get(number)
 
     def pure(self, name: tuple[str, ...], doubts: Doubts) -> bool:
-        """Whether what the function of that name answers is made of its arguments alone."""
+        """Return True if the function's result depends on its arguments alone."""
         last = name[-1]
         if doubts.everything or last in doubts.names:
             return False
@@ -87,21 +88,21 @@ class PostgresLineageCatalogue(Views):
             return function is not None and function.pure
         if len(name) > 1:
             return last in FUNCTIONS
-        # Any overload in any schema of the path may fit its arguments better than the server's own.
+        # An overload in any schema of the path may match its arguments better than the server's own function.
         return last not in self._impure and (last in FUNCTIONS or last in self._pure)
 
     def operates(self, symbol: str, doubts: Doubts) -> bool:
-        """The same for an operator."""
+        """Return the same for an operator."""
         known = symbol in OPERATORS or symbol in self._pure
         return known and symbol not in self._impure and not doubts.everything
 
     def as_function(self, name: str, doubts: Doubts) -> bool:
-        """Whether `(value).name` may call a function that answers what it likes."""
+        """Return True if `(value).name` may call a function with an unknown result."""
         return name in self._impure or name in doubts.names or doubts.everything
 
     def tells(self, table: str, schema: str, doubts: Doubts) -> bool:
-        """Whether a plan of a query over it may quote what a function of the target's own has answered: views hold
-        calls. One that cannot be found is known to the target only."""
+        """Return True if the plan of a query over the table may quote results of custom functions, because views
+        contain calls. A table that is not found is known to the target only."""
         relation = self.relation(schema, table, doubts)
         return relation is None or (bool(relation.definition) and self._views_call)
 
@@ -111,8 +112,8 @@ class PostgresLineageCatalogue(Views):
         return any(not self._impure.isdisjoint(_WORD.findall(definition)) for definition in views if definition)
 
     def place(self, relation: Relation, attnum: int) -> Out:
-        """The column with that number, from 1, which dropped ones count in; 0 is the whole row, and those of
-        the system are below."""
+        """Return the column with that number. Numbers start at 1 and include dropped columns; 0 is the whole row, and
+        system columns are negative."""
         if attnum == 0:
             return Out(None, union([out.sources for out in self.outs(relation)]))
         if attnum < 0:
@@ -141,7 +142,7 @@ class PostgresLineageCatalogue(Views):
                 yield Out(name, union([own, *(out.sources for out in made)]), plain=frozenset({own}))
 
     def family(self, relation: Relation, name: str) -> frozenset[ColumnRef]:
-        """The column, and the same of the tables that it shows or is shown by: partitions and heirs."""
+        """Return the column, and the same column of the relation's partitions, children and parents."""
         below = reached([(relation.schema, relation.name)], lambda key: self._children.get(key, ()))
         found = reached(below, self._parents)
         return frozenset(ColumnRef(schema, table, name) for schema, table in found if self._has(schema, table, name))
@@ -157,7 +158,7 @@ class PostgresLineageCatalogue(Views):
 
 @dataclass(frozen=True, slots=True)
 class DoubtedTables:
-    """Tables as one session may mean them."""
+    """Tables as one session may see them."""
 
     catalogue: PostgresLineageCatalogue
     doubts: Doubts

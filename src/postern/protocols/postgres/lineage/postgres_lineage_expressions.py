@@ -1,7 +1,7 @@
-"""Expressions of PostgreSQL's parse tree, in relational terms: the columns and queries in them.
+"""Translation of PostgreSQL's expressions to relational terms: the columns and queries in them.
 
-All that stands inside of an expression counts, conditions of CASE and what FILTER, ORDER BY and OVER of a call say too.
-Kinds of nodes that are not listed here make it unknown.
+Everything inside an expression counts, including conditions of CASE and the FILTER, ORDER BY and OVER of a call. Any
+kind of node that is not listed makes the expression unknown.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from postern.inspection.sql.postgres.postgres_tree import Message, children, nod
 from postern.protocols.postgres.lineage.postgres_builtins import WORDED_SETTINGS, ZONED
 from postern.protocols.postgres.lineage.postgres_lineage_catalogue import Doubts, PostgresLineageCatalogue
 
-# Made of what is inside of them.
+# Nodes that consist of their parts.
 _PLAIN_WORDS: Final = """
     A_ArrayExpr A_Indices BoolExpr BooleanTest CaseExpr CaseWhen CoalesceExpr CollateClause GroupingSet List MinMaxExpr
     MultiAssignRef NamedArgExpr NullTest ResTarget RowExpr SortBy TypeCast WindowDef XmlExpr XmlSerialize
@@ -25,7 +25,7 @@ _PLAIN_WORDS: Final = """
 """
 _PLAIN: Final = frozenset(_PLAIN_WORDS.split())
 
-# Constants, bind values, the clock and the user; what only says how.
+# Constants, bind values, the clock and the user, and options.
 _EMPTY_WORDS: Final = """
     A_Const Alias BitString Boolean Float GroupingFunc Integer JsonFormat JsonReturning MergeSupportFunc
     ParamRef SQLValueFunction SetToDefault String TypeName
@@ -39,7 +39,7 @@ Windows = Mapping[str, Message]
 
 
 def strings(nodes: Iterable[Message] | None) -> tuple[str, ...]:
-    """The names in a list of nodes; a star is an asterisk, anything else is left out."""
+    """Return the names in a list of nodes. A star becomes an asterisk; other nodes are left out."""
     return tuple(
         [
             one["String"].get("sval", "") if "String" in one else "*"
@@ -50,7 +50,7 @@ def strings(nodes: Iterable[Message] | None) -> tuple[str, ...]:
 
 
 def reference(ref: Message) -> rel.ColumnName | rel.WholeRow:
-    """What a ColumnRef names."""
+    """Return what a ColumnRef names."""
     names = strings(ref.get("fields"))
     table = names[-2] if len(names) > 1 else ""
     schema = names[-3] if len(names) > 2 else ""
@@ -63,7 +63,7 @@ def row_reference(value: Message | None) -> rel.ColumnName | rel.WholeRow | None
 
 
 class PostgresExpressions:
-    """`query` writes down a query inside of an expression."""
+    """Translates expressions. `query` translates a query inside an expression."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class PostgresExpressions:
         self.windows: Windows = {}
 
     def of(self, value: Message | None) -> rel.Expression:
-        """Of a `Node`; a constant where there is none."""
+        """Translate a `Node`; None becomes a constant."""
         kind, message = node(value)
         if kind == "ColumnRef":
             return reference(message)
@@ -94,14 +94,14 @@ class PostgresExpressions:
         return rel.Made(tuple(found)) if found else rel.CONSTANT
 
     def inside(self, kind: str, message: Message) -> rel.Expression:
-        """Of all that is within a message."""
+        """Translate everything inside a message."""
         found: list[rel.Expression] = []
         for _, sort, child in children(kind, message):
             self._add(sort, child, found)
         return rel.Made(tuple(found))
 
     def setting(self, name: str) -> Sources:
-        """Of the session's setting of that name."""
+        """Return the sources of the session's setting."""
         if "." in name or (not self._doubts.settings and name.lower() not in WORDED_SETTINGS):
             return None
         return NOTHING
@@ -113,7 +113,7 @@ class PostgresExpressions:
                 self._add(kind, message, found)
 
     def _add(self, kind: str, message: Message, found: list[rel.Expression]) -> None:
-        """What a message is made of, beside what was `found`."""
+        """Add the parts of a message to `found`."""
         self._work.step()
         if kind == "ColumnRef":
             found.append(reference(message))
@@ -162,7 +162,7 @@ class PostgresExpressions:
             self._add_window(call["over"], found)
 
     def _add_window(self, window: Message, found: list[rel.Expression]) -> None:
-        """`over w` has a name; `over (w order by …)` refers to one, which may refer to another."""
+        """Add a window: `over w` has a name; `over (w order by …)` refers to one, which may refer to another."""
         self._add("WindowDef", window, found)
         seen: set[str] = set()
         name = window.get("name") or window.get("refname")

@@ -1,4 +1,4 @@
-"""The name that PostgreSQL gives to a column of a query which has none of its own (FigureColname of the parser)."""
+"""The names that PostgreSQL gives to unnamed result columns (FigureColname of the parser)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from postern.inspection.sql.postgres.postgres_tree import Message, node
 from postern.protocols.postgres.lineage.postgres_lineage_expressions import strings
 
 _NAMELESS: Final = "?column?"
-_LONGEST: Final = 63  # bytes of a name; what is longer is cut
+_LONGEST: Final = 63  # bytes of a name; longer names are cut
 
-# By the kind of node. What is not here and not treated below may have any name.
+# By the kind of node. A kind that is not here and not handled below may have any name.
 _FIXED: Final = {
     "A_ArrayExpr": "array",
     "RowExpr": "row",
@@ -22,7 +22,7 @@ _NONE: Final = frozenset({"A_Const", "ParamRef", "BoolExpr", "NullTest", "Boolea
 
 
 def output_name(target: Message) -> str | None:
-    """Of a ResTarget; None where it may be any."""
+    """Return the output name of a ResTarget; None if unknown."""
     if target.get("name"):
         return str(target["name"])
     name = figured(target.get("val"))
@@ -30,7 +30,7 @@ def output_name(target: Message) -> str | None:
 
 
 def figured(value: Message | None) -> str | None:
-    """Empty where the server finds none."""
+    """Return the name as the server derives it; empty if the server finds none."""
     kind, content = node(value)
     if kind == "ColumnRef":
         return strings(content.get("fields"))[-1]
@@ -56,7 +56,7 @@ def figured(value: Message | None) -> str | None:
 
 
 def _weak(inner: Message | None, otherwise: str) -> str | None:
-    """The name of what is inside, unless that has none, or only such a weak one itself."""
+    """Return the name of the inner node, unless it has none or only a weak one."""
     if node(inner)[0] in ("TypeCast", "CaseExpr"):
         return None
     name = figured(inner)

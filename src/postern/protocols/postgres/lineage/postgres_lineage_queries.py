@@ -1,4 +1,4 @@
-"""Queries and changes of PostgreSQL's parse tree, in relational terms: SELECT, VALUES, WITH, FROM, RETURNING."""
+"""Translation of PostgreSQL's queries to relational terms: SELECT, VALUES, WITH, FROM, RETURNING."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _UNKNOWN_ROWS = rel.UnknownRows()
 
 
 class PostgresQueries:
-    """The front end of PostgreSQL."""
+    """The PostgreSQL front end of relational terms."""
 
     def __init__(self, catalogue: PostgresLineageCatalogue, doubts: Doubts, work: WorkBudget) -> None:
         self._work = work
         self.expressions = PostgresExpressions(catalogue, doubts, work, self.query)
 
     def query(self, value: Message | None) -> rel.Query:
-        """Of a `Node` that holds a query or a change."""
+        """Translate a `Node` with a query or a change."""
         kind, message = node(value)
         around, self.expressions.windows = self.expressions.windows, {}
         try:
@@ -40,7 +40,7 @@ class PostgresQueries:
             self.expressions.windows = around
 
     def targets(self, values: Iterable[Message]) -> list[rel.OutputColumn | rel.Star | rel.RowStar]:
-        """A list behind SELECT or RETURNING."""
+        """Translate the list after SELECT or RETURNING."""
         return [self._target(one["ResTarget"]) for one in values]
 
     def _target(self, target: Message) -> rel.OutputColumn | rel.Star | rel.RowStar:

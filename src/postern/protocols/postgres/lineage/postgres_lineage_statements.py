@@ -1,4 +1,5 @@
-"""Whole statements: which rows each shows, which names it keeps for later, and what it does to what names mean."""
+"""Lineage of whole statements: their result columns, the names that they store, and their effect on the meaning of
+names."""
 
 from __future__ import annotations
 
@@ -27,10 +28,10 @@ class KeptNames(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One statement. `outs` are the columns of its answer, None where it has none.
+    """The analysis of one statement. `outs` are the columns of its result, None without a result.
 
-    `shows` names what was kept by another statement, whose rows it shows; `keeps` what this one keeps: of that, `outs`
-    are the columns. `doubts` are what is in doubt after it.
+    `shows` is the name of a stored query whose rows it returns. `keeps` is the name that it stores; `outs` are then
+    that query's columns. `doubts` are the doubts after it.
     """
 
     outs: tuple[Out, ...] | None = None
@@ -39,7 +40,7 @@ class Read:
     doubts: Doubts = NO_DOUBTS
 
 
-# What leaves tables, views and functions as they are.
+# Statements that do not change tables, views and functions.
 _HARMLESS_WORDS: Final = """
     AlterDefaultPrivilegesStmt AlterRoleSetStmt AlterRoleStmt AlterSeqStmt AlterSystemStmt CallStmt
     CheckPointStmt ClosePortalStmt ClusterStmt CommentStmt ConstraintsSetStmt CopyStmt CreateDomainStmt
@@ -50,7 +51,7 @@ _HARMLESS_WORDS: Final = """
 """
 _HARMLESS: Final = frozenset(_HARMLESS_WORDS.split())
 
-# Where those that make or change a table or view have its name.
+# Fields with the name of a table or view that is created or changed.
 _MAKES: Final = {
     "AlterTableStmt": ("relation",),
     "CreateForeignTableStmt": ("base", "relation"),
@@ -66,7 +67,7 @@ _PATH: Final = frozenset({"search_path", "role", "session_authorization"})
 
 
 class Statements:
-    """Reads one text. `sets` says that a query of it may set a setting."""
+    """The analysis of one text. `sets`: one of its queries may change a setting."""
 
     def __init__(self, catalogue: PostgresLineageCatalogue, doubts: Doubts, *, sets: bool = False) -> None:
         self._catalogue = catalogue
@@ -95,7 +96,7 @@ class Statements:
         return Read(self._rows(statement), doubts=doubts)
 
     def expression(self, column: Message, outs: list[Out]) -> list[Out]:
-        """What an expression over the columns of one table is made of."""
+        """Return the sources of an expression over the columns of one table."""
         return self._resolver.targets(self._queries.targets([column]), Scope(outs=outs))
 
     def _rows(self, statement: Message | None) -> tuple[Out, ...] | None:
@@ -133,7 +134,7 @@ class Statements:
         return (Out(name, self._queries.expressions.setting(name)),)
 
     def _explained(self, explain: Message) -> tuple[Out, ...]:
-        """A plan quotes constants, and what functions answered that were called while it was made."""
+        """Return the column of EXPLAIN: a plan quotes constants, and results of functions that planning called."""
         kind, query = node(explain.get("query"))
         within = self._within(kind, query)
         trusted = kind != "ExecuteStmt" and not self._runs_code(kind, within)
@@ -145,14 +146,14 @@ class Statements:
         return (Out("QUERY PLAN", NOTHING if trusted else None),)
 
     def _runs_code(self, kind: str, within: Messages) -> bool:
-        """Whether it runs code that nobody here can read."""
+        """Return True if it runs code that cannot be analysed."""
         return kind in ("DoStmt", "CallStmt") or any(
             sort == "FuncCall" and not self._catalogue.pure(strings(found.get("funcname")), self._doubts)
             for sort, found in within
         )
 
     def _writes_settings(self, within: Messages) -> bool:
-        """Whether a query may put into a setting what it has read."""
+        """Return True if a query may store what it has read in a setting."""
         for sort, found in within:
             if sort == "UpdateStmt" and found.get("relation", {}).get("relname") == "pg_settings":
                 return True
@@ -165,7 +166,7 @@ class Statements:
         return False
 
     def _within(self, kind: str, message: Message) -> Messages:
-        """The message and all within it."""
+        """Return the message and everything within it."""
         found = [(kind, message)]
         for each in found:
             self._work.step()

@@ -1,5 +1,5 @@
-"""Where the columns of a session's answers come from: the statement, what the session did before, and the target's own
-word in the description of the answer."""
+"""The origin of a session's result columns: from the statement, the session's earlier statements, and the column
+description that the target sends."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOU
 from postern.protocols.postgres.lineage.postgres_lineage_names import cut
 from postern.protocols.postgres.lineage.postgres_lineage_statements import KeptNames, Read
 
-_NAMES: Final = 256  # of cursors and prepared statements; what is kept beyond is unknown
-_MEANINGS: Final = 32  # of one of them
-_REMEMBERED: Final = 16 * 1024  # characters of the statement that was asked last
-_DOUBTED: Final = 256  # names; beyond, everything is in doubt
+_NAMES: Final = 256  # cursors and prepared statements; further ones are unknown
+_MEANINGS: Final = 32  # statements per name
+_REMEMBERED: Final = 16 * 1024  # characters of the last statement
+_DOUBTED: Final = 256  # names; beyond this, everything is in doubt
 
 _EMPTY: Final = TargetSchema()
 _NO_TAGS: Final[frozenset[str]] = frozenset()
 
 
 class SessionLineage:
-    """Of one session. Tell it each statement in the order of asking by `asked`, then ask `of` for its answers.
+    """Lineage of one session. Call `asked` for each statement in order, then `of` for its response.
 
-    What it learns only ever adds to what a name may mean, so that statements which failed, or were asked before an
-    earlier one was answered, cannot mislead it. Never raises.
+    Facts only ever add meanings to a name, so failed statements, and statements that were sent before an earlier one
+    was answered, cannot mislead it. Never raises.
     """
 
     def __init__(self, lineage: Lineage, schema: Callable[[], TargetSchema | None]) -> None:
-        """`schema` is asked for what is known now, which is None when it could not be read."""
+        """`schema` returns the current snapshot, or None if it could not be read."""
         self._lineage = lineage
         self._known = schema
         self._doubts = NO_DOUBTS
@@ -46,12 +46,12 @@ class SessionLineage:
         return self._known() or _EMPTY
 
     def missed(self) -> None:
-        """Statements were let through that this was not told of: they may have done anything."""
+        """Record that statements were forwarded unseen: they may have changed anything."""
         self._doubts = replace(self._doubts, everything=True, path=False, settings=False, kept=False)
         self._kept.clear()
 
     def asked(self, statement: str) -> None:
-        """Before it is let through."""
+        """Record a statement before it is forwarded."""
         for read in self._read(statement) or ():
             doubts = read.doubts
             if doubts == NO_DOUBTS and read.keeps is None:
@@ -70,15 +70,15 @@ class SessionLineage:
                 self._keep(read.keeps, read.outs)
 
     def unread(self, statement: str) -> UnreadText | None:
-        """What `asked` would have to read for this one; None where that is known."""
+        """Return what `asked` would have to read for this statement; None if that is known."""
         last = self._last
         if last is not None and last[0] == statement and last[1] is self._schema and last[2] is self._doubts:
             return None
         return self._lineage.unread(statement, self._schema, self._doubts)
 
     def of(self, statement: str, columns: Sequence[Column]) -> tuple[Origin | None, ...] | None:
-        """Of the answer to a statement; without `columns` (a copy has no description) as many as it has. None when
-        nothing can be said of any of them."""
+        """Return the origin of each column of a response; None if nothing is known about any of them. Without `columns`
+        (a copy has no description) the statement gives their number."""
         outs = self._answered(statement, columns)
         if not columns:
             return None if outs is None or any(out.many for out in outs) else tuple(map(origin_of, outs))
@@ -100,7 +100,7 @@ class SessionLineage:
             meanings.append(None if len(meanings) >= _MEANINGS else outs)
 
     def _read(self, statement: str) -> tuple[Read, ...] | None:
-        """The same one comes twice for each request, and mostly nothing happens in between."""
+        """Read a statement. Each request asks twice for the same one, usually without a change in between."""
         schema, last = self._schema, self._last
         if last is not None and last[0] == statement and last[1] is schema and last[2] is self._doubts:
             return last[3]
@@ -123,7 +123,8 @@ class SessionLineage:
         return [] if read.outs is None or read.keeps is not None else [read.outs]
 
     def _both(self, column: Column, out: Out, *, parsed: bool) -> Out:
-        """The target's word counts beside the statement's, and alone where that says nothing."""
+        """Combine the target's description with the statement's lineage. The description counts alone if the lineage is
+        unknown."""
         if not column.table:
             return out
         catalogue = self._lineage.catalogue(self._schema)

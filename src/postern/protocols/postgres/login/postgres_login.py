@@ -30,17 +30,17 @@ from postern.protocols.postgres.wire import postgres_messages as m
 from postern.protocols.verifiers import decoy as decoy
 from postern.protocols.wire_base import Handshake
 
-# Limits of the backend itself: MAX_STARTUP_PACKET_LENGTH, PG_MAX_AUTH_TOKEN_LENGTH.
+# Limits of the server itself: MAX_STARTUP_PACKET_LENGTH, PG_MAX_AUTH_TOKEN_LENGTH.
 MAX_STARTUP = 10_000
 MAX_AUTHENTICATION = 65_535
-# A hostile target could send without end or ask for hours of work; real ones stay far below.
+# Limits against a hostile target, which could send without end or demand hours of work. Real ones stay far below.
 MAX_MESSAGE = 64 * 1024
 MAX_GREETING = 1000
 MAX_GREETING_BYTES = 1 << 20
 MAX_ITERATIONS = 1_000_000
-# Fewer make a stolen verifier cheap to search, so the library takes none of those.
+# With fewer iterations a stolen verifier is cheap to search, so the library accepts none of those.
 MIN_ITERATIONS = 4096
-# Of a cancel key, since protocol 3.2.
+# Length of a cancel key, since protocol 3.2.
 MAX_KEY = 256
 
 _SCRAM = "SCRAM-SHA-256"
@@ -51,7 +51,7 @@ _OFF = frozenset({"", "0", "false", "off", "no"})
 
 @dataclass(frozen=True, slots=True)
 class PostgresStartup:
-    """What the client asked for. `parameters` is everything that is to reach the target."""
+    """The client's start-up request. `parameters` are all that are forwarded to the target."""
 
     user: str
     database: str | None
@@ -69,8 +69,8 @@ class Cancel:
 async def greet(stream: Handshake, *, require_tls: bool) -> PostgresStartup | Cancel:
     """Read the client's startup phase, up to its StartupMessage or CancelRequest.
 
-    A client that probes the port may say Terminate instead, here or in place of its password. As with a server it is
-    answered by the end of the stream: ConnectionError.
+    A client that probes the port may send Terminate instead, here or instead of its password. As a server does, close
+    the stream: ConnectionError.
     """
     encrypted = False
     asked: set[int] = set()
@@ -85,7 +85,7 @@ async def greet(stream: Handshake, *, require_tls: bool) -> PostgresStartup | Ca
         code = int.from_bytes(body[:4], "big")
         if code in (m.SSL_REQUEST, m.GSSENC_REQUEST):
             if length != 8 or code in asked or encrypted:
-                raise ProtocolViolation("an encryption request came twice or in the wrong place")
+                raise ProtocolViolation("an encryption request was sent twice or in the wrong state")
             asked.add(code)
             if code == m.GSSENC_REQUEST or not stream.tls_offered:
                 stream.write(b"N")
@@ -109,7 +109,7 @@ def _startup(
     if code >> 16 != 3:
         raise ProtocolViolation(f"protocol {code >> 16}.{code & 0xFFFF} is not supported; 3.0 to 3.2 are")
     if require_tls and not encrypted:
-        raise Denied("this gateway takes TLS connections only; connect with sslmode=require or better")
+        raise Denied("this gateway accepts only TLS connections; connect with sslmode=require or better")
     protocol = min(code, m.PROTOCOL_3_2)
     extensions = [name for name in given if name.startswith("_pq_.")]
     if code > m.PROTOCOL_3_2 or extensions:
@@ -118,17 +118,17 @@ def _startup(
     if not user:
         raise Unauthenticated("no user name was given; use the one of your connection credential")
     if any("\udc80" <= character <= "\udcff" for character in user):
-        raise Unauthenticated("the user name is no valid UTF-8; use the one of your connection credential")
+        raise Unauthenticated("the user name is not valid UTF-8; use the one of your connection credential")
     database = given.pop("database", None)
     if given.pop("replication", "").lower() not in _OFF:
-        raise Denied("replication connections are not possible through Postern")
+        raise Denied("Postern does not support replication connections")
     for name in extensions:
         del given[name]
     return PostgresStartup(user, database, given, protocol, encrypted)
 
 
 async def authenticate(stream: Handshake, verifier: Verifier) -> None:
-    """SCRAM with the client. Raises Unauthenticated when its proof is wrong."""
+    """Authenticate the client by SCRAM. Raises Unauthenticated when its proof is wrong."""
     binding = stream.channel_binding
     offered = [_SCRAM_PLUS, _SCRAM] if binding else [_SCRAM]
     stream.write(m.authentication(m.AUTH_SASL, b"".join(map(m.cstring, offered)) + b"\0"))
@@ -151,8 +151,9 @@ async def authenticate(stream: Handshake, verifier: Verifier) -> None:
 
 
 def _take_client_first(server: ScramServer, message: str) -> None:
-    """PostgreSQL's clients leave the SASL user name empty, since the startup message has it; the library insists on
-    one. It reads a stand-in, while the proof is computed over what was really sent."""
+    """Pass the client's first message to the library. PostgreSQL's clients leave the SASL user name empty, since the
+    startup message has it; the library requires one. So it reads a placeholder, and the proof is computed over the
+    message that was sent."""
     header, mark, bare = message.partition(",n=,")
     if not mark:
         server.set_client_first(message)
@@ -167,13 +168,13 @@ async def _password_message(stream: Handshake) -> bytes:
         raise ConnectionResetError(_GIVEN_UP)
     tag, length = m.HEADER.unpack(head)
     if tag != b"p" or not 4 <= length <= MAX_AUTHENTICATION:
-        raise ProtocolViolation("the client sent something else than its password message")
+        raise ProtocolViolation("the client sent another message instead of its password")
     return await stream.read(length - 4)
 
 
 def keep_waiting(stream: Handshake, text: str, hint: str, *, first: bool) -> None:
-    """A notice to a client that is not welcomed yet. `first`: before it AuthenticationOk, in front of which clients
-    take none."""
+    """Send a notice to a client that is still waiting. `first`: send AuthenticationOk before it, because clients accept
+    no notice earlier."""
     before = m.authentication(m.AUTH_OK) if first else b""
     stream.write(before + m.report(b"N", "NOTICE", "00000", text, hint=hint))
 
@@ -181,7 +182,7 @@ def keep_waiting(stream: Handshake, text: str, hint: str, *, first: bool) -> Non
 def welcome(
     stream: Handshake, parameters: Mapping[str, str], pid: int, key: bytes, *, kept_waiting: bool = False
 ) -> bytes:
-    """Ends the client's login; answers what was written."""
+    """End the client's login. Return the bytes that were written."""
     data = b"".join(
         [
             b"" if kept_waiting else m.authentication(m.AUTH_OK),
@@ -200,9 +201,10 @@ def turn_away(stream: Handshake, code: str, text: str, hint: str = "") -> None:
 
 @dataclass(frozen=True, slots=True)
 class PostgresTargetLogin:
-    """What the gateway needs to log in. `sslmode` as libpq's: disable, prefer, require, verify-ca, verify-full.
+    """The gateway's parameters for a login. `sslmode` has the values of libpq: disable, prefer, require, verify-ca,
+    verify-full.
 
-    `keys` are those of earlier logins, and get the one of this login.
+    `keys` caches the derived keys of earlier logins, and of this one.
     """
 
     user: str
@@ -215,7 +217,7 @@ class PostgresTargetLogin:
 
 @dataclass(slots=True)
 class PostgresTargetGreeting:
-    """What the target said after login."""
+    """The target's messages after login."""
 
     parameters: dict[str, str] = field(default_factory=dict)
     pid: int = 0
@@ -223,9 +225,9 @@ class PostgresTargetGreeting:
 
 
 async def connect(stream: Handshake, login: PostgresTargetLogin) -> PostgresTargetGreeting:
-    """Logs in to the target. Raises TargetRefused, Unavailable or ProtocolViolation."""
+    """Log in to the target. Raises TargetRefused, Unavailable or ProtocolViolation."""
     encrypted = await encrypt(stream, login.sslmode)
-    # Whatever else is asked for, these two are the gateway's own.
+    # These two always are the gateway's own.
     stream.write(m.startup({**login.parameters, "user": login.user, "database": login.database}))
     await _prove(stream, login, encrypted)
     greeting = PostgresTargetGreeting()
@@ -247,23 +249,23 @@ async def connect(stream: Handshake, login: PostgresTargetLogin) -> PostgresTarg
             return greeting
         elif tag != b"N":
             raise ProtocolViolation(f"the target sent a message of type {tag!r} during its greeting")
-    raise ProtocolViolation("the target's greeting does not end")
+    raise ProtocolViolation("the target's greeting has too many messages")
 
 
 def _text(data: bytes) -> str:
-    """As `parse_parameters`: bytes that are no UTF-8 come back as they were when they are sent on."""
+    """Decode as `parse_parameters` does: bytes that are not UTF-8 are unchanged when they are sent on."""
     return data.decode("utf-8", "surrogateescape")
 
 
 async def encrypt(stream: Handshake, sslmode: str) -> bool:
-    """Asks the target for TLS. False: it offers none, and `sslmode` allows to go on without."""
+    """Ask the target for TLS. Return False if it has none and `sslmode` allows that."""
     if sslmode == "disable":
         return False
     stream.write(m.UINT32.pack(8) + m.UINT32.pack(m.SSL_REQUEST))
     answer = await stream.read(1)
     if answer == b"S":
         if stream.buffered:
-            raise ProtocolViolation("the target sent bytes between its consent to TLS and the TLS handshake")
+            raise ProtocolViolation("the target sent bytes before the TLS handshake")
         await stream.start_tls()
         return True
     if answer != b"N":
@@ -274,7 +276,7 @@ async def encrypt(stream: Handshake, sslmode: str) -> bool:
 
 
 async def _prove(stream: Handshake, login: PostgresTargetLogin, encrypted: bool) -> None:
-    """One proof, of the kind that the target asks for, and its consent."""
+    """Authenticate once, by the method that the target requests, and wait for its confirmation."""
     proved = False
     for _ in range(MAX_GREETING):
         tag, body = await _message(stream)
@@ -286,12 +288,12 @@ async def _prove(stream: Handshake, login: PostgresTargetLogin, encrypted: bool)
         if code == m.AUTH_OK:
             return
         if proved:
-            raise ProtocolViolation("the target asks for a second proof of who the gateway is")
+            raise ProtocolViolation("the target requests a second authentication")
         proved = True
         if code == m.AUTH_CLEARTEXT:
             if not encrypted and login.sslmode != "disable":
                 raise Unavailable(
-                    "the target asks for the password in clear text over an unencrypted stream; "
+                    "the target requests the password in clear text over an unencrypted stream; "
                     "enable TLS there, or set SSLMODE=disable to allow it"
                 )
             stream.write(m.message(b"p", m.cstring(login.password.reveal())))
@@ -302,8 +304,8 @@ async def _prove(stream: Handshake, login: PostgresTargetLogin, encrypted: bool)
         elif code == m.AUTH_SASL:
             await _sasl(stream, login, body[4:])
         else:
-            raise Unavailable(f"the target asks for authentication method {code}, which is not supported")
-    raise ProtocolViolation("the target's authentication does not end")
+            raise Unavailable(f"the target requests authentication method {code}, which is not supported")
+    raise ProtocolViolation("the target's authentication has too many messages")
 
 
 def _md5(login: PostgresTargetLogin, salt: bytes) -> str:
@@ -316,9 +318,9 @@ async def _sasl(stream: Handshake, login: PostgresTargetLogin, body: bytes) -> N
     binding = stream.channel_binding
     usable = [name for name in (_SCRAM_PLUS, _SCRAM) if name in offered and (binding or name == _SCRAM)]
     if not usable:
-        raise Unavailable(f"the target offers no authentication that is supported: {', '.join(offered)}")
-    # Known to the plain mechanism as well: it then says that binding was possible, and a target that had offered it
-    # knows that somebody in between took it off the list.
+        raise Unavailable(f"the target offers no supported authentication method: {', '.join(offered)}")
+    # Known to the plain mechanism as well: it then reports that binding was possible. A target that offered it sees
+    # that an attacker in between removed it from the list.
     exchange = ScramExchange(login.user, binding=binding, plus=usable[0] == _SCRAM_PLUS)
     stream.write(m.message(b"p", m.cstring(usable[0]), m.INT32.pack(len(exchange.first)), exchange.first))
     try:
@@ -339,7 +341,7 @@ async def _sasl(stream: Handshake, login: PostgresTargetLogin, body: bytes) -> N
 def _check_iterations(challenge: str) -> None:
     found = [part[2:] for part in challenge.split(",") if part.startswith("i=")]
     if len(found) != 1 or not found[0].isdecimal() or not 1 <= int(found[0][:12]) <= MAX_ITERATIONS:
-        raise ProtocolViolation("the target asks for an unreasonable number of SCRAM iterations")
+        raise ProtocolViolation("the target requests too many SCRAM iterations")
     if int(found[0]) < MIN_ITERATIONS:
         raise Unavailable(
             f"the target stores its password with {found[0]} SCRAM iterations, and fewer than {MIN_ITERATIONS} are not "
@@ -350,7 +352,7 @@ def _check_iterations(challenge: str) -> None:
 async def _sasl_message(stream: Handshake, expected: int) -> str:
     tag, body = await _message(stream)
     if tag != b"R" or len(body) < 4 or int.from_bytes(body[:4], "big") != expected or len(body) > 4096:
-        raise ProtocolViolation("the target broke the SASL exchange")
+        raise ProtocolViolation("the target violated the SASL exchange")
     return body[4:].decode("utf-8", "replace")
 
 

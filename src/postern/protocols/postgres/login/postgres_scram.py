@@ -1,7 +1,7 @@
-"""The client's side of SCRAM-SHA-256 (RFC 5802, 7677), with keys that are derived once and kept for the next login.
+"""The client's side of SCRAM-SHA-256 (RFC 5802, 7677), with a cache of derived keys.
 
-Deriving is the slow step (4096 rounds of SHA-256 and more), and its answer depends on nothing but password, salt
-and number of rounds; RFC 5802 section 5.1 tells clients to keep it. The server's side is the library's, see
+Derivation is the slow step (4096 rounds of SHA-256 and more). Its result depends on nothing but password, salt and
+number of rounds, and RFC 5802 section 5.1 tells clients to cache it. The server's side is in the library; see
 `login.authenticate`.
 """
 
@@ -20,17 +20,17 @@ from scramp.utils import saslprep
 
 from postern.domain.secret import Secret
 
-# A login needs one entry for each password of a target: a few hundred targets, then the oldest go.
+# A login needs one entry per password of a target. Beyond a few hundred targets, the oldest are dropped.
 _MOST = 512
 _NONCE = 18
 
 
 class Rejected(Exception):
-    """What the server said does not fit what was asked: it does not know the password, or speaks no SCRAM."""
+    """The server's response is wrong: it does not know the password, or does not speak SCRAM."""
 
 
 class Keys(NamedTuple):
-    """What a password, a salt and a number of rounds come to. The password cannot be found from them."""
+    """The keys derived from a password, a salt and a number of rounds. The password cannot be computed from them."""
 
     client: bytes
     server: bytes
@@ -40,13 +40,13 @@ class Keys(NamedTuple):
 
 
 def derive(password: Secret, salt: bytes, rounds: int) -> Keys:
-    """Takes a millisecond and more; releases the interpreter's lock meanwhile."""
+    """Derive the keys. Takes a millisecond or more, and releases the interpreter's lock meanwhile."""
     salted = hashlib.pbkdf2_hmac("sha256", _prepared(password.reveal()), salt, rounds)
     return Keys(_mac(salted, b"Client Key"), _mac(salted, b"Server Key"))
 
 
 def _prepared(password: str) -> bytes:
-    """As PostgreSQL's own clients and servers: what SASLprep refuses is taken as it is."""
+    """Prepare a password as PostgreSQL's clients and servers do: unchanged if SASLprep rejects it."""
     if not (password.isascii() and password.isprintable()):
         with contextlib.suppress(ScramException):
             password = saslprep(password)
@@ -54,9 +54,9 @@ def _prepared(password: str) -> bytes:
 
 
 class KeyCache:
-    """Keys of logins that succeeded, in memory only. A changed password or salt is another entry: none goes stale.
+    """Keys of logins that succeeded, in memory only. A changed password or salt is a new entry, so none is ever stale.
 
-    Entries are found by a digest under a key of this process, so that passwords are not held here.
+    Entries are found by a digest under a key of this process, so that no passwords are stored here.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class KeyCache:
 
 
 class ScramExchange:
-    """One login. `binding` is the channel-binding data where both sides could bind; `plus` says that we do.
+    """One login. `binding` is the channel-binding data if both sides can bind; `plus` announces that we do.
 
     Order: `first`, `challenge`, `final`, `check`. The last three raise Rejected.
     """
@@ -89,7 +89,7 @@ class ScramExchange:
         header = "p=tls-server-end-point,," if plus else "y,," if binding else "n,,"
         bound = header.encode() + (binding or b"" if plus else b"")
         self._nonce = base64.b64encode(secrets.token_bytes(_NONCE)).decode()
-        # PostgreSQL goes by the user of the startup message; others may look at this one.
+        # PostgreSQL uses the user of the startup message; other servers may use this one.
         self._bare = f"n={user.replace('=', '=3D').replace(',', '=2C')},r={self._nonce}"
         self._bound = "c=" + base64.b64encode(bound).decode()
         self.first = (header + self._bare).encode()
@@ -99,13 +99,13 @@ class ScramExchange:
         self.rounds = 0
 
     def challenge(self, text: str) -> None:
-        """Fills `salt` and `rounds`; whether the rounds are reasonable is for the caller to say."""
+        """Set `salt` and `rounds`. The caller checks that the number of rounds is reasonable."""
         parts = text.split(",")
         if len(parts) < 3 or [part[:2] for part in parts[:3]] != ["r=", "s=", "i="] or not text.isascii():
             raise Rejected("the challenge is malformed")
         nonce = parts[0][2:]
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
-            raise Rejected("the challenge answers another client")
+            raise Rejected("the challenge belongs to another client")
         self._challenge, self._nonce = text, nonce
         self.salt = _decoded(parts[1][2:])
         if not self.salt or not parts[2][2:].isdecimal():
@@ -121,7 +121,7 @@ class ScramExchange:
         return f"{bare},p={base64.b64encode(proof).decode()}".encode()
 
     def check(self, text: str) -> None:
-        """The server's own proof."""
+        """Verify the server's own proof."""
         said = text.partition(",")[0]
         if not self._signature or said[:2] != "v=" or not hmac.compare_digest(_decoded(said[2:]), self._signature):
             raise Rejected("the server's signature is wrong")
@@ -135,4 +135,4 @@ def _decoded(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError as error:
-        raise Rejected("it is not base64") from error
+        raise Rejected("the value is not base64") from error

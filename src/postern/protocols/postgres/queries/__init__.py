@@ -1,1 +1,1 @@
-"""What the gateway sends by itself: scripts of `exec`, and questions about the catalogue."""
+"""The gateway's own statements: scripts of `exec`, and catalogue queries."""

@@ -1,7 +1,7 @@
-"""What a PostgreSQL target has: the statements that ask its catalogue, and how rows become an answer.
+"""Catalogue queries of a PostgreSQL target, and the conversion of their rows to an answer.
 
-Tables, functions and types are named with their schema, so that nothing which a user of the target made is taken for
-them. Shown is what the connection's own user may see there.
+Tables, functions and types are named with their schema, so that objects of the target's users are never used instead.
+The answer contains what the connection's own user can see.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ where c.relkind in ('r', 'p', 'v', 'm', 'f')
   and pg_catalog.has_schema_privilege(n.oid, 'USAGE')
 order by n.nspname, c.relname"""
 
-# Without a schema, the table that its bare name means there.
+# Without a schema, the table that the bare name refers to there.
 _COLUMNS = """
 select a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), not a.attnotnull
 from pg_catalog.pg_attribute a
@@ -70,7 +70,7 @@ _QUESTIONS: Mapping[ErrandKind, Question] = {
 
 
 def _own_path(parameters: Mapping[str, str]) -> bool:
-    """A search_path, or options that may hold one."""
+    """Return True if the start parameters contain a search_path, or options that may."""
     return not {"search_path", "options"}.isdisjoint(name.lower() for name in parameters)
 
 

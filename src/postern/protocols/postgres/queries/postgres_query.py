@@ -1,7 +1,7 @@
-"""One statement with bind values, asked as a client of its own; sans-IO.
+"""One statement with bind values, sent by the gateway as a client. Without I/O.
 
 Chapter "Extended Query" of the manual: Parse, Bind, Describe, Execute and Sync in one write. Values and results are in
-text format, so that nothing of a value is ever part of the statement.
+text format, so that no value is ever part of the statement.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _HEADER = 5
 
 
 class PostgresQuery:
-    """`start()` for the target, then `feed` with what it sends, until `finished`.
+    """One query: send `start()` to the target, then `feed` its response, until `finished`.
 
-    `error` is the target's, None when all went well. The stream is ready for another query afterwards.
+    `error` is the target's error, or None. The stream is ready for another query afterwards.
     """
 
     def __init__(self, statement: str, values: Sequence[str | None] = (), types: Sequence[int] = ()) -> None:
-        """`types` are the target's numbers of the types of values; 0, or none, for those that it finds out itself."""
+        """`types` are the target's OIDs of the values' types. 0 or a missing one lets the target infer it."""
         self._statement = statement
         self._values = values
         self._types = tuple(types)
@@ -35,11 +35,12 @@ class PostgresQuery:
 
     @property
     def needs(self) -> int:
-        """How many bytes `feed` takes next: the rest of a message, or of its head."""
+        """Return the number of bytes that `feed` takes next: the rest of a message, or of its header."""
         return self._intake.lacking or _HEADER - self._intake.waiting
 
     def start(self) -> bytes:
-        """Raises ProtocolViolation when the statement holds a zero byte. UTF-8, so ask for that client encoding."""
+        """Return the messages to send. Raises ProtocolViolation if the statement contains a zero byte. They are UTF-8,
+        so set that client encoding."""
         values = [None if value is None else value.encode() for value in self._values]
         bound = b"".join(m.INT32.pack(-1) if value is None else m.INT32.pack(len(value)) + value for value in values)
         bind = m.message(
@@ -55,7 +56,7 @@ class PostgresQuery:
         )
 
     def feed(self, data: bytes) -> list[Row]:
-        """The rows that are complete now. Raises ProtocolViolation."""
+        """Return the rows that are complete now. Raises ProtocolViolation."""
         intake = self._intake
         intake.feed(data)
         rows: list[Row] = []
@@ -83,7 +84,7 @@ class PostgresQuery:
 
 
 def cells(body: bytes) -> list[bytes | None]:
-    """The cells of a DataRow's body, None for NULL. Raises ProtocolViolation."""
+    """Return the cells of a DataRow's body, None for NULL. Raises ProtocolViolation."""
     found: list[bytes | None] = []
     try:
         (count,) = m.INT16.unpack_from(body, 0)
@@ -94,7 +95,7 @@ def cells(body: bytes) -> list[bytes | None]:
             found.append(None if size < 0 else body[pos : pos + size])
             pos += max(size, 0)
     except struct.error:
-        raise ProtocolViolation("a DataRow is shorter than it says") from None
+        raise ProtocolViolation("a DataRow is shorter than its length fields") from None
     if pos != len(body):
-        raise ProtocolViolation("a DataRow has another length than its cells")
+        raise ProtocolViolation("a DataRow's length differs from that of its cells")
     return found

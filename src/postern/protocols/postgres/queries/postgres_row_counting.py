@@ -1,8 +1,8 @@
-"""What is asked of a PostgreSQL target before rows are counted there, so that counting runs nobody's code (decision
-0046), and what it answers.
+"""The queries before a row count on a PostgreSQL target, which make sure that counting runs no custom code (decision
+0046).
 
-All is asked in one transaction that reads only. Its search_path has nothing but pg_catalog in it, so names without a
-schema are the server's own, in these statements and in what is counted. PostgreSQL 12 and later.
+All run in one read-only transaction. Its search_path contains only pg_catalog, so names without a schema are the
+server's own, in these statements and in the counted query. PostgreSQL 12 and later.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from postern.protocols.postgres.queries.postgres_query import PostgresQuery
 BEGIN: Final = "begin isolation level read committed read only"
 ROLLBACK: Final = "rollback"
 
-# Named with their schema: these are the first, and the search_path is still the login's.
+# With their schema: these come first, while the search_path is still the login's.
 _SETTINGS: Final = {
-    "search_path": "pg_catalog, pg_temp",  # else pg_temp would be searched first
-    "row_security": "off",  # a policy's code is never run: where one would apply, reading fails
+    "search_path": "pg_catalog, pg_temp",  # otherwise pg_temp would be searched first
+    "row_security": "off",  # a policy's code never runs: where one would apply, reading fails
     "constraint_exclusion": "off",  # the planner evaluates no CHECK of a table
     "jit": "off",
     "max_parallel_workers_per_gather": "0",
 }
 
-# A session may have set these; the target tells so, and they are the same for the count.
+# Settings that a session may have changed. The target reports them, and they are copied for the count.
 _FOLLOWED: Final = ("DateStyle", "IntervalStyle", "TimeZone")
 _WHO: Final = ("is_superuser", "session_authorization")
 
@@ -40,9 +40,9 @@ where case when w.name->>0 = '' then n.nspname::text <> 'pg_toast'
   else n.nspname::text = w.name->>0 end
 order by 1, 3"""
 
-# $1 are the tables' numbers, $2 what the query uses; of each answer whether it forbids to count, and what it says.
-# What the server brings along has numbers below 16384. A family: the tables whose rows are rows of those, too.
-# How floating numbers and bytes are written is a setting of the session; 600 to 718 are made of such numbers.
+# $1 are the tables' OIDs, $2 what the query uses. Each row says whether it forbids the count, and why. Built-in objects
+# have OIDs below 16384. A family: the tables whose rows are also rows of those. The text form of floating numbers and
+# bytes depends on the session's settings; types 600 to 718 consist of such numbers.
 _FACTS: Final = """
 with recursive family(oid) as (
   select unnest($1::oid[])
@@ -139,8 +139,8 @@ union all select true, format('an index, a condition or a column of its tables c
 from pg_proc p join called c on c.oid = p.oid join pg_language l on l.oid = p.prolang
 where p.oid >= 16384 and not (l.lanname in ('c', 'internal') and p.provolatile <> 'v')"""
 
-# $1 is the table that is written to, $2 the bits of the events of pg_trigger.tgtype, $3 what a DELETE or an UPDATE is
-# called in pg_constraint, $4 the columns that are set.
+# $1 is the table that is written to, $2 the bits of the events of pg_trigger.tgtype, $3 the action of a DELETE or an
+# UPDATE in pg_constraint, $4 the columns that are set.
 _NOTES: Final = """
 with recursive family(oid) as (
   select $1::oid union select i.inhrelid from pg_inherits i join family f on f.oid = i.inhparent
@@ -163,7 +163,7 @@ _EVENTS: Final = {"UPDATE": ("16", "u"), "DELETE": ("8", "d"), "MERGE": ("28", "
 _KINDS: Final = {"v": "a view", "f": "kept on another server", "S": "a sequence"}
 MOST_NOTES: Final = 5
 
-# By what the target's error says, as nothing of its text may be told: it may hold values.
+# By SQLSTATE, because the error's text may contain values and must not be shown.
 _ERRORS: Final = {
     "57014": "that took too long",
     "55P03": "others hold its table for themselves",
@@ -175,7 +175,8 @@ _ERRORS: Final = {
 
 
 def settings(statement_timeout: float, lock_timeout: float, told: Mapping[str, str]) -> PostgresQuery:
-    """For the transaction, in seconds; `told` are those of the session. One row."""
+    """Return the query that sets the transaction's settings. Times are in seconds; `told` are the session's settings.
+    One row."""
     limits = {
         "statement_timeout": f"{statement_timeout * 1000:.0f}",
         "lock_timeout": f"{lock_timeout * 1000:.0f}",
@@ -192,18 +193,18 @@ def settings(statement_timeout: float, lock_timeout: float, told: Mapping[str, s
 
 
 def same_user(told: Mapping[str, str], own: Mapping[str, str]) -> None:
-    """Raises Uncountable where the session is another user by now than who counts."""
+    """Check the user. Raises Uncountable if the session has switched to another user than the login's."""
     if any(told.get(name, own.get(name)) != own.get(name) for name in _WHO):
-        raise Uncountable("the session has become another user, whose rows may be others")
+        raise Uncountable("the session has switched to another user, who may see other rows")
 
 
 def tables(plan: CountPlan) -> PostgresQuery:
-    """Which tables the names of the plan may mean: rows for `Place`."""
+    """Return the query for the tables that the plan's names may mean. Its rows are read by `found_tables`."""
     return PostgresQuery(_TABLES, [json.dumps(plan.tables)])
 
 
 def found_tables(plan: CountPlan, rows: Sequence[Row]) -> dict[Named, tuple[int, str]]:
-    """Of the rows of `tables`, for each table its number and its schema. Raises Uncountable."""
+    """Return the OID and schema of each table, from the rows of `tables`. Raises Uncountable."""
     found: dict[Named, tuple[int, str]] = {}
     for place, number, schema, kind, lasts in rows:
         name = plan.tables[int(place or 0)]
@@ -221,7 +222,7 @@ def found_tables(plan: CountPlan, rows: Sequence[Row]) -> dict[Named, tuple[int,
 
 
 def lock(found: Mapping[Named, tuple[int, str]], rows: Sequence[Row]) -> PostgresQuery | None:
-    """From then on nobody makes other tables of these. A materialized view cannot be locked."""
+    """Lock the tables, so that they cannot be replaced. A materialized view cannot be locked."""
     kept = {int(number or 0) for _, number, _, kind, _ in rows if kind == "m"}
     names = [f"{_quoted(schema)}.{_quoted(name[1])}" for name, (number, schema) in found.items() if number not in kept]
     return PostgresQuery(f"lock table {', '.join(names)} in access share mode") if names else None
@@ -230,7 +231,8 @@ def lock(found: Mapping[Named, tuple[int, str]], rows: Sequence[Row]) -> Postgre
 def facts(
     plan: CountPlan, found: Mapping[Named, tuple[int, str]], given: Sequence[int], *, in_transaction: bool
 ) -> PostgresQuery:
-    """`given` are the types of bind values; `in_transaction`: the session has a transaction that is open."""
+    """Return the query for facts that forbid the count. `given` are the types of bind values; `in_transaction`: the
+    session has an open transaction."""
     numbers = [number for number, _ in found.values()]
     used = {
         "others": [str(found[name][0]) for name in plan.others],
@@ -255,7 +257,7 @@ def notes(plan: CountPlan, target: int) -> PostgresQuery:
 
 
 def calm(rows: Sequence[Row]) -> None:
-    """Of the rows of `facts`. Raises Uncountable, with the first reason."""
+    """Check the rows of `facts`. Raises Uncountable with the first reason."""
     reasons = sorted(text or "" for _, text in rows)
     if reasons:
         raise Uncountable(reasons[0])
@@ -266,7 +268,7 @@ def noted(rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def why(code: str) -> str:
-    """What an error of the target means here, by its SQLSTATE."""
+    """Return the meaning of a target's error, by its SQLSTATE."""
     return _ERRORS.get(code, f"the target refused to count ({code})")
 
 

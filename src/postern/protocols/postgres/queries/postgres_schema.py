@@ -1,7 +1,7 @@
-"""A PostgreSQL target's catalogue as a TargetSchema: the statements that read it, and what their rows make.
+"""Reading a PostgreSQL target's catalogue as a TargetSchema: the statements, and the conversion of their rows.
 
-Readable by any user of the target. The search_path is emptied in between, so that definitions of views name everything
-with its schema; nothing that a user of the target made is called. PostgreSQL 12 and later.
+Any user of the target can run them. They empty the search_path, so that view definitions name everything with its
+schema, and they call no function of the target's users. PostgreSQL 12 and later.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PATH = "select s from pg_catalog.unnest(pg_catalog.current_schemas(true)) s"
 
 _EMPTY_PATH = "select pg_catalog.set_config('search_path', '', false)"
 
-# Comments are asked for where they may hold a tag.
+# Comments are read only where they can contain a tag.
 _RELATIONS = r"""
 select c.oid, n.nspname, c.relname,
   case when c.relkind in ('v', 'm') and n.nspname not in ('pg_catalog', 'information_schema')
@@ -43,7 +43,7 @@ from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamesp
 where c.relkind in ('r', 'p', 'v', 'm', 'f', 'S')
   and n.nspname not like 'pg\_toast%' and n.nspname not like 'pg\_temp\_%'"""
 
-# Those of the server itself have numbers below 16384. An aggregate says nothing of itself: it is what it calls.
+# The server's own functions have OIDs below 16384. An aggregate has no volatility of its own; its functions decide.
 _FUNCTIONS = """
 select n.nspname, p.proname, pg_catalog.bool_and(p.provolatile in ('i', 's') and not p.prosecdef
     and not exists (select 1 from pg_catalog.pg_aggregate g join pg_catalog.pg_proc f
@@ -61,8 +61,8 @@ from pg_catalog.pg_operator o join pg_catalog.pg_namespace n on n.oid = o.oprnam
   join pg_catalog.pg_proc p on p.oid = o.oprcode join pg_catalog.pg_language l on l.oid = p.prolang
 where o.oid >= 16384 group by n.nspname, o.oprname"""
 
-# What each is made of, as numbers; and whether it is harmless as far as that goes: no base type, whose input function
-# may be anybody's in another language, no domain with a check, and none that a volatile function casts.
+# The parts of each type, as OIDs, and whether the type itself is harmless: no base type, whose input function may be
+# custom code, no domain with a check, and none with a cast by a volatile function.
 _TYPES = """
 select t.oid, n.nspname, t.typname,
   case t.typtype when 'd' then not exists (
@@ -84,7 +84,7 @@ QUESTIONS = (_PATH, _EMPTY_PATH, _RELATIONS, _FUNCTIONS, _OPERATORS, _TYPES)
 
 
 def target_schema(answers: Sequence[Sequence[Row]]) -> TargetSchema:
-    """Of the rows of each of QUESTIONS. Raises ProtocolViolation for others."""
+    """Build the schema from the rows of each of QUESTIONS. Raises ProtocolViolation if they do not fit."""
     try:
         path, _, relations, functions, operators, types = answers
         found = [_relation(row) for row in relations]
@@ -97,7 +97,7 @@ def target_schema(answers: Sequence[Sequence[Row]]) -> TargetSchema:
             operators={(text(schema), text(name)): harmless == "t" for schema, name, harmless, _ in operators},
         )
     except (ValueError, TypeError, AttributeError) as error:
-        raise ProtocolViolation(f"the target's answer about its catalogue cannot be read: {error}") from None
+        raise ProtocolViolation(f"the target's answer to a catalogue query is not valid: {error}") from None
 
 
 def _relation(row: Row) -> Relation:
@@ -132,7 +132,7 @@ def _types(rows: Sequence[Row]) -> dict[tuple[str, str], bool]:
     known: dict[int, _Type] = {}
     for number, _, _, harmless, parts in rows:
         known[int(text(number))] = _Type(harmless == "t", tuple(map(int, json.loads(parts or "[]"))))
-    # What is harmful spreads to what is made of it, until nothing more is.
+    # A type with a harmful part is harmful: repeat until nothing changes.
     harmful = {number for number, kind in known.items() if not kind.harmless}
     while fresh := {n for n, kind in known.items() if n not in harmful and not harmful.isdisjoint(kind.parts)}:
         harmful |= fresh

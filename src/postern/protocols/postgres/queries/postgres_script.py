@@ -1,4 +1,4 @@
-"""Runs one script as a client of its own: what `exec` sends, and how it knows the end. Sans-IO."""
+"""The client that `exec` uses to run one script on PostgreSQL. Without I/O."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from postern.protocols.postgres.wire import postgres_messages as m
 
 
 class PostgresScript:
-    """One simple Query. `failed` tells whether any error came back; what was shown is in the recording."""
+    """One simple Query. `failed` is True if any error came back. The output is in the recording."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -15,17 +15,17 @@ class PostgresScript:
         self._skip = 0
         self.failed = False
         self.finished = False
-        self.leaves = False  # it says goodbye
+        self.leaves = False  # True once it sends Terminate
 
     def exit_code(self) -> int:
-        """0 when it ran to its end without an error, else 1."""
+        """Return 0 if the script ran to its end without an error, else 1."""
         return int(self.failed or not self.finished)
 
     def start(self) -> bytes:
         return m.query(self._text.encode())
 
     def feed(self, data: bytes) -> bytes:
-        """What the gateway shows; answers what the client sends next."""
+        """Take output of the gateway. Return what the client sends next."""
         if self._skip:
             skipped = min(self._skip, len(data))
             self._skip -= skipped

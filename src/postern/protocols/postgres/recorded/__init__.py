@@ -1,1 +1,1 @@
-"""Recorded bytes as text, as tables, and answer by answer."""
+"""Readers of recorded bytes: as text, as tables, and answer by answer."""

@@ -1,4 +1,4 @@
-"""Recorded bytes as what rules about answers look at: the texts of each, and how many rows it has."""
+"""Reading recorded bytes for rules about answers: the texts of each answer, and its number of rows."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _ENDS = frozenset({m.COMMAND_COMPLETE, m.PORTAL_SUSPENDED, m.READY_FOR_QUERY, m.
 
 
 class PostgresAnswers:
-    """`feed` takes the recorded stream cut anywhere. Rows are counted by statement."""
+    """Reader of answers: `feed` takes the recorded stream in chunks of any size. Rows are counted per statement."""
 
     def __init__(self) -> None:
         self._messages = PostgresMessages()
         self._fields: tuple[m.PostgresField, ...] = ()
 
     def feed(self, data: bytes) -> list[Answered]:
-        """What is complete now. Raises ProtocolViolation for bytes that are no messages."""
+        """Return the answers that are complete now. Raises ProtocolViolation for bytes that are not messages."""
         found: list[Answered] = []
         for message in self._messages.feed(data):
             if message.body is None:
@@ -49,7 +49,7 @@ class PostgresAnswers:
         return None
 
     def _texts(self, body: bytes) -> list[bytes]:
-        """Without a description, which may have been given earlier for the statement, a cell speaks for itself."""
+        """Return the texts of a row. Its description may be missing here, if the statement was described earlier."""
         found: list[bytes] = []
         for at, cell in enumerate(cells(body)):
             if cell is None:

@@ -1,4 +1,4 @@
-"""Messages of a recorded stream."""
+"""Splitting a recorded stream into messages."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from postern.protocols.framing import Intake
 
-_LONGEST = 16 << 20  # bytes; a longer message was streamed, and is not gathered
+_LONGEST = 16 << 20  # bytes; a longer message was streamed, and is not buffered
 
 
 class PostgresMessage(NamedTuple):
-    """`body` is None for one of too many bytes to be gathered; `size` is of all of it."""
+    """A message. `body` is None if it is too long to be buffered; `size` is its full size."""
 
     tag: int
     size: int
@@ -18,14 +18,14 @@ class PostgresMessage(NamedTuple):
 
 
 class PostgresMessages:
-    """`feed` takes the stream cut anywhere."""
+    """Splitter: `feed` takes the stream in chunks of any size."""
 
     def __init__(self) -> None:
         self._intake = Intake()
         self._skip = 0
 
     def feed(self, data: bytes) -> list[PostgresMessage]:
-        """What is complete now."""
+        """Return the messages that are complete now."""
         skipped = min(self._skip, len(data))
         self._skip -= skipped
         intake = self._intake

@@ -1,4 +1,5 @@
-"""Recorded bytes as values: columns, rows, tags, errors and notices, as a client of simple queries reads them."""
+"""Reading recorded bytes as values: columns, rows, tags, errors and notices, as a client of simple queries reads
+them."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from postern.protocols.postgres.wire.postgres_types import readable
 
 
 class PostgresResults:
-    """`feed` takes the recorded stream cut anywhere; values are UTF-8, since the gateway asks for that."""
+    """Reader of results: `feed` takes the recorded stream in chunks of any size. Values are UTF-8, which the gateway
+    requests."""
 
     def __init__(self) -> None:
         self._messages = PostgresMessages()
@@ -18,7 +20,7 @@ class PostgresResults:
         self._binary = False
 
     def feed(self, data: bytes) -> list[Result]:
-        """What is complete now. Raises ProtocolViolation for bytes that are no messages."""
+        """Return the results that are complete now. Raises ProtocolViolation for bytes that are not messages."""
         found: list[Result] = []
         for message in self._messages.feed(data):
             if message.body is None:
@@ -42,7 +44,7 @@ class PostgresResults:
 
     def _texts(self, body: bytes) -> tuple[str | None, ...]:
         found = cells(body)
-        if self._binary:  # a cursor that was declared so
+        if self._binary:  # a cursor declared as binary
             for at, field in enumerate(self._fields[: len(found)]):
                 cell = found[at]
                 if field.format == 1 and cell is not None:

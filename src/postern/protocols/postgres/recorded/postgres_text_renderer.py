@@ -1,16 +1,16 @@
-"""Recorded bytes as readable text: what the client saw, in the plain form of `psql -A -F TAB`."""
+"""Rendering recorded bytes as the client's text, in the plain form of `psql -A -F TAB`."""
 
 from __future__ import annotations
 
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.protocols.postgres.wire.postgres_types import readable
 
-# A message longer than this was streamed in parts; its text is left out rather than gathered.
+# A longer message was streamed in parts; its text is left out.
 _LONGEST = 16 << 20
 
 
 class PostgresTextRenderer:
-    """A `Renderer`: `feed` takes the recorded stream cut anywhere, and gives ("o" or "e", text) pieces."""
+    """A `Renderer`: `feed` takes the recorded stream in chunks of any size and returns ("o" or "e", text) pieces."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -43,7 +43,7 @@ class PostgresTextRenderer:
         return _joined(pieces)
 
     def rest(self) -> list[tuple[str, bytes]]:
-        """A row or a line that was cut off, as far as it came."""
+        """Return the text of an incomplete row or line."""
         data, self._rest, self._skip = self._rest, b"", 0
         if data[:1] == b"D":
             return [("o", b"\t".join(self._cells(data[5:])) + b"\n")]
@@ -69,7 +69,7 @@ class PostgresTextRenderer:
         return None
 
     def _cells(self, body: bytes) -> list[bytes]:
-        """Of a row; of one that is cut, those that came, the last one in part."""
+        """Return the cells of a row. A truncated row has those that arrived, the last one in part."""
         count = m.INT16.unpack_from(body, 0)[0] if len(body) >= 2 else 0
         cells: list[bytes] = []
         pos = 2
@@ -84,14 +84,14 @@ class PostgresTextRenderer:
             cell = body[pos : pos + size]
             pos += size
             field = self._fields[index] if index < len(self._fields) else None
-            # Without a description (it was given earlier, for the statement) a cell speaks for itself.
+            # The description may be missing, if the statement was described earlier: show each cell as it is.
             binary = (field is None or field.format == 1) and len(cell) == size
             cells.append(_plain(readable(cell, field.oid if field else 0) if binary else cell))
         return cells
 
 
 def _plain(cell: bytes) -> bytes:
-    """One line, one field: as COPY's text format escapes it."""
+    """Escape a cell as COPY's text format does: one line, one field."""
     if b"\t" not in cell and b"\n" not in cell and b"\\" not in cell and b"\r" not in cell:
         return cell
     for raw, escaped in ((b"\\", b"\\\\"), (b"\t", b"\\t"), (b"\n", b"\\n"), (b"\r", b"\\r")):
@@ -109,7 +109,7 @@ def _report(report: m.ErrorFields) -> bytes:
 
 
 def _joined(pieces: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
-    """Neighbours of one kind as one piece."""
+    """Join adjacent pieces of the same kind."""
     joined: list[tuple[str, list[bytes]]] = []
     for kind, text in pieces:
         if joined and joined[-1][0] == kind:

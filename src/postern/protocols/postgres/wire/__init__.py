@@ -1,1 +1,1 @@
-"""The steady state of links: `postgres_wire` is the entry; sans-IO, compiled."""
+"""The steady state of links: `postgres_wire` is the entry. Without I/O, compiled."""

@@ -1,18 +1,19 @@
-"""What the target answers: matched with the ledger, cut into pieces for inspection and recording.
+"""The target's half of the wire: matches responses with pending requests, and cuts them into pieces for inspection and
+recording.
 
-One pass over each read. Messages that nobody wants stay part of one run of bytes; a run ends where a
-message must be judged, replaced, swallowed or preceded by a refusal of ours. DataRow and CopyData
-messages that nobody wants are not even waited for: their rest passes as it comes.
+It makes one pass over each read. Messages that no interceptor needs stay part of one run of bytes. A run ends where a
+message must be evaluated, replaced, discarded or preceded by an error of ours. DataRow and CopyData messages that no
+interceptor needs are not buffered: their rest passes as it arrives.
 
-    head slot       may be answered by
+    pending request  expected responses
     QUERY           T D C I G H E, then Z
     PARSE BIND CLOSE 1 2 3
     DESCRIBE        t, then T or n
     EXECUTE         D, then C s I E; G or H for COPY
     SYNC            Z
     FUNCTION        V, then Z
-    POISON          E (ours, swallowed)
-    REFUSED         nothing: we speak
+    POISON          E (ours, discarded)
+    REFUSED         none: we respond
     any, or none    N A S (asynchronous)
 """
 
@@ -50,24 +51,24 @@ class PostgresBackend(Wire):
         self.ledger = ledger
         self.wants = wants
         self.max_message = max_message
-        self.fatal = False  # the target has told the client a fatal error
-        self.cutting = False  # the rest of this answer is swallowed
+        self.fatal = False  # the target has sent the client a fatal error
+        self.cutting = False  # the rest of this response is discarded
         self._intake = Intake()
-        self._start: i64 = 0  # of the run of shown bytes, while `_scan` is at work
-        self._pos: i64 = 0  # … and what it takes next
+        self._start: i64 = 0  # of the run of forwarded bytes, while `_scan` runs
+        self._pos: i64 = 0  # … and the next position to parse
         self._need: i64 = 0
         self._passing = 0
         self._swallowing = False  # … and so is the message that is passing
-        self._described: bytes | None = None  # the RowDescription of a simple query's result under way
+        self._described: bytes | None = None  # the RowDescription of the current simple query's result
         self._layout: PostgresLayout | None = None
         self._layout_of: PostgresPendingResponse | None = None
         self._copy_binary = False
-        self._copy_begins = False  # nothing of a copy has come yet
+        self._copy_begins = False  # a copy has begun, and no data has arrived
         self._pieces: list[Piece] = []
-        # An error that is being judged: what is reported of it is what the client was shown.
+        # An error that is being evaluated; the recorded completion contains what the client gets.
         self._judged: PostgresText | None = None
         self._violation: ProtocolViolation | None = None
-        self._poisoned = False  # the last error was the answer to our own poison
+        self._poisoned = False  # the last error was the response to our own POISON
 
     @property
     def _target_position(self) -> str:
@@ -78,7 +79,7 @@ class PostgresBackend(Wire):
 
     @property
     def partial_message_bytes(self) -> int:
-        """Bytes that the client still lacks of the message that is passing."""
+        """Return the bytes that the client lacks of the message that is passing."""
         return 0 if self._swallowing else int(self._passing)
 
     def poll_target(self) -> list[Piece]:
@@ -94,14 +95,14 @@ class PostgresBackend(Wire):
         try:
             self._scan(pieces)
         except ProtocolViolation as error:
-            # What stands in front of the offence was understood, and goes its way first.
+            # Everything before the violation was valid and is forwarded first.
             if not pieces:
                 raise
             self._violation = error
         return pieces
 
     def _scan(self, pieces: list[Piece]) -> None:
-        """Cuts what is there, up to the first event that must be judged, which comes last."""
+        """Cut the buffer into pieces, up to the first event that must be evaluated, which comes last."""
         intake = self._intake
         buf = intake.buf
         end: i64 = len(buf)
@@ -124,7 +125,7 @@ class PostgresBackend(Wire):
             intake.wait(self._need)
 
     def _pass(self, pos: i64, end: i64) -> i64:
-        """The rest of a message that is passing, or as much of it as is there."""
+        """Forward the rest of a message that is passing, as far as it has arrived."""
         if not self._passing:
             self._swallowing = False
             return pos
@@ -133,7 +134,7 @@ class PostgresBackend(Wire):
         return pos + taken
 
     def _skip(self, tag: int, pieces: list[Piece], buf: bytes, end: i64) -> None:
-        """Messages of one kind with data that nobody wants, by their headers: they are not even waited for."""
+        """Forward data messages of one kind that no interceptor needs, by their headers, without buffering them."""
         pos: i64 = self._pos
         try:
             while end - pos >= 5 and buf[pos] == tag:
@@ -156,7 +157,8 @@ class PostgresBackend(Wire):
             self._copy_begins = False
 
     def _step(self, tag: int, pieces: list[Piece], buf: bytes, end: i64) -> bool:
-        """Takes a message, or rows or lines together. False: an event is to be judged first, or bytes are missing."""
+        """Process a message, or adjacent rows or lines together. Return False if an event must be evaluated first, or
+        bytes are missing."""
         pos = self._pos
         length = uint32(buf, pos + 1)
         if length < 4 or length > 0x7FFFFFFF:
@@ -181,20 +183,20 @@ class PostgresBackend(Wire):
             shown = self._control(tag, buf, pos + 5, after)
         slots = self.ledger.slots
         if self._pieces or not shown or (slots and slots[0].kind == REFUSED):
-            # Something must be said or left out between this message and the next one.
+            # Something must be inserted or dropped between this message and the next one.
             self._start = _flush(pieces, buf, self._start, after if shown else pos, after)
             self._say(pieces)
         self._pos = after
         return True
 
     def _say(self, pieces: list[Piece]) -> None:
-        """Adds what was kept back for this place, and refusals whose turn has come."""
+        """Add what was held for this position, and errors of refusals whose turn has come."""
         pieces.extend(self._pieces)
         self._pieces.clear()
         self._speak(pieces)
 
     def _too_large(self, tag: int, length: int) -> None:
-        """A value that cannot be inspected whole is not shown."""
+        """Withhold a value that is too large to be inspected whole."""
         if tag not in (m.DATA_ROW, m.COPY_DATA, m.FUNCTION_CALL_RESPONSE):
             raise _offence(tag, f"of length {length}")
         self._withhold(
@@ -204,7 +206,7 @@ class PostgresBackend(Wire):
         )
 
     def _withhold(self, code: str, text: str, hint: str) -> None:
-        """An error takes the place of what cannot be judged; the rest of the answer is swallowed."""
+        """Send an error instead of a response that cannot be evaluated, and discard the rest of the response."""
         slots = self.ledger.slots
         self._pieces.append(m.error_response(code, text, hint=hint))
         self._pieces.append(Completed(slots[0].exchange if slots else 0, error_code=code, error=text))
@@ -216,7 +218,7 @@ class PostgresBackend(Wire):
         return self.wants.rows if tag == m.DATA_ROW else self.wants.output
 
     def _speak(self, pieces: list[Piece]) -> None:
-        """Refusals whose turn has come."""
+        """Add the errors of refusals whose turn has come."""
         ledger = self.ledger
         slots = ledger.slots
         while slots and slots[0].kind == REFUSED:
@@ -229,7 +231,8 @@ class PostgresBackend(Wire):
     def _event(
         self, tag: int, buf: bytes, pos: int, after: int, end: int
     ) -> tuple[Output | PostgresRows | None, int, bool]:
-        """A message that holds text: the event to judge if it is wanted, where it ends, whether it is shown."""
+        """Parse a message with text. Return the event to evaluate if an interceptor needs it, the end of the message,
+        and whether it is forwarded."""
         slots = self.ledger.slots
         exchange = slots[0].exchange if slots else 0
         if tag == m.DATA_ROW:
@@ -238,7 +241,7 @@ class PostgresBackend(Wire):
             return self._lines(buf, pos, end)
         text = PostgresText(exchange, tag, buf[pos + 5 : after], self._copy_binary)
         if text.aside:
-            # Not part of the answer, so it is judged even while the answer's rest is swallowed.
+            # Not part of the response, so it is evaluated even while the response's rest is discarded.
             if tag == m.PARAMETER_STATUS:
                 self._parameter(buf, pos + 5, after)
             return text if self.wants.output else None, after, True
@@ -249,9 +252,9 @@ class PostgresBackend(Wire):
         return text, after, True
 
     def _error(self, text: PostgresText) -> PostgresText | None:
-        """The error as an event if it is to be judged, else what is reported of it."""
+        """Return the error as an event if it is to be evaluated; otherwise record its completion."""
         if self.cutting:
-            # The client has been told another error; this one was not judged, so its text is not kept either.
+            # The client got another error. This one was not evaluated, so its text is not recorded either.
             self._pieces.append(Completed(text.exchange, error_code=text.completed().error_code))
         elif self.wants.output:
             self._judged = text
@@ -261,10 +264,10 @@ class PostgresBackend(Wire):
         return None
 
     def _rows(self, buf: bytes, pos: int, end: int) -> tuple[PostgresRows | None, int, bool]:
-        """All complete DataRows from `pos` on."""
+        """Return all complete DataRows from `pos` on."""
         slot = self.ledger.slots[0] if self.ledger.slots else None
         if slot is None or slot.kind not in (QUERY, EXECUTE):
-            raise ProtocolViolation("the target sent a row that nobody asked for")
+            raise ProtocolViolation("the target sent a row without a pending query")
         first, count = pos, 0
         while end - pos >= 5 and buf[pos] == m.DATA_ROW:
             length = uint32(buf, pos + 1)
@@ -286,7 +289,7 @@ class PostgresBackend(Wire):
         return PostgresRows(slot.exchange, layout, buf[first:pos], count, slot.began), pos, True
 
     def _lines(self, buf: bytes, pos: int, end: int) -> tuple[CopiedLines, int, bool]:
-        """All complete CopyData messages from `pos` on."""
+        """Return all complete CopyData messages from `pos` on."""
         slots = self.ledger.slots
         if not slots or slots[0].kind not in (QUERY, EXECUTE):
             raise _offence(m.COPY_DATA, "out of its turn")
@@ -302,7 +305,7 @@ class PostgresBackend(Wire):
         return CopiedLines(slots[0].exchange, lines, first, bool(self.ledger.unread)), pos, True
 
     def _layout_for(self, slot: PostgresPendingResponse) -> PostgresLayout | None:
-        """The columns of the rows under way. None: they were asked for before anybody wanted to see them."""
+        """Return the columns of the current rows; None if they were requested before an interceptor needed them."""
         if self._layout is None or self._layout_of is not slot:
             described = self._described if slot.kind == QUERY else slot.described
             if described is None:
@@ -313,7 +316,7 @@ class PostgresBackend(Wire):
         return self._layout
 
     def _failed(self, text: PostgresText) -> bool:
-        """An ErrorResponse: what it ends. False when it answers our own poison."""
+        """Handle an ErrorResponse. Return False when it responds to our own POISON."""
         ledger = self.ledger
         slots = ledger.slots
         severity = text.severity
@@ -328,7 +331,7 @@ class PostgresBackend(Wire):
         return True
 
     def _control(self, tag: int, buf: bytes, pos: int, end: int) -> bool:
-        """A message without text of the target's data. False when the client must not see it."""
+        """Handle a message without data of the target. Return False when the client must not see it."""
         ledger = self.ledger
         slots = ledger.slots
         head = slots[0] if slots else None
@@ -359,8 +362,8 @@ class PostgresBackend(Wire):
                 head.statement.types = oids
         elif tag == m.COPY_IN_RESPONSE:
             if self.cutting:
-                # The client waits for the end of an answer that was refused, and the target for data.
-                raise ProtocolViolation("the target asked for data to copy behind an answer that was refused")
+                # The client waits for the end of a response that was refused, while the target waits for data.
+                raise ProtocolViolation("the target asked for COPY data after a response that was refused")
             ledger.begin_copy_in(head)
         elif tag == m.COPY_OUT_RESPONSE:
             self._copy_binary = end > pos and buf[pos] == 1
@@ -377,7 +380,7 @@ class PostgresBackend(Wire):
             self.ledger.reported[known] = buf[pos : end - 1].decode("utf-8", "replace")
 
     def _describe(self, head: PostgresPendingResponse, body: bytes) -> bool:
-        """Keeps the description for whoever will need it; most results are never looked at."""
+        """Store the description for later use; most results are never inspected."""
         if head.kind == QUERY:
             self._described, self._layout = body, None
             return True
@@ -395,7 +398,7 @@ class PostgresBackend(Wire):
             ledger.status = status
             return
         if head is None or head.kind not in (QUERY, SYNC, FUNCTION) or len(status) != 1:
-            raise ProtocolViolation("the target says it is ready out of its turn")
+            raise ProtocolViolation("the target sent an unexpected ReadyForQuery")
         ledger.slots.popleft()
         ledger.status = status
         ledger.copy_in = False
@@ -412,7 +415,7 @@ def _offence(tag: int, what: str) -> ProtocolViolation:
 
 
 def _flush(pieces: list[Piece], buf: bytes, start: i64, stop: i64, resume: i64) -> i64:
-    """Ends a run of shown bytes at `stop`; the next one starts at `resume`."""
+    """End a run of forwarded bytes at `stop`; the next one starts at `resume`."""
     if stop > start:
         pieces.append(buf[start:stop])
     return resume

@@ -1,6 +1,6 @@
-"""Bind values in the binary format, as texts that the target reads as the same values.
+"""Conversion of binary bind values to texts that the target reads as the same values.
 
-Types that nobody here knows have no such text: a text could be any of them, and what people see must be what runs.
+Values of unknown types have no such text, because what reviewers see must be what runs.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from postern.errors import ProtocolViolation
 from postern.protocols.postgres.wire.postgres_scalars import scalar_codec
 from postern.protocols.postgres.wire.postgres_types import ARRAYS, BINARY, BYTEA, TEXT, array_parts, readable
 
-_SHOWN: Final = frozenset({16, 20, 21, 23, 26, 650, 700, 701, 869, 1700, 2950, 3802})  # by `readable`
-_WRITTEN: Final = frozenset({18, 19, 25, 114, 142, 705, 1042, 1043})  # which are sent as they are written
+_SHOWN: Final = frozenset({16, 20, 21, 23, 26, 650, 700, 701, 869, 1700, 2950, 3802})  # converted by `readable`
+_WRITTEN: Final = frozenset({18, 19, 25, 114, 142, 705, 1042, 1043})  # their binary format is their text
 _READ: Final = frozenset({1082, 1083, 1114, 1184, 1186, 1560, 1562})
 _MOMENT: Final = 1184
 _INTERVAL: Final = 1186
@@ -23,8 +23,8 @@ _FIRST: Final = struct.Struct("!i")  # the lower bound of a dimension
 def parameters(
     values: tuple[bytes | None, ...], formats: tuple[int, ...], oids: tuple[int, ...]
 ) -> tuple[tuple[bytes | None, ...], tuple[int, ...]]:
-    r"""Bind values as text, and the numbers, from 1, of those whose type is not known here, or which are none of it:
-    those stay as they are when printable, else they are `\x…`."""
+    r"""Return bind values as text, and the numbers (from 1) of those that could not be converted: the type is unknown,
+    or the value is not valid for it. Those are unchanged if printable, else `\x…`."""
     if not formats or not any(formats):
         return values, ()
     found: list[bytes | None] = []
@@ -43,7 +43,7 @@ def parameters(
 
 
 def plain(value: bytes, oid: int) -> bytes | None:
-    """The value as the target would read it; None where that is not known."""
+    """Return the value as the target would read it; None if unknown."""
     if oid in _WRITTEN:
         return value
     if oid == BYTEA:
@@ -72,7 +72,7 @@ def _read(value: bytes, oid: int) -> bytes | None:
 
 
 def _array(cell: bytes, element: int) -> bytes | None:
-    """Of one dimension that begins at 1."""
+    """Convert a one-dimensional array with lower bound 1."""
     parts = array_parts(cell)
     if cell[:4] == b"\0\0\0\0":
         return b"{}"

@@ -19,7 +19,7 @@ _ESCAPES = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v
 _UNESCAPE = {value: b"\\" + key for key, value in _ESCAPES.items()} | {b"\\": b"\\\\"}
 _TEXT_OID: Final = 25
 
-# What a value looks like whose type is not told: the first that it is from end to end.
+# The form of a value whose type is unknown: the first that matches it whole.
 _SHAPES = (
     (rb"-?\d{1,18}", INT8),
     (rb"-?\d+(?:\.\d+)?", NUMERIC),
@@ -36,8 +36,7 @@ HOLE: Final = b"\0"
 
 
 class Changed:
-    """Lines of which columns were changed, and of each column how many fields became others and how many bytes those
-    had."""
+    """Lines with changed columns, and for each column the number of changed fields and their former size in bytes."""
 
     def __init__(self, columns: int) -> None:
         self.counts = [0] * columns
@@ -53,16 +52,16 @@ class Changed:
         self._others.append(others)
 
     def with_holes(self) -> tuple[list[bytes], list[list[bytes]]]:
-        """Lines with holes where fields became others; and those by line, as they are written."""
+        """Return the lines with holes instead of changed fields, and the new fields of each line."""
         return self._lines, self._others
 
     def written(self) -> list[bytes]:
-        """The lines as they are sent."""
+        """Return the lines to send."""
         return [filled(line, others) for line, others in zip(self._lines, self._others, strict=True)]
 
 
 class ChangedColumns(Changed):
-    """The same by column: `fields` as they were, and what the changed ones became, by place."""
+    """The same by column: the original `fields`, and the changed ones by index."""
 
     def __init__(self, fields: list[Sequence[bytes]], form: CopyFormat) -> None:
         super().__init__(len(fields))
@@ -97,7 +96,7 @@ class ChangedColumns(Changed):
 
 
 def filled(line: bytes, others: list[bytes]) -> bytes:
-    """Raises ValueError where another number of holes is left than were made."""
+    """Fill the holes of a line. Raises ValueError if their number differs."""
     parts = line.split(HOLE)
     if len(parts) != len(others) + 1:
         raise ValueError("a copied line lost a field that was masked already")
@@ -105,7 +104,7 @@ def filled(line: bytes, others: list[bytes]) -> bytes:
 
 
 def change_lines(lines: Sequence[bytes], form: CopyFormat, columns: CopiedColumns) -> Changed:
-    """Lines without a header among them. Raises ValueError for one that is not of this format and of so many
+    """Change the lines, which contain no header. Raises ValueError for a line of another format or another number of
     columns."""
     changing = [(place, _FieldChange(form, *one)) for place, one in enumerate(columns) if one is not None]
     plain = _plain_fields(lines, form) if changing else None
@@ -137,8 +136,8 @@ def change_lines(lines: Sequence[bytes], form: CopyFormat, columns: CopiedColumn
 
 
 def _plain_fields(lines: Sequence[bytes], form: CopyFormat) -> list[Sequence[bytes]] | None:
-    """By column, of lines in the text format in which every delimiter and every end of a line is one. None where that
-    is not certain: some may be escaped."""
+    """Split lines in the text format by column, if every delimiter and every line end is a real one. Return None if
+    some may be escaped."""
     joined = b"".join(lines)
     if form.kind != "text" or form.delimiter in b"\\\r\n" or joined.count(b"\n") != len(lines):
         return None
@@ -154,17 +153,17 @@ def _plain_fields(lines: Sequence[bytes], form: CopyFormat) -> list[Sequence[byt
 
 
 class _FieldChange:
-    """What the fields of one column become, as they are written."""
+    """The change of the fields of one column, in their written form."""
 
     def __init__(self, form: CopyFormat, oid: int, by: Change) -> None:
         self._form = form
         self._is_csv = form.kind == "csv"
         self._oid = oid
         self._by = by
-        self._known: dict[int, CellChange] = {}  # by type: of those in _SHAPES where none is told
+        self._known: dict[int, CellChange] = {}  # by type: one of _SHAPES if the type is unknown
 
     def all(self, fields: Sequence[bytes]) -> list[bytes]:
-        """NULL stays."""
+        """Change the fields; NULL stays."""
         null = self._form.null
         if isinstance(self._by, Fill):
             return [null] * len(fields)
@@ -176,9 +175,9 @@ class _FieldChange:
         return [made.get(field, field) for field in fields]
 
     def of(self, field: bytes) -> bytes:
-        """Of one that is not NULL."""
+        """Change one field that is not NULL."""
         form = self._form
-        if isinstance(self._by, Fill):  # the type of a computed value is not told: NULL is one of all types
+        if isinstance(self._by, Fill):  # the type of a computed value is unknown: NULL is valid for all types
             return form.null
         if self._is_csv:
             value = _csv_value(field, form)
@@ -210,20 +209,20 @@ def _field_pattern(is_csv: bool, delimiter: bytes, quote: bytes, escape: bytes) 
 
 
 def _split(line: bytes, form: CopyFormat) -> list[bytes]:
-    """The fields as they are written."""
+    """Split a line into its written fields."""
     pattern = _field_pattern(form.kind == "csv", form.delimiter, form.quote, form.escape)
     fields: list[bytes] = []
     pos = 0
     while True:
         found = pattern.match(line, pos)
         if found is None:
-            raise ValueError("a field that cannot be read")
+            raise ValueError("a field is not valid")
         fields.append(found.group())
         pos = found.end()
         if pos == len(line):
             return fields
         if line[pos : pos + 1] != form.delimiter:
-            raise ValueError("a field goes on where it should end")
+            raise ValueError("a field continues after its closing quote")
         pos += 1
 
 
@@ -250,7 +249,7 @@ def _csv_value(field: bytes, form: CopyFormat) -> bytes:
 
 
 def _csv_field(value: bytes, form: CopyFormat) -> bytes:
-    """In quotes only if it needs them: whether the target quoted the value tells something of it."""
+    """Quote a CSV field only if it must be: whether the target quoted it reveals something about the value."""
     signs = (form.delimiter, form.quote, form.escape, b"\n", b"\r")
     if value not in (form.null, b"\\.") and not any(sign in value for sign in signs):
         return value

@@ -1,23 +1,23 @@
-"""What the client sends, cut into batches that are judged together.
+"""The client's half of the wire: cuts its messages into batches that are evaluated together.
 
                  ┌───────────── any of P B D E C ─────────────┐
                  ▼                                            │
-    (between) ── Q or F ──▶ batch   (open batch) ── S, Q, F, H, too much held, or a pause ──▶ batch
+    (between) ── Q or F ──▶ batch   (open batch) ── S, Q, F, H, too many bytes, or a pause ──▶ batch
         │                               ▲
-        ├── d c f ──▶ pass on           └── skipping after a refusal of a part: drop until S
-        └── X ──────▶ pass on, and drop whatever comes behind it
+        ├── d c f ──▶ forward           └── skipping after a refusal of a part: drop until S
+        └── X ──────▶ forward, and drop whatever follows
 
-A batch ends at Sync, Query, FunctionCall or Flush. Parts of it are forwarded earlier, as if a Flush stood there:
+A batch ends at Sync, Query, FunctionCall or Flush. Parts of it are forwarded earlier, as if a Flush was there:
 
-- at the end of each read, where no interceptor needs whole batches;
+- at the end of each read, if no interceptor needs whole batches;
 - when the client pauses (`release`), because it may wait for an error before it sends its Sync (decision 0071);
 - when more than `max_batch` bytes are held.
 
-Cutting a batch at a pause changes neither what is recorded of an Execute nor what is sent to the
-backend: numbers of exchanges and the meaning of names go on as if the batch were whole.
+Cutting a batch at a pause changes neither the record of an Execute nor the bytes for the backend: the numbers of
+exchanges and the meaning of names continue as if the batch were whole.
 
-Messages larger than `max_message` are refused, because they cannot be judged and recorded whole, except
-COPY data and, where no rule looks at values, Bind: those stream.
+Messages larger than `max_message` are refused, because they cannot be evaluated and recorded whole. COPY data streams,
+and so does Bind if no rule needs its values.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ from postern.protocols.postgres.wire.postgres_response_queue import (
 from postern.protocols.refusal_texts import text_of
 from postern.protocols.wire_base import Request, Wants
 
-# What a message may be; bits, since every message is asked several times.
-_BATCHED: Final = 1  # a part of a batch
+# Properties of a message, as bits, since every message is checked several times.
+_BATCHED: Final = 1  # part of a batch
 _ENDS: Final = 2  # … and its end
 _EMPTY: Final = 4  # has no body
-_COPY: Final = 8  # passed on as it comes
-_DURING_COPY: Final = 16  # the backend understands it while it reads CopyData; it ignores a Sync and a Flush there
+_COPY: Final = 8  # forwarded as it comes
+_DURING_COPY: Final = 16  # the backend processes it while it reads CopyData; it ignores a Sync and a Flush there
 _TRAITS = {
     m.PARSE: _BATCHED,
     m.BIND: _BATCHED,
@@ -76,13 +76,13 @@ _KNOWN: Final = bytes([_TRAITS.get(tag, 0) for tag in range(256)])
 
 # The longest message that the backend itself accepts (PQ_LARGE_MESSAGE_LIMIT).
 MAX_LENGTH: Final = 0x3FFFFFFF
-# The head of an oversized message: enough for its names, and kept as evidence when it is refused.
+# Bytes of an oversized message's head: enough for its names, and recorded as evidence when it is refused.
 HEAD = 64 * 1024
 
 
 class MessageBatch(Request):
     """Messages up to a boundary. `end` is the tag of the last one; FLUSH also stands for a part that is forwarded
-    before its batch is complete. `flushes`: the client pauses, so the backend is asked for its answers."""
+    before its batch is complete. `flushes`: the client pauses, so the backend is asked for its responses."""
 
     __slots__ = ("end", "flushes", "held", "inserts", "raw", "runs", "slots")
 
@@ -92,14 +92,14 @@ class MessageBatch(Request):
         self.held = 0
         self.end = m.FLUSH
         self.slots: list[PostgresPendingResponse] = []
-        self.runs = False  # an Execute is among them
+        self.runs = False  # contains an Execute
         self.flushes = False
-        # (offset in bytes, index into slots) of each Execute that no Describe of the client stands in front of
+        # (offset in bytes, index into slots) of each Execute without a Describe of the client before it
         self.inserts: list[tuple[int, int]] = []
 
 
 class PostgresFrontend:
-    """The client's half of the wire. `poll` yields bytes to pass on, or a batch to judge."""
+    """The client's half of the wire. `poll` returns bytes to forward, or a batch to evaluate."""
 
     def __init__(self, ledger: PostgresResponseQueue, wants: Wants, max_message: int, max_batch: int) -> None:
         self.ledger = ledger
@@ -109,23 +109,23 @@ class PostgresFrontend:
         self.skipping = False
         self.terminated = False
         self._intake = Intake()
-        self._at: i64 = 0  # where the message begins in the intake that is read
+        self._at: i64 = 0  # start of the message in the buffer that is read
         self._batch: MessageBatch | None = None
         self._passing = 0
         self._dropping = 0
-        # What the open batch has prepared and bound. Its names mean nothing else up to its end: if a Parse or a Bind
-        # fails, the backend skips what follows.
+        # The names that the open batch has prepared and bound. They have no other meaning until its end: if a Parse or
+        # a Bind fails, the backend skips what follows.
         self._statements: dict[bytes, PostgresStatement] = {}
         self._portals: dict[bytes, Portal] = {}
         self._described: PostgresPendingResponse | None = None  # the last message, if it was the Describe of a portal
-        self._rejected = b""  # what the target gets in place of the last message, so that it rejects that one itself
+        self._rejected = b""  # sent instead of the last message, so that the target itself rejects it
         self._number = 0  # of the open batch
         self._released = False  # the open batch has waited long enough
         self._asked = 0  # the exchange of the last operation
 
     @property
     def midway(self) -> bool:
-        """Whether a message has been passed on in part."""
+        """Return True if a message was forwarded in part."""
         return self._passing > 0
 
     @property
@@ -134,11 +134,11 @@ class PostgresFrontend:
 
     @property
     def open_batch(self) -> int:
-        """The number of the batch that is kept back until it is complete, or 0."""
+        """Return the number of the batch that is buffered until it is complete, or 0."""
         return 0 if self._batch is None else self._number
 
     def release(self) -> None:
-        """The open batch has waited long enough: `poll` returns what there is of it."""
+        """End the wait for the rest of the open batch: `poll` returns the part that has arrived."""
         self._released = self._batch is not None
 
     def feed(self, data: bytes) -> None:
@@ -146,7 +146,7 @@ class PostgresFrontend:
 
     def poll(self) -> bytes | MessageBatch | None:
         intake = self._intake
-        run: i64 = -1  # where messages of the open batch begin that it does not hold yet
+        run: i64 = -1  # start of messages that are not yet added to the open batch
         while True:
             buf, pos = intake.buf, intake.pos
             available = len(buf) - pos
@@ -210,12 +210,12 @@ class PostgresFrontend:
                 return self._take_part(batch)
 
     def _keep(self, buf: bytes, start: i64, end: i64) -> None:
-        """The open batch holds these messages from now on; none when `start` is negative."""
+        """Add these messages to the open batch; none if `start` is negative."""
         if start >= 0 and self._batch is not None:
             self._batch.raw.append(buf[start:end])
 
     def _pause(self, buf: bytes, start: i64, end: i64) -> MessageBatch | None:
-        """Every complete message has been read: the part of the open batch that is forwarded already, if any."""
+        """All complete messages were read: return the part of the open batch that can be forwarded, if any."""
         self._keep(buf, start, end)
         batch = self._batch
         if batch is None or (self.wants.batches and not self._released):
@@ -223,7 +223,7 @@ class PostgresFrontend:
         return self._take_part(batch)
 
     def _take_part(self, batch: MessageBatch) -> MessageBatch:
-        """What there is of the open batch, to be forwarded before its end."""
+        """Return the current part of the open batch, to be forwarded before its end."""
         if len(self._statements) > MAX_NAMES or len(self._portals) > MAX_NAMES:
             raise ProtocolViolation(f"more than {MAX_NAMES} prepared statements or portals in one batch")
         batch.flushes = self._released
@@ -232,17 +232,17 @@ class PostgresFrontend:
         return batch
 
     def _check(self, tag: int, traits: i64, length: i64) -> None:
-        """Refuses what no client may send, or not now, before any of it is waited for."""
+        """Reject a message that a client must not send, or not now, before its body is buffered."""
         if not traits or length < 4 or length > MAX_LENGTH or (length != 4 and traits & _EMPTY):
             raise ProtocolViolation(f"the client sent a message of type {tag:#04x} and length {length}")
         if self.ledger.copy_in and (not traits & _DURING_COPY or (self.skipping and tag != m.TERMINATE)):
-            raise ProtocolViolation(f"the client sent a message of type {tag:#04x} in place of data to copy")
+            raise ProtocolViolation(f"the client sent a message of type {tag:#04x} instead of COPY data")
 
     def _query(self, raw: bytes) -> MessageBatch:
-        """A Query that stands alone, by far the most frequent batch."""
+        """Return a Query as a batch; by far the most frequent batch."""
         end = len(raw) - 1
         if raw.find(b"\0", 5) != end:
-            raise ProtocolViolation("a Query message does not end where its text does")
+            raise ProtocolViolation("a Query message has bytes after its text")
         ledger = self.ledger
         exchange = ledger.next_exchange()
         batch = MessageBatch()
@@ -294,7 +294,7 @@ class PostgresFrontend:
         return batch
 
     def _end_batch(self) -> None:
-        """What follows is another batch, whatever was forwarded of the last one before."""
+        """Close the batch, even if parts of it were forwarded before."""
         self._forget_names()
         # A batch that only prepares is an exchange of its own.
         self.ledger.exchange = max(self.ledger.exchange, self._asked)
@@ -307,7 +307,7 @@ class PostgresFrontend:
         self._described = None
 
     def _aside(self, tag: int, size: int) -> bytes | MessageBatch:
-        """Messages outside of batches: they are passed on as they come, in order."""
+        """Handle messages outside of batches: they are forwarded as they come, in order."""
         if self._batch is not None:
             return self._finish()
         self._end_batch()
@@ -319,7 +319,7 @@ class PostgresFrontend:
         return self._pass()
 
     def _pass(self) -> bytes:
-        """The part of a passing message that is here, and all of further CopyData behind it."""
+        """Return the arrived part of a passing message, and all CopyData after it."""
         intake = self._intake
         buf, start = intake.buf, intake.pos
         end = len(buf)
@@ -327,7 +327,7 @@ class PostgresFrontend:
         while end - pos >= 5 and buf[pos] == m.COPY_DATA:
             length = uint32(buf, pos + 1)
             if not 4 <= length <= MAX_LENGTH:
-                break  # the next poll says what is wrong with it
+                break  # the next poll reports what is wrong with it
             pos += 1 + length
         stop = min(pos, end)
         self._passing = pos - stop
@@ -362,7 +362,7 @@ class PostgresFrontend:
         return self._finish()
 
     def _take(self, batch: MessageBatch, tag: int, buf: bytes, pos: int, end: int) -> None:
-        """One complete message of a batch: its slot, and its operation where it has one."""
+        """Process one complete message of a batch: add its pending response, and its operation if it has one."""
         ledger = self.ledger
         described = self._described
         self._described = None
@@ -412,7 +412,7 @@ class PostgresFrontend:
             self._rejected, body = m.rejected_bind(buf, pos, end)
         slot = self._bind(body)
         assert slot.portal is not None
-        slot.portal.truncated = True  # whoever looks at values is told that these are not all
+        slot.portal.truncated = True  # the values are incomplete
         return slot
 
     def _bind(self, body: m.BindBody) -> PostgresPendingResponse:
@@ -429,7 +429,7 @@ class PostgresFrontend:
         return slot
 
     def _streamed_bind(self, body: m.BindBody) -> PostgresPendingResponse:
-        """An oversized Bind that streams: its values are not kept."""
+        """Process an oversized Bind that streams: its values are not stored."""
         slot = self._bind(body)
         assert slot.portal is not None
         slot.portal.truncated = True
@@ -452,7 +452,7 @@ class PostgresFrontend:
             ]
         batch.runs = True
         if described is not None and described.name == name:
-            if described.described is not None:  # it is answered already: they came in two parts
+            if described.described is not None:  # it is answered already: they arrived in two parts
                 slot.described = described.described
             described.informs = slot
         else:
@@ -474,7 +474,7 @@ class PostgresFrontend:
             )
 
     def _run_by_name(self, batch: MessageBatch, exchange: int, text: str) -> None:
-        """What the text may run of what messages have prepared and bound, each as if it were executed here."""
+        """Record the prepared statements and portals that the text may run, each as if it were executed here."""
         ledger = self.ledger
         known = {*self._portals, *self._statements, *ledger.portals.names(), *ledger.statements.names()} - {b""}
         texts = [text]
@@ -494,7 +494,7 @@ class PostgresFrontend:
             texts += [one.text for one in batch.operations[first:] if may_run_by_name(one.text)]
 
     def _named(self, tag: int, buf: bytes, pos: int, end: int) -> PostgresPendingResponse:
-        """Describe or Close of a statement ('S') or portal ('P')."""
+        """Process Describe or Close of a statement ('S') or portal ('P')."""
         if pos >= end or buf[pos] not in b"SP":
             raise ProtocolViolation("a Describe or Close message names neither a statement nor a portal")
         name = m.last_cstring(buf, pos + 1, end)[:LENGTH]
@@ -513,7 +513,7 @@ class PostgresFrontend:
 
 
 def _bind_head(head: bytes) -> m.BindBody:
-    """Names of a Bind of which only the head is there. Its result formats stand at the far end: unknown."""
+    """Return the names of a Bind whose head alone has arrived. Its result formats are at its end, and unknown."""
     portal, pos = m.read_cstring(head, 0, len(head))
     statement, _ = m.read_cstring(head, pos, len(head))
     return m.BindBody(portal, statement, (), (), ())

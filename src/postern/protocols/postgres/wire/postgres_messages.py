@@ -1,7 +1,7 @@
-"""Message types and their layouts, in the words of the manual's chapter "Message Formats".
+"""Message types and their layouts, named as in the manual's chapter "Message Formats".
 
-Integers are big-endian; strings end with a zero byte. Every message but the startup family is a
-tag byte, an Int32 length that counts itself, and a body.
+Integers are big-endian; strings end with a zero byte. Every message except the startup family is a tag byte, an Int32
+length that counts itself, and a body.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UINT32 = struct.Struct("!I")
 INT16 = struct.Struct("!h")
 HEADER = struct.Struct("!cI")
 
-# Frontend tags. Final numbers, so that they compile into the code that compares with them.
+# Frontend tags. Final numbers compile into the code that compares with them.
 BIND: Final = 66  # B
 CLOSE: Final = 67  # C
 COPY_DATA: Final = 100  # d
@@ -81,7 +81,7 @@ AUTH_SASL_FINAL: Final = 12
 
 
 def position(intake: Intake, at: int) -> str:
-    """The type of the message at `at` in that intake, and its offset in the stream."""
+    """Return the type of the message at `at` in that buffer, and its offset in the stream."""
     buf = intake.buf
     said = f"message type {chr(buf[at])!r} " if at < len(buf) else ""
     return f"{said}at byte {intake.first + at}"
@@ -93,9 +93,9 @@ def message(tag: bytes, *body: bytes) -> bytes:
 
 
 def cstring(text: str | bytes) -> bytes:
-    """A zero-terminated string. A zero inside would smuggle a second one: refused.
+    """Encode a zero-terminated string. A zero inside is refused, because it would smuggle in a second string.
 
-    Bytes that are no UTF-8 come as surrogates, as `parse_parameters` gives them.
+    Bytes that are not UTF-8 are surrogates, as `parse_parameters` returns them.
     """
     data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
     if b"\0" in data:
@@ -104,20 +104,20 @@ def cstring(text: str | bytes) -> bytes:
 
 
 def read_cstring(data: bytes, pos: i64, end: i64) -> tuple[bytes, i64]:
-    """The string at `pos` and the position behind its zero byte."""
+    """Return the string at `pos` and the position after its zero byte."""
     if pos < end and not data[pos]:
         return b"", pos + 1
     stop: i64 = data.find(b"\0", pos, end)
     if stop < 0:
-        raise ProtocolViolation("a string in a message has no end")
+        raise ProtocolViolation("a string in a message is not terminated")
     return data[pos:stop], stop + 1
 
 
 def last_cstring(data: bytes, pos: int, end: int) -> bytes:
-    """The string at `pos`, with which the message must end."""
+    """Return the string at `pos`, with which the message must end."""
     text, after = read_cstring(data, pos, end)
     if after != end:
-        raise ProtocolViolation("a message is longer than it says")
+        raise ProtocolViolation("a message has bytes after its last field")
     return text
 
 
@@ -127,16 +127,16 @@ def startup(parameters: Mapping[str, str], protocol: int = PROTOCOL_3_0) -> byte
 
 
 def parse_parameters(body: bytes) -> dict[str, str]:
-    """The name/value pairs of a StartupMessage. UTF-8 with every other byte kept by surrogates."""
+    """Parse the name/value pairs of a StartupMessage. They are UTF-8; any other byte becomes a surrogate."""
     if not body.endswith(b"\0"):
-        raise ProtocolViolation("the startup message has no end")
+        raise ProtocolViolation("the startup message is not terminated")
     words = body[:-1].split(b"\0") if body != b"\0" else [b""]
     if words.pop() != b"" or len(words) % 2:
-        raise ProtocolViolation("the startup message holds a parameter without a value")
+        raise ProtocolViolation("the startup message has a parameter without a value")
     names = [word.decode("utf-8", "surrogateescape") for word in words[::2]]
     values = [word.decode("utf-8", "surrogateescape") for word in words[1::2]]
     if "" in names or len(set(names)) != len(names):
-        raise ProtocolViolation("the startup message holds an empty or repeated parameter name")
+        raise ProtocolViolation("the startup message has an empty or repeated parameter name")
     return dict(zip(names, values, strict=True))
 
 
@@ -157,12 +157,13 @@ def backend_key_data(pid: int, key: bytes) -> bytes:
 
 
 def ready_for_query(status: bytes) -> bytes:
-    """Status: b"I" idle, b"T" in a transaction, b"E" in a failed one."""
+    """Encode ReadyForQuery. Status: b"I" idle, b"T" in a transaction, b"E" in a failed one."""
     return message(b"Z", status)
 
 
 def negotiate_protocol_version(newest: int, unsupported: Iterable[str]) -> bytes:
-    """`newest` is a whole version, major and minor, as in a StartupMessage: so server and clients read it."""
+    """Encode NegotiateProtocolVersion. `newest` is a whole version, major and minor, as in a StartupMessage; servers
+    and clients read it so."""
     options = [cstring(option) for option in unsupported]
     return message(b"v", INT32.pack(newest), INT32.pack(len(options)), *options)
 
@@ -187,24 +188,24 @@ TERMINATE_MESSAGE = message(b"X")
 
 @dataclass(frozen=True, slots=True)
 class ErrorFields:
-    """The fields of an ErrorResponse or NoticeResponse that people read."""
+    """The human-readable fields of an ErrorResponse or NoticeResponse."""
 
     severity: str
     code: str
     text: str
     detail: str = ""
     hint: str = ""
-    position: str = ""  # decimal: which character of the statement, from 1
+    position: str = ""  # decimal index of a character in the statement, from 1
 
 
 def refused(body: bytes) -> TargetRefused:
-    """An ErrorResponse to the gateway itself, as what it raises."""
+    """Return an ErrorResponse to the gateway itself as an exception."""
     said = parse_report(body)
     return TargetRefused(said.text, said.code, said.hint)
 
 
 def report(tag: bytes, severity: str, code: str, text: str, detail: str = "", hint: str = "") -> bytes:
-    """An ErrorResponse (tag E) or NoticeResponse (tag N); chapter "Error and Notice Message Fields"."""
+    """Encode an ErrorResponse (tag E) or NoticeResponse (tag N); chapter "Error and Notice Message Fields"."""
     fields = [(b"S", severity), (b"V", severity), (b"C", code), (b"M", text), (b"D", detail), (b"H", hint)]
     body = b"".join(key + value.replace("\0", "").encode("utf-8", "replace") + b"\0" for key, value in fields if value)
     return message(tag, body, b"\0")
@@ -215,7 +216,7 @@ def error_response(code: str, text: str, *, severity: str = "ERROR", detail: str
 
 
 def parse_fields(body: bytes) -> list[tuple[int, bytes]]:
-    """The (field type, value) pairs of an ErrorResponse or NoticeResponse body."""
+    """Return the (field type, value) pairs of an ErrorResponse or NoticeResponse body."""
     fields: list[tuple[int, bytes]] = []
     pos, end = 0, len(body)
     while pos < end and body[pos]:
@@ -241,8 +242,8 @@ def parse_report(body: bytes) -> ErrorFields:
 class PostgresField:
     """One column of a RowDescription; `format` is 0 for text, 1 for binary.
 
-    `table` is the OID of the table whose column number `place` it is, as it stands there: from 1, 0 for the whole row,
-    below for columns of the system. It is 0 for anything else.
+    `table` is the OID of its table, or 0, and `place` the column's number there: from 1, 0 for the whole row, negative
+    for system columns.
     """
 
     name: str
@@ -263,37 +264,37 @@ def parse_row_description(body: bytes, codec: str = "utf-8") -> tuple[PostgresFi
     for _ in range(count):
         name, pos = read_cstring(body, pos, end)
         if end - pos < _FIELD.size:
-            raise ProtocolViolation("a RowDescription is shorter than it says")
+            raise ProtocolViolation("a RowDescription is shorter than its fields")
         table, place, oid, _, _, code = _FIELD.unpack_from(body, pos)
         fields.append(PostgresField(text_of(name, codec, "replace"), oid, code, table, place))
         pos += _FIELD.size
     if pos != end:
-        raise ProtocolViolation("a RowDescription is longer than it says")
+        raise ProtocolViolation("a RowDescription has bytes after its fields")
     return tuple(fields)
 
 
 def parse_oids(data: bytes, pos: i64, end: i64) -> tuple[int, ...]:
-    """An Int16 count and as many type OIDs, up to `end`: the end of a Parse, or a ParameterDescription."""
+    """Parse an Int16 count and as many type OIDs, up to `end`: the end of a Parse, or a ParameterDescription."""
     count = _read_int16(data, pos, end)
     if pos + 2 + 4 * count != end:
-        raise ProtocolViolation("a message has another length than its parameters need")
+        raise ProtocolViolation("a message's length does not fit its parameters")
     if not count:
         return _NONE
     return struct.unpack_from(f"!{count}I", data, pos + 2)
 
 
 def parse_parameter_types(data: bytes, pos: i64, end: i64) -> tuple[int, ...]:
-    """Read the OIDs of a ParameterDescription. The server writes as many as the statement has parameters, and of their
-    count the last 16 bits only."""
+    """Parse the OIDs of a ParameterDescription. The server writes one for each parameter of the statement, but only the
+    last 16 bits of their count."""
     count = (end - pos - 2) // 4
     if end - pos < 2 or pos + 2 + 4 * count != end or _read_int16(data, pos, end) != count & 0xFFFF:
-        raise ProtocolViolation("a ParameterDescription has another length than its parameters need")
+        raise ProtocolViolation("a ParameterDescription's length does not fit its parameters")
     return struct.unpack_from(f"!{count}I", data, pos + 2)
 
 
 @dataclass(init=False)
 class BindBody:
-    """A decoded Bind. `values` holds raw parameter values, None for NULL."""
+    """A decoded Bind. `values` are raw parameter values, None for NULL."""
 
     portal: bytes
     statement: bytes
@@ -324,25 +325,26 @@ def parse_bind(data: bytes, pos: i64, end: i64) -> BindBody:
     values, pos = _read_values(data, pos, end)
     result_formats = _read_int16s(data, pos, end)
     if pos + 2 + 2 * len(result_formats) != end:
-        raise ProtocolViolation("a Bind message is longer than it says")
+        raise ProtocolViolation("a Bind message has bytes after its fields")
     return BindBody(portal, statement, formats, values, result_formats)
 
 
-# A client that has more than 65,535 values or types writes the last 16 bits of their count, so that the message does
-# not come out. A server answers with an error, and the connection goes on. To have the server's own error, the gateway
-# sends a shorter message that no server can accept, and no value that nobody could read.
+# A client with more than 65,535 values or types writes the last 16 bits of their count, so the message's length is
+# inconsistent. A server responds with an error, and the connection continues. To get the server's own error, the
+# gateway sends a shorter message that every server rejects, without any value that could not be parsed.
 
 
 def rejected_parse(data: bytes, pos: i64, end: i64) -> bytes:
-    """A Parse of the same name and text that no server accepts: it is longer than it says."""
+    """Return a Parse of the same name and text that every server rejects: it has bytes after its end."""
     name, pos = read_cstring(data, pos, end)
     text, pos = read_cstring(data, pos, end)
     return message(b"P", cstring(name), cstring(text), b"\0\0\0")
 
 
 def rejected_bind(data: bytes, pos: i64, end: i64) -> tuple[bytes, BindBody]:
-    """The names, formats and the count of values of a Bind, as a message that no server accepts: it has no values, and
-    no formats of results. A server compares the count first, so its error is the one that the whole would have got."""
+    """Return the names, formats and number of values of a Bind, as a message that every server rejects: it has no
+    values and no result formats. A server compares the count first, so it returns the same error as for the whole
+    message."""
     start = pos
     portal, pos = read_cstring(data, pos, end)
     statement, pos = read_cstring(data, pos, end)
@@ -353,7 +355,7 @@ def rejected_bind(data: bytes, pos: i64, end: i64) -> tuple[bytes, BindBody]:
 
 
 def parse_function_call(data: bytes, pos: i64, end: i64) -> tuple[int, tuple[bytes | None, ...]]:
-    """The function's OID and the raw arguments, None for NULL."""
+    """Return the function's OID and the raw arguments, None for NULL."""
     if end - pos < 4:
         raise ProtocolViolation(_SHORT)
     oid = int(uint32(data, pos))
@@ -361,7 +363,7 @@ def parse_function_call(data: bytes, pos: i64, end: i64) -> tuple[int, tuple[byt
     pos += 2 + 2 * len(_read_int16s(data, pos, end))
     values, pos = _read_values(data, pos, end)
     if end - pos != 2:
-        raise ProtocolViolation("a FunctionCall message has another length than its arguments need")
+        raise ProtocolViolation("a FunctionCall message's length does not fit its arguments")
     return oid, values
 
 
@@ -370,7 +372,7 @@ _NONE: tuple[int, ...] = ()
 
 
 def _read_values(data: bytes, pos: i64, end: i64) -> tuple[tuple[bytes | None, ...], i64]:
-    """An Int16 count, then Int32 length (-1 is NULL) and bytes of each value."""
+    """Parse an Int16 count, then Int32 length (-1 is NULL) and bytes of each value."""
     count = _read_int16(data, pos, end)
     pos += 2
     values: list[bytes | None] = []
@@ -398,7 +400,7 @@ def _read_int16(data: bytes, pos: i64, end: i64) -> i64:
 
 
 def _read_int16s(data: bytes, pos: i64, end: i64) -> tuple[int, ...]:
-    """A counted list of format codes."""
+    """Parse a counted list of format codes."""
     count = _read_int16(data, pos, end)
     if not count:
         return _NONE
@@ -408,6 +410,6 @@ def _read_int16s(data: bytes, pos: i64, end: i64) -> tuple[int, ...]:
 
 
 def rows_of(tag: str) -> int | None:
-    """The row count of a CommandComplete tag (`SELECT 5`, `INSERT 0 3`), None for commands without one."""
+    """Return the row count of a CommandComplete tag (`SELECT 5`, `INSERT 0 3`), None for commands without one."""
     last = tag.rpartition(" ")[2]
     return min(int(last), MAX_ROWS) if last.isdecimal() and len(last) < 20 else None

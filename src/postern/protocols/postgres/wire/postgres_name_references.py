@@ -1,7 +1,7 @@
-"""Names that messages give (of prepared statements and portals) in the text of a statement.
+"""References in SQL text to prepared statements and portals that protocol messages have named.
 
-SQL runs by name what Parse and Bind have named: EXECUTE a prepared statement, FETCH and MOVE a portal. So whoever
-judges such a text judges what it may run as well.
+SQL can run by name what Parse and Bind have named: EXECUTE a prepared statement, FETCH and MOVE a portal. So evaluating
+such a text includes what it may run.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Final
 
 from postern.domain.text import small_letters
 
-LENGTH: Final = 63  # bytes; the backend cuts names there, in SQL and in messages
-MOST: Final = 100  # names that one text may run; more cannot be judged
+LENGTH: Final = 63  # bytes; the backend truncates names to this, in SQL and in messages
+MOST: Final = 100  # names that one text may run; more cannot be evaluated
 
-# Keywords have one spelling, but for case.
+# Keywords have one spelling, except for case.
 _KEYWORDS: Final = ("execute", "fetch", "move")
 _WORD: Final = re.compile(r"[\w$]+")
-_SPELLED: Final = "u&"  # names by the numbers of their characters
+_SPELLED: Final = "u&"  # names spelled by code points
 
 
 def may_run_by_name(text: str) -> bool:
@@ -27,7 +27,7 @@ def may_run_by_name(text: str) -> bool:
 
 
 def names_in(text: str, known: Set[bytes], encoding: str) -> list[bytes]:
-    """Those of `known` that the text speaks of, or may; in the order of the alphabet."""
+    """Return the `known` names that the text refers to, or may, in alphabetical order."""
     if not known or _SPELLED in small_letters(text):
         return sorted(known)
     words = set(_WORD.findall(text)) | set(_WORD.findall(text.lower()))
@@ -36,6 +36,6 @@ def names_in(text: str, known: Set[bytes], encoding: str) -> list[bytes]:
     odd = [(name, spelled) for name, spelled in others if not _WORD.fullmatch(spelled)]
     if len(odd) > MOST:
         return sorted(known)
-    # What is no word stands in quotes, of which nobody here knows where they begin.
+    # A name that is not a plain word is in quotes, and where those begin is unknown here.
     quoted = text.replace('""', '"')
     return sorted([*(known & spoken), *(name for name, spelled in odd if spelled in quoted)])

@@ -1,4 +1,4 @@
-"""Answers that hold text outside of rows: errors, notices, notifications, settings, copied data."""
+"""Responses with text outside of rows: errors, notices, notifications, settings, copied data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHANNELS = {
     m.FUNCTION_CALL_RESPONSE: Channel.FUNCTION,
     m.PARAMETER_STATUS: Channel.PARAMETER,
 }
-# Fields of errors and notices that can hold data; the others say where in the server's source it was made.
+# Fields of errors and notices that can contain data; the others locate the error in the server's source.
 _LABELS = {
     ord("S"): "severity",
     ord("V"): "severity",
@@ -46,17 +46,17 @@ WARNING = "01000"
 
 
 def refusal_response(refusal: Refuse, severity: str = "ERROR") -> bytes:
-    """The error that tells the client of a refusal."""
+    """Encode the error for a refusal."""
     return m.error_response(INSUFFICIENT_PRIVILEGE, refusal.message, severity=severity, hint=refusal.hint)
 
 
 def warning_response(warning: Warn) -> bytes:
-    """The notice that tells the client of a warning."""
+    """Encode the notice for a warning."""
     return m.report(b"N", "WARNING", WARNING, warning.message, hint=warning.hint)
 
 
 class PostgresText(Output):
-    """One message whose body holds text outside of rows. `aside`: it is not part of the answer."""
+    """One message whose body has text outside of rows. `aside`: it is not part of the response."""
 
     def __init__(self, exchange: int, tag: int, body: bytes, binary_copy: bool = False) -> None:
         self.exchange = exchange
@@ -85,7 +85,7 @@ class PostgresText(Output):
 
     @property
     def rows(self) -> int:
-        """A message of a binary copy is a row, but its trailer."""
+        """Return the number of rows: a message of a binary copy is one, except for its trailer."""
         return 1 if self._binary_copy and self.channel is Channel.COPY and self._tuple() else 0
 
     def replace(self, texts: list[bytes]) -> None:
@@ -93,7 +93,7 @@ class PostgresText(Output):
             raise ValueError(f"{len(texts)} texts given for a message that holds {len(self.texts())}")
         if self.channel in (Channel.NOTICE, Channel.ERROR):
             keys = [key for key, _ in m.parse_fields(self._body)]
-            # An empty text takes the place of a field that is left out.
+            # An empty text stands for an omitted field.
             left = [(key, text) for key, text in zip(keys, texts, strict=True) if text or key == _MESSAGE]
             self._body = b"".join([bytes((key,)) + m.cstring(text) for key, text in left]) + b"\0"
         elif self.channel is Channel.NOTIFICATION:
@@ -121,7 +121,7 @@ class PostgresText(Output):
         self._body = b"".join(out)
 
     def _tuple(self) -> list[bytes | None]:
-        """The cells of one tuple in binary COPY format (SQL COPY, "Binary Format"); the trailer has none."""
+        """Return the cells of one tuple in binary COPY format (SQL COPY, "Binary Format"); the trailer has none."""
         body = self._body
         pos = self._tuple_start()
         (count,) = m.INT16.unpack_from(body, pos)
@@ -133,13 +133,13 @@ class PostgresText(Output):
             cells.append(body[pos : pos + size] if size >= 0 else None)
             pos += max(size, 0)
         if pos != len(body):
-            raise ProtocolViolation("a tuple of a binary copy is not as long as it says")
+            raise ProtocolViolation("a tuple of a binary copy does not fit its length fields")
         return cells
 
     def change(self, form: CopyFormat, columns: CopiedColumns) -> list[tuple[int, int]]:
-        """Of a tuple of a binary copy, which tells no types: what is of an unknown one becomes NULL."""
+        """Change a tuple of a binary copy, which contains no types: a cell of unknown type becomes NULL."""
         if not self._binary_copy or self.channel is not Channel.COPY or form.kind != "binary":
-            raise ValueError("this copy is not in the format that it was asked for in")
+            raise ValueError("the copy is not in the requested format")
         cells = self._tuple()
         told = [(0, 0)] * len(columns)
         if not cells:
@@ -149,7 +149,7 @@ class PostgresText(Output):
         for place, (cell, one) in enumerate(zip(cells, columns, strict=True)):
             if cell is None or one is None:
                 continue
-            # A value that is computed is of a type that nobody tells. NULL is one of all types.
+            # The type of a computed value is unknown. NULL is valid for all types.
             new = None if isinstance(one[1], Fill) else changed(one[0] or UNKNOWN, BINARY, cell, one[1])
             if new != cell:
                 told[place] = (1, len(cell))
@@ -159,14 +159,15 @@ class PostgresText(Output):
         return told
 
     def _tuple_start(self) -> int:
-        """The first message of a copy begins with its header: signature, flags, length of an extension."""
+        """Return the offset of the first tuple. The first message of a copy begins with a header: signature, flags,
+        length of an extension."""
         body = self._body
         if not body.startswith(_COPY_SIGNATURE):
             return 0
         return 19 + int.from_bytes(body[15:19], "big")
 
     def become(self, refusal: Refuse) -> None:
-        """Says from now on that it was refused; an error stays as severe as it was."""
+        """Replace the text by a refusal; an error keeps its severity."""
         severity = self.severity if self._tag == m.ERROR_RESPONSE else "ERROR"
         self._tag = m.ERROR_RESPONSE
         self._body = refusal_response(refusal, severity)[5:]
@@ -176,7 +177,7 @@ class PostgresText(Output):
         return m.parse_report(self._body).severity
 
     def completed(self) -> Completed:
-        """What an ErrorResponse, as it stands now, says of its exchange."""
+        """Return the completion event of an ErrorResponse with its current text."""
         report = m.parse_report(self._body)
         return Completed(self.exchange, error_code=report.code, error=report.text)
 
@@ -185,8 +186,8 @@ class PostgresText(Output):
 
 
 class CopiedLines(Output):
-    """All CopyData messages of one read, of a copy in text or CSV format: the backend sends a line in each. `first`: a
-    copy begins with them; `is_unread`: signs cannot be told apart in the client's encoding."""
+    """All CopyData messages of one read, of a copy in text or CSV format: the backend sends one line in each. `first`:
+    they begin the copy. `is_unread`: the client's encoding does not allow finding delimiters."""
 
     def __init__(self, exchange: int, lines: list[bytes], first: bool = False, is_unread: bool = False) -> None:
         self.exchange = exchange
@@ -195,16 +196,17 @@ class CopiedLines(Output):
         self._first = first
         self._is_unread = is_unread
         self._count = len(lines)
-        self._head: list[bytes] = []  # lines in front of those in `_changed`
-        self._changed: Changed | None = None  # what columns were changed to; until `texts` is asked for
-        self._others: list[list[bytes]] = []  # the same, of each line
+        self._head: list[bytes] = []  # lines before those in `_changed`
+        self._changed: Changed | None = None  # the changed columns, until `texts` is called
+        self._others: list[list[bytes]] = []  # the changed fields of each line
 
     @property
     def rows(self) -> int:
         return self._count
 
     def texts(self) -> list[bytes]:
-        """With NUL for each field that `change` has masked, until `replace`: it holds nothing of the target's."""
+        """Return the lines, with NUL for each field that `change` has masked, until `replace`. They contain nothing of
+        the target's masked data."""
         if self._changed is not None:
             lines, others = self._changed.with_holes()
             self._lines = [*self._head, *lines]
@@ -215,7 +217,7 @@ class CopiedLines(Output):
     def replace(self, texts: list[bytes]) -> None:
         if len(texts) != self._count:
             raise ValueError(f"{len(texts)} texts given for {self._count} lines")
-        self.texts()  # makes what the holes stand for
+        self.texts()  # builds what the holes stand for
         self._lines = self._filled(texts)
         self._others = []
 
@@ -226,7 +228,7 @@ class CopiedLines(Output):
 
     def change(self, form: CopyFormat, columns: CopiedColumns) -> list[tuple[int, int]]:
         if form.kind == "binary" or (not form.encoding and self._is_unread):
-            raise ValueError("this copy is in a format in which its fields cannot be told apart")
+            raise ValueError("the fields of this copy format cannot be separated")
         headers = 1 if form.header and self._first else 0
         lines = self.texts()
         made = change_lines(lines[headers:], form, columns)

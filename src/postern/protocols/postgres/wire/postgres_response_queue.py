@@ -1,21 +1,21 @@
-"""What the target still owes, in order, and what the names of statements and portals stand for.
+"""The queue of responses that the target owes, and the meanings of the names of statements and portals.
 
-Theory. The backend answers in the order of requests, so every request that expects an answer takes a
-slot in a queue, and every answer belongs to the slot at its head. A refused request takes a slot as
-well: its error comes out when it has reached the head, never before answers that are owed earlier.
+Theory. The backend responds in the order of requests, so every request with a response adds an entry to a queue, and
+every response belongs to the entry at its head. A refused request adds an entry as well: its error is sent once it
+reaches the head, never before earlier responses.
 
-An error in the extended protocol makes the backend skip everything up to the next Sync, simple queries
-and our own refusals among it: those slots go, and the client is told of the first error only. Where no
-Sync is there yet, what arrives until then takes no slot either.
+An error in the extended protocol makes the backend skip everything up to the next Sync, including simple queries and
+our own refusals. Their entries are removed, and the client gets only the first error. If there is no Sync yet, messages
+until then add no entries.
 
-    slots:   Parse  Bind  Execute  Sync │ Query │ REFUSED │ Parse …
-    answers:   1     2     D…D C    Z   │ …C Z  │ E Z     │
+    entries:   Parse  Bind  Execute  Sync │ Query │ REFUSED │ Parse …
+    responses:   1     2     D…D C    Z   │ …C Z  │ E Z     │
 
-Names. A client may reuse a statement or portal name while earlier messages are in flight, and the
-backend refuses some reuses. Until it has confirmed a name, a Bind or Execute may mean the old object
-or any proposed one; `NameStates` keeps all of them, and whoever judges an Execute judges every candidate.
-What a name's rows look like is never remembered: SQL can give a name another meaning (DEALLOCATE and
-PREPARE, CLOSE and DECLARE), so each Execute whose rows are looked at is described anew.
+Names. A client may reuse the name of a statement or portal while earlier messages are pending, and the backend rejects
+some reuses. Until it has confirmed a name, a Bind or Execute may mean the old object or any proposed one. `NameStates`
+stores all of them, and an Execute is evaluated for every candidate. The columns of a name are never cached: SQL can
+give a name another meaning (DEALLOCATE and PREPARE, CLOSE and DECLARE), so each Execute whose rows are inspected is
+described again.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from postern.errors import ProtocolViolation
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.protocols.refusal_texts import SQL_ASCII
 
-# Requests that wait for their answers. The target hears nothing of refused ones, so it does not slow their client down.
+# Requests that wait for their responses. A refused request is not sent to the target, so it does not slow the client
+# down.
 MAX_OWED: Final = 65_536
 
-# Kinds of slots
+# Kinds of entries
 QUERY: Final = 0
 PARSE: Final = 1
 BIND: Final = 2
@@ -55,17 +56,17 @@ _NAMES: Final = (
     "rollback",
 )
 
-# Slots whose last answer is a ReadyForQuery.
+# Entries whose last response is a ReadyForQuery.
 _BOUNDARIES = frozenset({QUERY, SYNC, FUNCTION})
 
 MAX_NAMES = 100_000
 
-# Settings on which what a statement means hangs, and whose changes the target tells whoever makes them.
+# Settings that change the meaning of statements, and whose changes the target reports.
 REPORTED: Final = frozenset({"DateStyle", "IntervalStyle", "TimeZone", "is_superuser", "session_authorization"})
 
 
 def _masks(answers: dict[int, tuple[int, ...]]) -> list[int]:
-    """For each tag, a bit for each kind of request: asked for every message, so that nothing is hashed."""
+    """Return a bit for each kind of request, per tag. It is used for every message, and avoids hashing."""
     masks = [0] * 256
     for tag, kinds in answers.items():
         for kind in kinds:
@@ -73,7 +74,7 @@ def _masks(answers: dict[int, tuple[int, ...]]) -> list[int]:
     return masks
 
 
-# Which requests each answer without text belongs to; NoData answers no simple query.
+# The requests to which each response without text belongs; NoData never responds to a simple query.
 ANSWERS: Final = _masks(
     {
         m.PARSE_COMPLETE: (PARSE,),
@@ -103,8 +104,8 @@ class PostgresStatement:
 
 
 class Portal:
-    """A bound statement: all that its name may have meant, and the values bound. `unsure` and `types`: see
-    Operation."""
+    """A bound statement: every statement that its name may have meant, and the bound values. For `unsure` and `types`
+    see Operation."""
 
     __slots__ = ("began", "statements", "truncated", "types", "unsure", "values")
 
@@ -127,7 +128,7 @@ T = TypeVar("T")
 
 
 class NameStates(Generic[T]):
-    """What a name may stand for: the confirmed object, then the proposed ones in order."""
+    """The meanings of a name: the confirmed object, then the proposed ones in order."""
 
     __slots__ = ("_found",)
 
@@ -165,7 +166,7 @@ class NameStates(Generic[T]):
         return self._found.get(name, [])
 
     def meant(self, name: bytes, own: dict[bytes, T]) -> list[T]:
-        """All that the name may stand for, with what an open batch gives it."""
+        """Return everything that the name may mean, including objects of an open batch."""
         return [*self.candidates(name), *((own[name],) if name in own else ())]
 
     def forget(self, name: bytes) -> None:
@@ -176,7 +177,7 @@ class NameStates(Generic[T]):
 
 
 class PostgresPendingResponse:
-    """One owed answer. `hidden` answers are ours: the client never sees them."""
+    """One owed response. `hidden` ones are for the gateway: the client never sees them."""
 
     __slots__ = (
         "began",
@@ -202,14 +203,14 @@ class PostgresPendingResponse:
         self.hidden = False
         self.began = 0  # EXECUTE: the exchange of the first one of its portal
         self.informs: PostgresPendingResponse | None = None  # DESCRIBE: the Execute whose rows it describes
-        self.described: bytes | None = None  # EXECUTE: the body of its RowDescription; DESCRIBE: of its answer
-        self.copies_ended = 0  # copies that the client has ended, before it was told that they began
-        self.data = b""  # REFUSED: what the client is told; a warning is told in the same way
+        self.described: bytes | None = None  # EXECUTE: the body of its RowDescription; DESCRIBE: of its response
+        self.copies_ended = 0  # copies that the client has ended before it knew that they began
+        self.data = b""  # REFUSED: the error for the client; warnings use it as well
         self.ready = False  # REFUSED: a ReadyForQuery of ours follows
 
 
 class PostgresResponseQueue:
-    """State that both directions of one link share."""
+    """The state that both directions of one link share."""
 
     __slots__ = (
         "copy_in",
@@ -231,24 +232,24 @@ class PostgresResponseQueue:
         self.slots: deque[PostgresPendingResponse] = deque()
         self.statements: NameStates[PostgresStatement] = NameStates()
         self.portals: NameStates[Portal] = NameStates()
-        self.status = b"I"  # of the last ReadyForQuery
+        self.status = b"I"  # status of the last ReadyForQuery
         self.copy_in = False  # the backend is reading CopyData
-        # Read as a part of a copy, as far as one can tell: a copy that fails at once leaves its Sync to be answered.
+        # Read as a part of a copy, as far as is known: if a copy fails at once, its Sync gets a response.
         self.doubtful_syncs = 0
         self.skipping = False  # after an error, the backend skips to a Sync that was not sent yet
         self.unsynced = False  # the backend has messages since the last Sync
-        self.ran = False  # … and an Execute is among them
+        self.ran = False  # … including an Execute
         self.encoding = "utf-8"  # Python's codec, or SQL_ASCII
-        self.unread = ""  # the client encoding, where rules cannot rely on how it is read here
+        self.unread = ""  # the client encoding, if rules cannot rely on how it is read here
         self.exchange = 0
-        self.reported: dict[str, str] = {}  # of REPORTED, as the target last told it
+        self.reported: dict[str, str] = {}  # settings of REPORTED, as the target last reported them
 
     def next_exchange(self) -> int:
         self.exchange += 1
         return self.exchange
 
     def encode(self, client_encoding: str) -> None:
-        """What is asked and answered from now on is in that encoding, as the target names it."""
+        """Use this encoding, named as the target names it, for all further messages."""
         name = client_encoding.upper()
         found = _CODECS.get(name)
         self.encoding = _UNREAD.get(name, "latin-1") if found is None else found
@@ -256,7 +257,7 @@ class PostgresResponseQueue:
 
     @property
     def state(self) -> str:
-        """What the target does now, for the log."""
+        """Return the target's state, for the log."""
         if self.copy_in:
             return "while data is copied in"
         if not self.slots:
@@ -264,9 +265,9 @@ class PostgresResponseQueue:
         return f"while the answer to {_NAMES[self.slots[0].kind]} is owed"
 
     def add(self, slot: PostgresPendingResponse) -> None:
-        """An answer is owed, unless the backend skips what asks for it. Raises ProtocolViolation."""
+        """Add an owed response, unless the backend skips its request. Raises ProtocolViolation."""
         if slot.kind == REFUSED and len(self.slots) >= MAX_OWED:
-            raise ProtocolViolation(f"more than {MAX_OWED} requests wait for their answers, refused ones among them")
+            raise ProtocolViolation(f"more than {MAX_OWED} requests wait for their responses, including refused ones")
         if self.skipping:
             if slot.kind != SYNC:
                 return
@@ -278,7 +279,7 @@ class PostgresResponseQueue:
         self.slots.append(slot)
 
     def fail(self) -> None:
-        """An error has answered the head. In the extended protocol, the backend now skips to the next Sync."""
+        """Handle an error for the head. In the extended protocol, the backend now skips to the next Sync."""
         slots = self.slots
         if not slots or slots[0].kind in _BOUNDARIES:
             return
@@ -293,7 +294,8 @@ class PostgresResponseQueue:
         self.skipping = True
 
     def begin_copy_in(self, head: PostgresPendingResponse) -> None:
-        """The backend reads CopyData now. A Sync that waits behind the copy is read as a part of it, and ignored."""
+        """Start COPY: the backend reads CopyData. A Sync that is pending behind the copy is read as a part of it, and
+        ignored."""
         slots = self.slots
         self.doubtful_syncs = 0
         while not head.copies_ended and len(slots) > 1 and slots[1].kind == SYNC:
@@ -308,14 +310,14 @@ class PostgresResponseQueue:
             self.copy_in = True
 
     def end_copy_in(self) -> None:
-        """The client has sent CopyDone or CopyFail; outside of a copy the backend ignores them."""
+        """End COPY: the client sent CopyDone or CopyFail, which the backend ignores outside of a copy."""
         if self.copy_in:
             self.copy_in = False
         elif self.slots:
             self.slots[-1].copies_ended += 1
 
     def complete(self, slot: PostgresPendingResponse) -> None:
-        """The backend has done what the slot asked: names mean from now on what they should."""
+        """Apply the effect of a request that the backend has completed on the meaning of names."""
         if slot.kind == PARSE and slot.statement is not None:
             self.statements.confirm(slot.name, slot.statement)
         elif slot.kind == BIND and slot.portal is not None:
@@ -326,7 +328,7 @@ class PostgresResponseQueue:
             self.portals.fail(slot.name, slot.portal)
 
 
-# By what the target calls them: all those of one byte a character, in which ASCII is ASCII, and UTF-8.
+# By the target's name: all single-byte encodings in which ASCII is ASCII, and UTF-8.
 _CODECS: Final = {
     "UTF8": "utf-8",
     "SQL_ASCII": SQL_ASCII,
@@ -337,8 +339,8 @@ _CODECS: Final = {
     **{f"WIN{n}": f"cp{n}" for n in (866, 874, 1250, 1251, 1252, 1253, 1254, 1255, 1256, 1257, 1258)},
 }
 
-# For recordings: in most of these a byte of ASCII may be the second half of a character, and Python's codecs are not
-# the target's. What is in none of the tables is read byte by byte.
+# For recordings only: in most of these an ASCII byte can be the second half of a character, and Python's codecs differ
+# from the target's. Any other encoding is read byte by byte.
 _UNREAD: Final = {
     "BIG5": "big5",
     "EUC_CN": "gb2312",

@@ -1,9 +1,9 @@
-"""A block of DataRow messages, seen by column.
+"""A block of DataRow messages, accessed by column.
 
-A DataRow is 'D', Int32 length, Int16 column count, then for each column Int32 length (-1 is NULL) and
-the bytes. Rows stay where they are in the read: only columns that can be searched are cut out, and only
-rows with a replaced cell are built again. Both walks are hot loops of masking, in plain typed code so that
-mypyc can compile this module; they keep no offsets, since reading a length again is cheaper than an object for it.
+A DataRow is 'D', Int32 length, Int16 column count, then for each column Int32 length (-1 is NULL) and the bytes. Rows
+are not copied out of the read: only columns that can be searched are cut out, and only rows with a replaced cell are
+rebuilt. Both passes are hot loops of masking, in plain typed code for mypyc. They store no offsets, because reading a
+length again is cheaper than an object for it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PostgresLayout:
 
 @lru_cache(maxsize=64)
 def layout_of(description: bytes, codec: str = "utf-8") -> PostgresLayout:
-    """The layout that the body of a RowDescription describes. Raises ProtocolViolation when it cannot be read."""
+    """Return the layout in the body of a RowDescription. Raises ProtocolViolation when it is not valid."""
     return PostgresLayout(parse_row_description(description, codec))
 
 
@@ -45,7 +45,7 @@ Cells = list[bytes | None]  # of one column, row by row; None is NULL
 
 
 def cut(block: bytes, width: i64, wanted: list[bool]) -> list[Cells | None]:
-    """The cells of the wanted columns, None for the others.
+    """Return the cells of the wanted columns, None for the others.
 
     Raises ProtocolViolation when a row does not fit its own lengths.
     """
@@ -54,15 +54,15 @@ def cut(block: bytes, width: i64, wanted: list[bool]) -> list[Cells | None]:
     end: i64 = len(block)
     while pos < end:
         if end - pos < 7:
-            raise ProtocolViolation("a DataRow is shorter than it says")
+            raise ProtocolViolation("a DataRow is shorter than its length fields")
         after = pos + 1 + uint32(block, pos + 1)
         if (uint32(block, pos + 3) & 0xFFFF) != width or after > end:
-            raise ProtocolViolation("a DataRow has another number of columns than its description")
+            raise ProtocolViolation("a DataRow's number of columns differs from its description")
         pos += 7
         column: i64 = 0
         while column < width:
             if after - pos < 4:
-                raise ProtocolViolation("a DataRow is not as long as it says")
+                raise ProtocolViolation("a DataRow does not fit its length fields")
             size = uint32(block, pos)
             pos += 4
             cells = columns[column]
@@ -75,13 +75,13 @@ def cut(block: bytes, width: i64, wanted: list[bool]) -> list[Cells | None]:
                 pos += size
             column += 1
         if pos != after:
-            raise ProtocolViolation("a DataRow is not as long as it says")
+            raise ProtocolViolation("a DataRow does not fit its length fields")
     return columns
 
 
 def rebuild(block: bytes, old: list[Cells | None], new: list[Cells | None]) -> bytes:
-    """The block, which was cut into `old`, with the cells of `new`; None stands for a column that stays, and in one for
-    NULL."""
+    """Rebuild the block, which was cut into `old`, with the cells of `new`. None stands for an unchanged column, and
+    within a column for NULL."""
     out: list[bytes] = []
     copied: i64 = 0
     pos: i64 = 0
@@ -90,7 +90,7 @@ def rebuild(block: bytes, old: list[Cells | None], new: list[Cells | None]) -> b
     row: i64 = 0
     while pos < end:
         head = pos
-        at: i64 = -1  # where the row's length stands in `out`, once one of its cells has changed
+        at: i64 = -1  # index of the row's length in `out`, once one of its cells has changed
         grown: i64 = 0
         pos += 7
         column: i64 = 0
@@ -128,7 +128,7 @@ def rebuild(block: bytes, old: list[Cells | None], new: list[Cells | None]) -> b
 
 
 class PostgresRows(Rows):
-    """Rows of one result within one read. `replace` must be given as many texts as `texts` gave."""
+    """Rows of one result within one read. `replace` takes as many texts as `texts` returned."""
 
     def __init__(self, exchange: int, layout: PostgresLayout, block: bytes, count: int, began: int = 0) -> None:
         self.exchange = exchange
@@ -137,8 +137,8 @@ class PostgresRows(Rows):
         self.count = count
         self._layout = layout
         self._block = block
-        self._old: list[Cells | None] = []  # the columns that can be searched, as they came
-        self._new: list[Cells | None] = [None] * len(layout.columns)  # those that have been replaced, as they are now
+        self._old: list[Cells | None] = []  # the searchable columns, as they came
+        self._new: list[Cells | None] = [None] * len(layout.columns)  # the replaced columns
         self._replaced = False
         self._wanted = layout.searched
 
@@ -152,7 +152,7 @@ class PostgresRows(Rows):
     def _cells(self, column: int) -> Cells:
         if not self._old:
             self._old = cut(self._block, len(self.columns), self._wanted)
-        if self._old[column] is None:  # of a type that is not searched, or not expected
+        if self._old[column] is None:  # of a type that is not searched, or unexpected
             only = [place == column for place in range(len(self.columns))]
             self._old[column] = cut(self._block, len(self.columns), only)[column]
         return self._new[column] or self._old[column] or []
@@ -217,7 +217,7 @@ class PostgresRows(Rows):
         return count, size
 
     def _fill(self, column: int, value: bytes | None) -> tuple[int, int]:
-        """Every cell becomes `value`, those that are NULL as well."""
+        """Set every cell to `value`, including NULLs."""
         old = self._cells(column)
         changed = [cell for cell in old if cell != value]
         if changed:

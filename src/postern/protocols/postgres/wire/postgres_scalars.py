@@ -1,7 +1,7 @@
-"""Between the cells of scalar types and plain text, in both formats: see `interception.events.Scalar`.
+"""Conversion between cells of scalar types and plain text, in both formats; see `interception.events.Scalar`.
 
-`read` raises ValueError for what has no plain form (infinity, a year before Christ, a date in another style than ISO),
-`write` for what is no value of the type.
+`read` raises ValueError for a value without a plain form (infinity, a year BC, a date in another style than ISO),
+`write` for a text that is not valid for the type.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ SCALARS: Mapping[int, Scalar] = {
     **dict.fromkeys(EMPTIES, Scalar.EMPTY),
 }
 
-_EPOCH = datetime.fromisoformat("2000-01-01")  # without a zone: of timestamps, and of moments in UTC
+_EPOCH = datetime.fromisoformat("2000-01-01")  # without a zone: for timestamps, and for timestamps in UTC
 _FIRST_DAY = _EPOCH.toordinal()
 _MICROSECOND = timedelta(microseconds=1)
 _TEXT_STAMP = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?")
@@ -78,8 +78,8 @@ _DECIMAL = re.compile(rb"-?\d+(?:\.\d+)?")
 
 
 class ScalarCodec(NamedTuple):
-    """Between a cell in one format and the plain text of its value. `like`, where there is one, is `write` for a cell
-    whose form is that of another one, which is given first."""
+    """Conversion between a cell in one format and the plain text of its value. `like`, if present, is `write` in the
+    style of an example cell, which is its first argument."""
 
     read: Callable[[bytes], bytes]
     write: Callable[[bytes], bytes]
@@ -87,12 +87,12 @@ class ScalarCodec(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether every cell is the plain text of its value."""
+        """Return True if every cell is the plain text of its value."""
         return self.read is _same and self.write is _same
 
 
 def scalar_codec(oid: int, form: int) -> ScalarCodec | None:
-    """None for a type of which no value can be made here."""
+    """Return the codec; None for a type whose values cannot be written here."""
     if oid in EMPTIES:
         return ScalarCodec(_same, _constant(EMPTIES[oid][form == BINARY]))
     if form == BINARY:
@@ -134,7 +134,7 @@ def _whole(form: str) -> ScalarCodec:
 
 
 def _float(form: str) -> tuple[ScalarCodec, ScalarCodec]:
-    """The codecs of the text and the binary format: a number of 4 bytes is the same one in both."""
+    """Return the codecs of the text and the binary format. Both round a 4-byte number alike."""
     layout = struct.Struct("!" + form)
 
     def plain(number: float) -> bytes:
@@ -149,7 +149,7 @@ def _float(form: str) -> tuple[ScalarCodec, ScalarCodec]:
 
 
 def plain_float(text: bytes) -> bytes:
-    """As every reader of a float takes it."""
+    """Normalise a float as every reader does."""
     return repr(float(text)).encode()
 
 
@@ -172,7 +172,7 @@ def _date_text(cell: bytes) -> bytes:
 def _time_read(cell: bytes) -> bytes:
     (micros,) = struct.unpack("!q", cell)
     if not 0 <= micros < 86_400_000_000:
-        raise ValueError(f"{micros} microseconds are no time of a day")
+        raise ValueError(f"{micros} microseconds are not a time of day")
     return (_EPOCH + timedelta(microseconds=micros)).time().isoformat().encode()
 
 
@@ -285,7 +285,7 @@ def _no_money(_text: bytes) -> bytes:
 
 
 def _oid_text(cell: bytes) -> bytes:
-    """An unsigned number, as the signed one of the same bits: hashes are found below zero."""
+    """Return an unsigned number as the signed one of the same bits: some hashes are negative."""
     number = int(cell)
     if not 0 <= number < _WRAP:
         raise ValueError("not a number of 4 bytes")
@@ -307,7 +307,7 @@ def _constant(value: bytes) -> Callable[[bytes], bytes]:
 
 _REAL, _BINARY_REAL = _float("f")
 _DOUBLE, _BINARY_DOUBLE = _float("d")
-# Blanks at the end of a character(n) mean nothing.
+# Trailing spaces of a character(n) have no meaning.
 _PADDED = ScalarCodec(lambda cell: cell.rstrip(b" "), _same)
 _WHOLE_TEXT = ScalarCodec(_matching(_WHOLE), _matching(_WHOLE))
 

@@ -1,4 +1,4 @@
-"""How PostgreSQL writes what has several styles: intervals, money, hardware addresses, bits; and what is empty."""
+"""PostgreSQL's styles of intervals, money, hardware addresses and bits; and the empty values of types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _POINT: Final = bytes(16)
 _RANGES: Final = (3904, 3906, 3908, 3910, 3912, 3926)
 _MULTIRANGES: Final = (4451, 4532, 4533, 4534, 4535, 4536)
 
-# By type, in the text and in the binary format: what has nothing in it, or lies at the origin.
+# By type, in the text and in the binary format: the empty value, or the one at the origin.
 EMPTIES: Mapping[int, tuple[bytes, bytes]] = {
     **dict.fromkeys(_RANGES, (b"empty", b"\x01")),
     **dict.fromkeys(_MULTIRANGES, (b"{}", bytes(4))),
@@ -55,7 +55,7 @@ def interval_of_text(cell: bytes) -> bytes:
 
 
 def interval_text(text: bytes) -> bytes:
-    """Without months and days: what is made here has none."""
+    """Format an interval without months and days, which masking never produces."""
     months, days, micros = map(int, text.split())
     if months or days or micros < 0:
         raise ValueError("only times are made here")
@@ -78,7 +78,7 @@ def interval_bytes(text: bytes) -> bytes:
 
 
 def coins(cell: bytes) -> bytes:
-    """Whatever the target's lc_monetary is: the digits are those of the number that is held."""
+    """Parse money in any lc_monetary: its digits are those of the stored number."""
     found = _AMOUNT.findall(cell)
     if len(found) != 1:
         raise ValueError("not an amount of money")
@@ -87,7 +87,7 @@ def coins(cell: bytes) -> bytes:
 
 
 def money_like(cell: bytes, text: bytes) -> bytes:
-    """With the currency and the sign before the last two digits that another amount has."""
+    """Format money with the currency and the decimal sign of another amount."""
     found = _AMOUNT.search(cell)
     if found is None:
         raise ValueError("not an amount of money")
@@ -113,7 +113,7 @@ def hardware_text(text: bytes) -> bytes:
 
 
 def bits_of_bytes(cell: bytes) -> bytes:
-    """Int32 number of bits, then the bits, the first one highest."""
+    """Encode bits: Int32 number of bits, then the bits, the first one highest."""
     (count,) = struct.unpack_from("!i", cell, 0)
     if count < 0 or len(cell) != 4 + (count + 7) // 8:
         raise ValueError("not a string of bits")

@@ -1,7 +1,7 @@
-"""What a cell holds, by type OID and format, and how to reach the texts inside and put others back.
+"""Text inside cells, by type OID and format: extracting it and replacing it.
 
-OIDs are those of `pg_type.dat`; binary layouts are those of the types' `*_send` functions. A cell of
-a type that is not known here is treated as text, which at worst searches where nothing can be found.
+OIDs are those of `pg_type.dat`; binary layouts are those of the types' `*_send` functions. A cell of an unknown type is
+treated as text, which at worst searches where there is nothing to find.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ ARRAYS: Mapping[int, int] = {
 }  # fmt: skip
 
 _TEXT_OID: Final = 25
-UNKNOWN: Final = -1  # no type's number
-FIRST_OWN: Final = 16384  # OIDs from here on are of types that somebody made
+UNKNOWN: Final = -1  # not the OID of any type
+FIRST_OWN: Final = 16384  # OIDs from here on are of user-defined types
 
 _INT32 = struct.Struct("!i")
 _MAX_DIMENSIONS = 6  # MAXDIM of the backend
 
 
 class TextCodec(Protocol):
-    """Reaches the searchable texts inside a cell. `rebuild` takes as many texts as `leaves` gave."""
+    """Access to the searchable texts inside a cell. `rebuild` takes as many texts as `leaves` returned."""
 
     def leaves(self, cell: bytes) -> list[bytes]: ...
 
@@ -56,7 +56,7 @@ class TextCodec(Protocol):
 
 
 def describe(field: PostgresField) -> tuple[Column, TextCodec | None]:
-    """The column as inspection sees it, and the codec of its cells; None where the cell is the text."""
+    """Return the column for inspection, and the codec of its cells; None if the cell itself is the text."""
     kind, codec = _kind(field.oid, field.format)
     return Column(field.name, kind, field.table, field.place), codec
 
@@ -86,7 +86,7 @@ def _kind(oid: int, form: int) -> tuple[TextKind, TextCodec | None]:
 
 
 class _Jsonb:
-    """A version byte, then the document as text."""
+    """jsonb: a version byte, then the document as text."""
 
     def leaves(self, cell: bytes) -> list[bytes]:
         return [cell[1:]]
@@ -103,7 +103,7 @@ class _Int8:
         sign = -1 if leaves[0].startswith(b"-") else 1
         value = sign * int(_digits(leaves[0]))
         if not -(1 << 63) <= value < 1 << 63:
-            raise ValueError("a replacement does not fit into the 8 bytes of its column")
+            raise ValueError("the replacement does not fit into the 8 bytes of its column")
         return value.to_bytes(8, "big", signed=True)
 
 
@@ -117,14 +117,14 @@ class _Numeric:
 
 
 def decimal_of(cell: bytes) -> bytes | None:
-    """A binary numeric as text; None for NaN and the infinities. Int16s: count of base-10000 digits, weight of the
-    first, sign, digits behind the point, digits."""
+    """Return a binary numeric as text; None for NaN and the infinities. Int16s: count of base-10000 digits, weight of
+    the first, sign, digits after the point, digits."""
     count, weight, sign, scale = struct.unpack_from("!hhHh", cell, 0)
     if sign not in (0x0000, 0x4000):
         return None
     digits = struct.unpack_from(f"!{count}h", cell, 8)
     groups = [b"%04d" % (digits[i] if 0 <= i < count else 0) for i in range(min(0, weight + 1), max(count, weight + 1))]
-    behind = weight + 1 - min(0, weight + 1)  # where the groups behind the point begin
+    behind = weight + 1 - min(0, weight + 1)  # index of the first group after the point
     whole = b"".join(groups[:behind]).lstrip(b"0") or b"0"
     after = b"".join(groups[behind:])
     text = whole + (b"." + after.ljust(scale, b"0")[:scale] if scale > 0 else b"")
@@ -132,7 +132,7 @@ def decimal_of(cell: bytes) -> bytes | None:
 
 
 def packed_decimal(text: bytes) -> bytes:
-    """The other way round."""
+    """Encode a decimal text as a binary numeric."""
     whole, _, after = text.partition(b".")
     whole, after = _digits(whole), _digits(after) if after else b""
     scale = len(after)
@@ -152,14 +152,14 @@ def packed_decimal(text: bytes) -> bytes:
 
 
 class _Inet:
-    """Family (2 is IPv4, 3 is IPv6), prefix length, is_cidr, address length, address."""
+    """inet and cidr: family (2 is IPv4, 3 is IPv6), prefix length, is_cidr, address length, address."""
 
     def leaves(self, cell: bytes) -> list[bytes]:
         address = IPv4Address(cell[4:8]) if cell[0] == 2 else IPv6Address(cell[4:20])
         return [str(address).encode()]
 
     def rebuild(self, cell: bytes, leaves: list[bytes]) -> bytes:
-        """What is no address of the same family becomes the null address."""
+        """Rebuild the cell. A text that is not an address of the same family becomes the null address."""
         try:
             address = ip_interface(leaves[0].decode()).ip
         except ValueError:
@@ -170,7 +170,7 @@ class _Inet:
 
 
 class _HexBytea:
-    r"""`\x` and hexadecimal digits: an encoded text is a text all the same."""
+    r"""bytea as `\x` and hexadecimal digits: encoded text is searched, too."""
 
     def leaves(self, cell: bytes) -> list[bytes]:
         return [bytes.fromhex(cell[2:].decode())] if cell.startswith(b"\\x") else [cell]
@@ -193,7 +193,7 @@ class _TextElements:
 
 
 def _inner(oid: int, cell: bytes) -> tuple[TextCodec | None, list[bytes]]:
-    """The texts of a value inside a binary array or record."""
+    """Return the texts of a value inside a binary array or record."""
     kind, codec = _kind(oid, BINARY)
     if kind is TextKind.OPAQUE:
         return codec, []
@@ -201,7 +201,8 @@ def _inner(oid: int, cell: bytes) -> tuple[TextCodec | None, list[bytes]]:
 
 
 class _BinaryArray:
-    """Int32s: dimensions, has-NULL flag, element OID, two per dimension; then length and bytes by element."""
+    """Binary array. Int32s: dimensions, has-NULL flag, element OID, two per dimension; then length and bytes by
+    element."""
 
     def leaves(self, cell: bytes) -> list[bytes]:
         return _texts_of(cell, array_parts(cell))
@@ -211,7 +212,7 @@ class _BinaryArray:
 
 
 class _Composite:
-    """A record, or an array or an hstore of types that are not known here. Other bytes count as one text."""
+    """A record, or an array or an hstore of unknown types. Other bytes count as one text."""
 
     def leaves(self, cell: bytes) -> list[bytes]:
         parts = any_parts(cell)
@@ -222,12 +223,13 @@ class _Composite:
         return leaves[0] if parts is None else _with_texts(cell, parts, leaves)
 
 
-# A value inside of another one: its type's OID, where it begins, and its size (-1: NULL).
+# A value inside another: its type's OID, its offset, and its size (-1: NULL).
 _Part = tuple[int, int, int]
 
 
 def _record_parts(cell: bytes) -> list[_Part]:
-    """Int32 field count, then OID, length and bytes by field. Raises ProtocolViolation for other bytes."""
+    """Parse a record: Int32 field count, then OID, length and bytes by field. Raises ProtocolViolation for other
+    bytes."""
     count = _int32(cell, 0)
     parts: list[_Part] = []
     pos = 4
@@ -241,7 +243,7 @@ def _record_parts(cell: bytes) -> list[_Part]:
 
 
 def array_parts(cell: bytes) -> list[_Part]:
-    """The elements of a binary array. Raises ProtocolViolation for other bytes."""
+    """Parse the elements of a binary array. Raises ProtocolViolation for other bytes."""
     dimensions, has_null, oid = _int32(cell, 0), _int32(cell, 4), _int32(cell, 8) & 0xFFFFFFFF
     if not 0 <= dimensions <= _MAX_DIMENSIONS or has_null not in (0, 1):
         raise ProtocolViolation("these bytes are not an array")
@@ -260,8 +262,8 @@ def array_parts(cell: bytes) -> list[_Part]:
 
 
 def _pairs(cell: bytes) -> list[_Part]:
-    """The keys and values of an hstore: Int32 count, then length and bytes of each. Raises ProtocolViolation for other
-    bytes."""
+    """Parse the keys and values of an hstore: Int32 count, then length and bytes of each. Raises ProtocolViolation for
+    other bytes."""
     parts: list[_Part] = []
     pos = 4
     for _ in range(2 * _int32(cell, 0)):
@@ -291,7 +293,7 @@ def _texts_of(cell: bytes, parts: list[_Part]) -> list[bytes]:
 
 
 def _with_texts(cell: bytes, parts: list[_Part], new: list[bytes]) -> bytes:
-    """The cell with these texts in place; parts whose texts are the same stay as they are."""
+    """Return the cell with these texts; parts whose texts are the same are unchanged."""
     out: list[bytes] = []
     copied = at = 0
     for oid, start, size in parts:
@@ -311,7 +313,7 @@ def _with_texts(cell: bytes, parts: list[_Part], new: list[bytes]) -> bytes:
 
 def _int32(cell: bytes, pos: int) -> int:
     if len(cell) - pos < 4:
-        raise ProtocolViolation("a value is shorter than it says")
+        raise ProtocolViolation("a value is shorter than its length field")
     return int.from_bytes(cell[pos : pos + 4], "big", signed=True)
 
 
@@ -328,7 +330,7 @@ def _integer(cell: bytes) -> bytes:
 
 
 def _boolean(cell: bytes) -> bytes:
-    """The target takes each byte but zero for true."""
+    """Convert a boolean: the target reads every byte except zero as true."""
     return b"false" if cell == b"\0" else b"true"
 
 
@@ -338,7 +340,7 @@ def _number(cell: bytes) -> bytes:
 
 
 def _network(cell: bytes) -> bytes:
-    """With the length of its prefix, where that is not the whole address."""
+    """Convert an address, with the length of its prefix unless that is the whole address."""
     (address,) = _Inet().leaves(cell)
     return address if cell[1] == (32 if cell[0] == 2 else 128) else b"%s/%d" % (address, cell[1])
 
@@ -363,7 +365,7 @@ _PRINTABLE: Final = bytes((9, 10, 13, *range(32, 256)))
 
 
 def readable(value: bytes, oid: int) -> bytes:
-    r"""A binary value as text: by its type where that is known here, as it is when printable, else `\x…`."""
+    r"""Return a binary value as text: by its type if that is known here, unchanged if printable, else `\x…`."""
     convert = _PARAMETERS.get(oid)
     if convert is not None:
         try:

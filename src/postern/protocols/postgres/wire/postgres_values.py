@@ -1,7 +1,7 @@
-"""Changing what a cell holds, whatever its type: value by value, so that arrays and records keep their shape.
+"""Changing the content of a cell of any type, value by value, so that arrays and records keep their shape.
 
-What cannot be read, or has no value of its type to take its place, becomes NULL unless whoever is asked leaves it as it
-is: nothing passes because it was strange.
+A value that cannot be parsed, or whose type has no value to replace it, becomes NULL unless the change leaves it as it
+is: nothing passes unmasked because it was unusual.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _ELEMENT = re.compile(rb'"((?:[^"\\]|\\.)*)"|([^{},"]+)', re.DOTALL)
 _BOX = re.compile(rb'"((?:[^"\\]|\\.)*)"|([^{};"]+)', re.DOTALL)  # there is a semicolon between these
 _ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
 _NEEDS_ESCAPE = re.compile(rb'(["\\])')
-# Of one dimension, with nothing in quotes.
+# One dimension, with nothing in quotes.
 _FLAT = re.compile(rb'\{[^{},"]++(?:,[^{},"]++)*+\}')
 _FEW = 8  # types of the elements of one array column
 _BARE = re.compile(rb"[0-9A-Za-z_.:+-]+")
 
 
 class CellChange(NamedTuple):
-    """A `Change` of the cells of one type and format: what `each` becomes, None where it becomes NULL; and `fixed`
-    where `is_fixed`: then all become that."""
+    """A `Change` of the cells of one type and format. `each` returns the new cell, or None for NULL. If `is_fixed`, all
+    cells become `fixed`."""
 
     each: Callable[[bytes], bytes | None]
     is_fixed: bool = False
@@ -49,12 +49,12 @@ class CellChange(NamedTuple):
 
 
 def changed(oid: int, form: int, cell: bytes, by: Change) -> bytes | None:
-    """The cell with its values changed; None where it became NULL."""
+    """Return the cell with its values changed; None for NULL."""
     return cell_change(oid, form, by).each(cell)
 
 
 def cell_change(oid: int, form: int, by: Change) -> CellChange:
-    """What `changed` does to the cells of one type; but for `Fill`, NULL stays."""
+    """Return what `changed` does to the cells of one type. NULL stays, except for `Fill`."""
     if isinstance(by, Fill):
         value = fill_value(oid, form, by)
         return CellChange(lambda _: value, True, value)
@@ -73,7 +73,7 @@ def cell_change(oid: int, form: int, by: Change) -> CellChange:
 
 
 def fill_value(oid: int, form: int, by: Fill) -> bytes | None:
-    """What every cell of one type becomes."""
+    """Return the value that every cell of one type gets."""
     element = ARRAYS.get(oid)
     if element is not None:
         if by.constant(Scalar.TEXT) == (None,):
@@ -90,7 +90,7 @@ def fill_value(oid: int, form: int, by: Fill) -> bytes | None:
 
 
 def _guarded(each: Callable[[bytes], bytes | None], by: Change) -> Callable[[bytes], bytes | None]:
-    """Of what has parts, which may not be such as they should."""
+    """Guard the change of a value with parts, which may be malformed."""
 
     def guarded(cell: bytes) -> bytes | None:
         try:
@@ -133,7 +133,7 @@ def _value(oid: int, form: int, by: Change) -> CellChange:
 
 
 def _constant(codec: ScalarCodec, new: bytes | None, by: Change) -> CellChange:
-    """Where every value becomes the same one."""
+    """Return the change to one constant value."""
     read, write, like = codec
     if codec.is_plain:
         return CellChange(lambda _: new, True, new)
@@ -162,7 +162,7 @@ def _other(cell: bytes, by: Change) -> bytes | None:
 
 
 def _array(by: Change) -> Callable[[bytes], bytes]:
-    """With the flag that tells of NULLs among the elements."""
+    """Change an array, and update its flag for NULLs among the elements."""
     known: dict[int, CellChange] = {}
 
     def each(cell: bytes) -> bytes:
@@ -176,7 +176,7 @@ def _array(by: Change) -> Callable[[bytes], bytes]:
 def _parts(
     cell: bytes, parts: list[tuple[int, int, int]], by: Change, known: dict[int, CellChange] | None = None
 ) -> bytes:
-    """`known` is what was made of types already; an array has few."""
+    """Change the parts. `known` caches the changes by type; an array has few types."""
     out: list[bytes] = []
     copied = 0
     for oid, start, size in parts:
@@ -196,7 +196,7 @@ def _parts(
 
 
 def _literals(element: int, by: Change) -> Callable[[bytes], bytes | None]:
-    """Arrays in the text format: `{1,NULL,"a b"}`, nested, perhaps with bounds in front."""
+    """Change arrays in the text format: `{1,NULL,"a b"}`, nested, and possibly with bounds before them."""
     change = _value(element, 0, by)
     value, is_fixed = change.each, change.is_fixed
     fixed = _written(change.fixed)
@@ -234,7 +234,7 @@ def _literals(element: int, by: Change) -> Callable[[bytes], bytes | None]:
 
 
 def _written(value: bytes | None) -> bytes:
-    """As an element."""
+    """Write a value as an element."""
     if value is None:
         return b"NULL"
     if _BARE.fullmatch(value) and value.upper() != b"NULL":

@@ -1,7 +1,7 @@
 """The steady state of a PostgreSQL link: the client's half, the target's half, and refusals between them.
 
-A refusal never just cuts in. It is a slot in the ledger, and it must leave the backend's transaction
-as an error would have:
+A refusal is never inserted out of order. It is an entry in the response queue, and it must leave the backend's
+transaction as an error would have:
 
     refused batch ends with    backend has unsynced messages   what happens
     Sync, Query, FunctionCall  no                              error + our own ReadyForQuery; the backend
@@ -13,11 +13,10 @@ as an error would have:
     Flush, or a part           any                             error; the client's messages are dropped
                                                                up to its Sync, then as above
 
-Where an Execute of the same batch has run already, the Sync would commit it. Then the backend gets a
-statement that cannot be parsed: it rolls back as after any error, and the answer to that statement is
-swallowed. The statement goes in front of the Sync, or at once where the Sync is still to come. A query
-that fails does the same in one message, and where the backend skips to the next Sync it is skipped, as
-the refused one would have been.
+If an Execute of the same batch has already run, the Sync would commit it. Then the backend gets a statement that cannot
+be parsed: it rolls back as after any error, and its response is discarded. The statement is sent before the Sync, or at
+once if the Sync is still to come. A query that fails does the same in one message. If the backend skips to the next
+Sync, that query is skipped, as the refused one would have been.
 """
 
 from __future__ import annotations
@@ -55,8 +54,8 @@ _POISON_QUERY = m.query(_POISON_TEXT)
 
 
 class PostgresWire(PostgresBackend):
-    """Both halves, and what is decided between them. `parameters` as the target told them at login; they may change on
-    the way. Sizes in bytes."""
+    """Both halves, and the decisions between them. `parameters` are the target's at login; they may change later. Sizes
+    are in bytes."""
 
     def __init__(
         self,
@@ -81,7 +80,7 @@ class PostgresWire(PostgresBackend):
         assert isinstance(request, MessageBatch)
         ledger = self.ledger
         if self._frontend.skipping:
-            # The Sync that ends a batch which was refused in front of its Flush.
+            # The Sync that ends a batch which was refused before its Flush.
             self._frontend.skipping = False
             return self._resync(m.SYNC)
         raw = request.raw
@@ -110,9 +109,11 @@ class PostgresWire(PostgresBackend):
         return self._fail_part(slot)
 
     def _fail_part(self, slot: PostgresPendingResponse) -> bytes:
-        """Refuses a part of a batch whose end is still to come. The backend fails what it has run of the batch now, as
-        at an error of its own, and does not keep it open until the client sends its Sync. The client gets the refusal
-        now, too: answers that the backend has not flushed come out in front of it."""
+        """Refuse a part of a batch whose end is still to come.
+
+        The backend fails at once what it has run of the batch, and does not keep it open until the client sends its
+        Sync. The client gets the refusal at once, too, after responses that the backend has not flushed yet.
+        """
         ledger = self.ledger
         answers_due = bool(ledger.slots)
         ledger.add(slot)
@@ -126,7 +127,7 @@ class PostgresWire(PostgresBackend):
         return _POISON_PARSE
 
     def _resync(self, end: int) -> bytes:
-        """Ends a batch of which a part was refused, in place of its last message, whose tag is `end`."""
+        """End a batch of which a part was refused. Return what replaces its last message, whose tag is `end`."""
         ledger = self.ledger
         if not (ledger.unsynced or ledger.skipping):
             slot = PostgresPendingResponse(REFUSED)
@@ -151,7 +152,7 @@ class PostgresWire(PostgresBackend):
         return warning_response(warning)
 
     def queue_warning(self, warning: Warn) -> None:
-        """A slot in the order of answers: an error that skips what was warned of skips the warning."""
+        """Queue a warning among the responses: if an error skips its request, the warning is skipped as well."""
         slot = PostgresPendingResponse(REFUSED, self.ledger.exchange)
         slot.data = warning_response(warning)
         self.ledger.add(slot)
@@ -167,7 +168,7 @@ class PostgresWire(PostgresBackend):
 
     def abort_response(self, event: Rows | Output, refusal: Refuse) -> bytes:
         if isinstance(event, PostgresText) and event.aside:
-            # Not an answer: only this message is withheld.
+            # Not a response: only this message is withheld.
             return m.report(b"N", "WARNING", INSUFFICIENT_PRIVILEGE, refusal.message, hint=refusal.hint)
         self.cutting = True
         if isinstance(event, PostgresText):
@@ -181,7 +182,7 @@ class PostgresWire(PostgresBackend):
 
     @property
     def batch_has_run(self) -> bool:
-        """Also where the batch has failed: the target skips the rest of it, which nobody needs to review."""
+        """Return True also for a failed batch: the target skips its rest, so no review is needed."""
         return self.ledger.ran or self.ledger.skipping
 
     def flush(self) -> None:
@@ -210,7 +211,7 @@ class PostgresWire(PostgresBackend):
         if self._frontend.terminated:
             return b""
         self._frontend.terminated = True
-        # In the middle of a message, the goodbye would be read as a part of it.
+        # In the middle of a message, the Terminate would be read as a part of it.
         return b"" if self._frontend.midway else m.TERMINATE_MESSAGE
 
     def fatal_error(self, message: str, code: str, hint: str = "") -> bytes:
@@ -226,7 +227,7 @@ class PostgresWire(PostgresBackend):
 
 
 def _with_describes(batch: MessageBatch) -> tuple[list[bytes], list[PostgresPendingResponse]]:
-    """Asks the backend for the columns of each Execute whose rows could not be read without."""
+    """Ask the backend for the columns of each Execute whose rows need a description."""
     whole = b"".join(batch.raw)
     raw: list[bytes] = []
     slots: list[PostgresPendingResponse] = []

@@ -1,6 +1,7 @@
-"""SSH at the client's side: what native `ssh`, `scp`, `sftp`, `rsync` and their kin reach.
+"""SSH at the client's side: the server for native `ssh`, `scp`, `sftp`, `rsync` and similar clients.
 
-`gate` lets them in, `server` is what asyncssh asks about one connection, `users` says who that is, `browser` where
-somebody says so elsewhere, `right` what they may, `channel` makes a link's client of each channel, `wire` is the bytes
-below, `host_keys` those of the targets.
+`ssh_gate` accepts connections, `ssh_server` answers asyncssh's callbacks for one connection, `ssh_users` finds its
+user, `ssh_browser_login` handles logins in a browser, `ssh_permit_cache` caches permissions, `ssh_client_channel` makes
+a link's client of each channel, `ssh_client_stream` is the byte stream below, and `ssh_host_key_pinning` has the keys
+of the targets.
 """

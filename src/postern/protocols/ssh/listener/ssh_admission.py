@@ -1,6 +1,6 @@
 """Authentication and admission of an SSH client: first its connection, then each of its channels.
 
-its proof ─▶ a user ─▶ admitted to one connection ─▶ permitted, for each channel ─▶ begins: session_setup.py
+proof ─▶ a user ─▶ admitted to one connection ─▶ permitted, for each channel ─▶ starts: session_setup.py
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ log = logging.getLogger(__name__)
 
 
 class Admission:
-    """`decoy_secret` makes unknown user names look like wrong passwords."""
+    """Authenticates clients and admits their channels. `decoy_secret` makes unknown user names look like wrong
+    passwords."""
 
     def __init__(self, fronts: SessionSetup, logins: HandshakeRunner, proofs: Proofs, *, decoy_secret: bytes) -> None:
         self.fronts = fronts
@@ -49,7 +50,8 @@ class Admission:
         return await by_certificate(self._proofs.authorities, user, certificate, address)
 
     async def invite(self, visit: Visit, abort: Callable[[], None], wanted: WantedInBrowser) -> Invitation:
-        """It is no login of seconds any more, and waits in a place for such. Raises TooMany, Unavailable."""
+        """Start a browser login, which has no short login deadline and takes one of the slots for these. Raises
+        TooMany, Unavailable."""
         assert visit.stream is not None
         self.browsers.enter(visit.peer)
         visit.over = asyncio.get_running_loop().call_later(LONGEST, abort)
@@ -58,7 +60,7 @@ class Admission:
         return await self.browsers.invite(visit.peer, wanted)
 
     def admitted(self, visit: Visit, proved: Proved) -> None:
-        """It is known who it is; what they may is asked for with their first channel."""
+        """Record the authenticated user. The permit is requested with the first channel."""
         admit = partial(self._admit_grant, proved) if isinstance(proved, Grant) else partial(self._admit, visit, proved)
         visit.right = Right(self.fronts.engine.links, admit, visit.since)
         if isinstance(proved, SshUser) and visit.known is None:
@@ -74,9 +76,9 @@ class Admission:
 
     async def _admit(self, visit: Visit, person: SshUser, client: ClientSession, *, again: bool) -> Permit:
         if not visit.target:
-            raise Denied("say which connection: ssh USER#CONNECTION@GATEWAY, or ssh -J USER@GATEWAY CONNECTION")
+            raise Denied("no connection was named; use ssh USER#CONNECTION@GATEWAY, or ssh -J USER@GATEWAY CONNECTION")
         if person.expires_at is not None:
-            again = True  # no signal tells that its time is over
+            again = True  # no signal reports its expiry
         principal = await person.standing() if again else person.principal
         wanted = TunnelRequest(
             principal, person.means, visit.target, visit.since, person.standing, expires_at=person.expires_at
@@ -89,11 +91,11 @@ class Admission:
         client.fits(permit.connection)
         extra, person = client.extra, visit.person
         if extra is not None and person is not None and not person.allows(extra):
-            raise Denied("the SSH certificate of this login does not permit that; ask who signs them for one that does")
+            raise Denied("the SSH certificate of this login does not permit that; request one that does")
         return self.fronts.narrow(permit, client.modes, extra)
 
     def stream(self, transport: ClientChannel, stream: StreamHandshake | None = None) -> StreamHandshake:
-        """The client's end of a link to be, with its first frame in it."""
+        """Return the client's end of the future link, with its first frame in it."""
         stream = stream or StreamHandshake()
         transport.set_protocol(stream)
         stream.connection_made(transport)
@@ -102,7 +104,7 @@ class Admission:
 
     def begin(self, client: ChannelClient, permitted: Coroutine[Any, Any, Permit]) -> None:
         async def let_in(stream: StreamHandshake) -> Awaitable[None] | None:
-            stream.on_known()  # it has logged in; its connection has a bound of its own
+            stream.on_known()  # it is authenticated; its connection has its own limit
             stream.on_held()
             return await self.fronts.let_in(client, permitted)
 
@@ -113,11 +115,11 @@ class Admission:
         self._logins.start(client.stream, let_in, reject)
 
     async def quietly(self, work: Coroutine[Any, Any, None]) -> None:
-        """What is noted beside a login ends none."""
+        """Run the work of recording a login's use; its failure does not end the login."""
         try:
             await work
         except PosternError as error:
-            log.warning("what an SSH client logged in with could not be noted: %s", error.message)
+            log.warning("recording the use of an SSH login failed: %s", error.message)
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

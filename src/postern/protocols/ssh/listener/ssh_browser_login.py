@@ -1,13 +1,13 @@
-"""Clients that wait until their person has let them in at a browser.
+"""Clients that wait for their user to confirm the login in a browser.
 
-keyboard-interactive ─▶ is there room? ─▶ an address and a number are shown, and nothing is asked for, so the client
-                                          answers at once, and waits
-                          ├─ let in ─▶ a Person, whose login ends with the connection
-                          ├─ refused, too late ─▶ the connection ends, and says so
-                          └─ it goes, or tries something else ─▶ nobody can let it in any more
+    keyboard-interactive ─▶ is there room? ─▶ a URL and a code are shown, without a prompt, so the client
+                                              responds at once, and waits
+                              ├─ confirmed ─▶ an SshUser, whose login ends with the connection
+                              ├─ rejected, expired ─▶ the connection ends with a message
+                              └─ disconnects, or tries another method ─▶ the code becomes invalid
 
-From the moment when it is shown it is no login as others any more, which have seconds: it has the time of `LONGEST`,
-whatever it does, and one of the places for those that wait.
+Once the URL is shown, the login no longer has the usual deadline of seconds. It has `LONGEST` seconds in total, and
+takes one of the slots for waiting clients.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from postern.services.identity.logins.ssh_logins import LIFE, SshClaim, SshLogin
 
 log = logging.getLogger(__name__)
 
-MOST = 300  # clients that wait in this worker
+MOST = 300  # waiting clients in this worker
 MOST_OF_ADDRESS = 20
-LONGEST = LIFE.total_seconds() + 30  # of a connection that has shown an address and is not logged in
+LONGEST = LIFE.total_seconds() + 30  # maximum seconds of a connection that has shown a URL and is not logged in
 
 
 class Invitation:
-    """One login that somebody at a browser may let in; it waits from now on."""
+    """A pending browser login, which waits from its creation on."""
 
     def __init__(self, logins: SshLogins, waiting: WaitingSshLogin) -> None:
         self._logins = logins
@@ -50,18 +50,18 @@ class Invitation:
         return by_browser(self._logins, await asyncio.shield(self._found))
 
     async def withdraw(self) -> None:
-        """Nobody can let it in any more; who has just been is logged out again."""
+        """Invalidate the code; if it was just confirmed, log the user out again."""
         with suppress(PosternError):
             await self._logins.give_up(self._waiting)
         try:
-            given = await self._found  # which hears of it, in seconds at most
+            given = await self._found  # which notices within seconds
         except PosternError:
             return
         await self._logins.end(given)
 
 
 class Browsers:
-    """Of one worker. What ends a wait goes on without its client."""
+    """The browser logins of one worker. Clean-up of a wait continues without its client."""
 
     def __init__(self, logins: SshLogins) -> None:
         self._logins = logins
@@ -69,7 +69,7 @@ class Browsers:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def enter(self, address: str) -> None:
-        """Raises TooMany."""
+        """Take a slot. Raises TooMany."""
         if not self._places.take(address):
             raise TooMany("too many clients wait for a browser already; try again in a few minutes")
 
@@ -77,7 +77,7 @@ class Browsers:
         self._places.leave(address)
 
     async def invite(self, address: str, wanted: SshClaim) -> Invitation:
-        """Raises TooMany, Unavailable."""
+        """Create a pending login. Raises TooMany, Unavailable."""
         return Invitation(self._logins, await self._logins.begin(address, wanted))
 
     def withdraw(self, invitation: Invitation) -> None:
@@ -90,4 +90,4 @@ async def _told(work: Coroutine[Any, Any, None]) -> None:
     try:
         await work
     except PosternError as error:
-        log.warning("the login of an SSH client that has gone could not be ended: %s", error.message)
+        log.warning("ending the login of a disconnected SSH client failed: %s", error.message)

@@ -1,4 +1,4 @@
-"""Channels of a client: what each wants, and how it becomes a session of ours."""
+"""Channels of a client: their requests, and the start of their sessions."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from postern.relay.relay_target import ChannelKind, ChannelRequest, Terminal
 log = logging.getLogger(__name__)
 
 SFTP = "sftp"
-NOTHING_ASKED = 60.0  # seconds that a session may be open before it is said what for
+NOTHING_ASKED = 60.0  # seconds that a session channel can be open before its request
 _MOST_COLUMNS = 10_000
 _MOST_VARIABLES, _LONGEST_VALUE = 100, 1_000  # characters
 
 
 class ChannelSession(asyncssh.SSHServerSession[bytes]):
-    """A shell, a command or a subsystem. `client` is what its program calls itself; `lends` asks whether its agent may
-    be lent."""
+    """A shell, a command or a subsystem. `client` is the client program's name; `lends` asks whether its agent may be
+    forwarded."""
 
     def __init__(
         self, admission: Admission, visit: Visit, channel: Any, client: str, lends: Callable[[], Awaitable[bool]]
@@ -55,7 +55,7 @@ class ChannelSession(asyncssh.SSHServerSession[bytes]):
         self._late = asyncio.get_running_loop().call_later(NOTHING_ASKED, self._give_up)
 
     def _give_up(self) -> None:
-        log.info("client %s opened a channel and asked for nothing within %g seconds", self._visit.peer, NOTHING_ASKED)
+        log.info("client %s opened a channel and sent no request within %g seconds", self._visit.peer, NOTHING_ASKED)
         self._channel.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -66,7 +66,7 @@ class ChannelSession(asyncssh.SSHServerSession[bytes]):
     def pty_requested(self, term_type: str, term_size: tuple[int, int, int, int], term_modes: Any) -> bool:
         person = self._visit.person
         if person is not None and not person.terminal:
-            return False  # their certificate says so
+            return False  # the certificate forbids it
         self._terminal = _terminal(term_type, term_size[0], term_size[1])
         return True
 
@@ -78,8 +78,8 @@ class ChannelSession(asyncssh.SSHServerSession[bytes]):
             self._transport.resized(self._terminal.columns, self._terminal.rows)
 
     def agent_requested(self) -> bool:
-        """Whether it is granted comes out once its program may begin, which people may have to agree to; only what a
-        certificate says is known before."""
+        """Accept an agent request, unless the certificate forbids it. The decision is made when the program is
+        admitted, which may need an approval."""
         self._asks_agent = True
         person = self._visit.person
         return person is None or person.allows(Extra.FORWARD_AGENT)
@@ -116,7 +116,7 @@ class ChannelSession(asyncssh.SSHServerSession[bytes]):
 
     def eof_received(self) -> bool:
         self._transport.ended()
-        return True  # the other direction goes on
+        return True  # the other direction stays open
 
     def signal_received(self, signal: str) -> None:
         self._transport.signalled(signal)
@@ -132,7 +132,7 @@ class ChannelSession(asyncssh.SSHServerSession[bytes]):
 
 
 class Forwarded(asyncssh.SSHTCPSession[bytes]):
-    """A TCP connection: of the client's to the target's side, or the other way round."""
+    """A forwarded TCP connection, from the client to the target's side or in reverse."""
 
     def __init__(self, admission: Admission, visit: Visit, wanted: ChannelRequest, client: str) -> None:
         self._admission = admission
@@ -145,12 +145,12 @@ class Forwarded(asyncssh.SSHTCPSession[bytes]):
         self._permit: Permit | None = None
 
     async def admitted(self) -> Forwarded:
-        """Before the channel is there, so that its client hears why it is not."""
+        """Admit the connection before its channel is opened, so that a denied client gets the reason."""
         try:
             self._permit = await self._admission.permitted(self._visit, self._wanted)
         except PosternError as error:
             self._admission.fronts.engine.turned_away(error)
-            log.info("client %s was not let through: %s", self._visit.peer, error.message)
+            log.info("client %s was denied a forwarded connection: %s", self._visit.peer, error.message)
             raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, error.message) from None
         finally:
             if self._permit is None:
@@ -192,7 +192,7 @@ async def known(permit: Permit) -> Permit:
 
 
 def _terminal(name: str, columns: int, rows: int) -> Terminal:
-    """A client that does not know its size says 0."""
+    """Return the terminal. A client that does not know its size sends 0."""
     known = Terminal()
     return Terminal(
         min(columns, _MOST_COLUMNS) or known.columns, min(rows, _MOST_COLUMNS) or known.rows, name[:64] or known.name
@@ -200,7 +200,7 @@ def _terminal(name: str, columns: int, rows: int) -> Terminal:
 
 
 def _environment(channel: Any) -> dict[str, str]:
-    """What can be passed on of what the client sent."""
+    """Return the client's variables that may be forwarded."""
     found = {}
     for name, value in list(channel.get_environment_bytes().items())[:_MOST_VARIABLES]:
         try:

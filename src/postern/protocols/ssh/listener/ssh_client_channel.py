@@ -1,15 +1,15 @@
-"""A channel of a client's SSH connection as an asyncio transport: frames of `protocols.terminal` come from it, and are
-written to it. So a link's client is made of it, like any other.
+"""A channel of a client's SSH connection as an asyncio transport of `protocols.terminal` frames, for use as a link's
+client.
 
-its request    ─▶ protocol.data_received(START)      write(STDOUT, STDERR) ─▶ data, extended data
-data           ─▶ STDIN, while nobody paused          (full: protocol.pause_writing)
-window, signal ─▶ RESIZE, SIGNAL                      write(OUTPUT_END)     ─▶ EOF
-EOF            ─▶ STDIN_END                           write(EXIT)           ─▶ exit status or signal, CLOSE
-CLOSE, lost    ─▶ connection_lost; forwarded: behind  close()               ─▶ CLOSE, behind what was written
-                  what waits, within DRAIN seconds
+    its request    ─▶ protocol.data_received(START)      write(STDOUT, STDERR) ─▶ data, extended data
+    data           ─▶ STDIN, unless paused                (full: protocol.pause_writing)
+    window, signal ─▶ RESIZE, SIGNAL                      write(OUTPUT_END)     ─▶ EOF
+    EOF            ─▶ STDIN_END                           write(EXIT)           ─▶ exit status or signal, CLOSE
+    CLOSE, lost    ─▶ connection_lost; if forwarded,      close()               ─▶ CLOSE, after what was written
+                      after buffered data, within DRAIN seconds
 
-Pausing is the channel's window: what has come by then waits here, at most a window. asyncssh resumes a channel by
-itself when its request was taken, and tells of EOF whether it is paused or not; both are waited for here.
+Pausing uses the channel's window: data that has arrived waits here, one window at most. asyncssh resumes a channel by
+itself when its request was accepted, and reports EOF even if it is paused; both are handled here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from postern.errors import CarrierBroke
 from postern.protocols.ssh.ssh_transport import ChannelFrames
 from postern.protocols.terminal import terminal_frames as m
 
-# What asyncssh raises for what a client has sent. Most ends with a reason of the client's own are other classes.
+# Errors that asyncssh raises for what a client has sent. Most disconnects by the client itself are other classes.
 _OFFENCES = (
     asyncssh.ProtocolError,
     asyncssh.MACError,
@@ -34,9 +34,9 @@ _OFFENCES = (
     asyncssh.KeyExchangeFailed,
     asyncssh.ProtocolNotSupported,
 )
-WINDOW = 1 << 20  # bytes that a client may send of one channel while nobody reads
-DRAIN = 30.0  # seconds that what a forwarded connection has sent before its end may take
-_MOST_WAITING = 1_000  # frames, beyond which changes of size and signals are dropped
+WINDOW = 1 << 20  # bytes that a client can send on one channel while it is not read
+DRAIN = 30.0  # seconds to deliver the buffered data of a forwarded connection that has ended
+_MOST_WAITING = 1_000  # frames; beyond that, changes of size and signals are dropped
 _STDERR = asyncssh.EXTENDED_DATA_STDERR
 
 
@@ -44,26 +44,26 @@ def _nothing() -> None: ...
 
 
 def carrier_error(error: Exception | None) -> CarrierBroke | None:
-    """What the log says of an SSH connection that ended by a protocol error; None for any other end."""
+    """Return the error of an SSH connection that ended by a protocol error, for the log; None for any other end."""
     if isinstance(error, _OFFENCES):
         return CarrierBroke(f"its SSH connection ended by a protocol error: {one_line(error.reason)[:200]}")
     return None
 
 
 class ClientChannel(ChannelFrames):
-    """`forward`: it carries somebody's TCP connection, so there is no exit status and nobody to tell anything. Its
-    channel is there once it was opened: `made`."""
+    """The transport. `forward`: it is a forwarded TCP connection, without exit status and messages. Its channel exists
+    after `made`."""
 
     def __init__(self, channel: Any, peer: str, *, forward: bool = False) -> None:
         super().__init__("a channel of an SSH client")
         self._channel = channel
         self._peer = peer
         self._forward = forward
-        self._waiting: deque[bytes] = deque()  # frames that nobody reads yet
+        self._waiting: deque[bytes] = deque()  # frames that are not read yet
         self._input_ended = False
         self._below_full = False
-        self._exited = False  # nothing more is shown
-        self._closed = False  # by the client; what it has brought may yet be passed on
+        self._exited = False  # no more output is sent
+        self._closed = False  # by the client; buffered data may still be delivered
         self._on_gone = _nothing
         self._error: Exception | None = None
 
@@ -85,7 +85,7 @@ class ClientChannel(ChannelFrames):
                 return
             self._channel.write(payload, None if kind == m.STDOUT else _STDERR)
         elif kind == m.OUTPUT_END:
-            if self._forward:  # a program may have something to say yet, and its EXIT says the same
+            if self._forward:  # a program may still send output, and its EXIT implies the end
                 self._channel.write_eof()
         elif kind == m.EXIT:
             self._exit(m.read_exit(payload))
@@ -113,7 +113,7 @@ class ClientChannel(ChannelFrames):
             self._loop.call_soon(self._go_on)
 
     def close(self) -> None:
-        """What was written is yet sent."""
+        """Close after everything written was sent."""
         if self._closing:
             return
         self._closing = True
@@ -131,7 +131,7 @@ class ClientChannel(ChannelFrames):
         self._tell_gone(self._error)
         self._on_gone()
 
-    # What asyncssh tells
+    # Callbacks of asyncssh
 
     def made(self, channel: Any) -> None:
         self._channel = channel
@@ -146,7 +146,7 @@ class ClientChannel(ChannelFrames):
             self._give(m.STDIN_END_FRAME)
 
     def resized(self, columns: int, rows: int) -> None:
-        """Of sizes that wait behind each other only the last one counts."""
+        """Queue a new terminal size; of several queued sizes only the last one counts."""
         frame = m.resize(columns, rows)
         if self._waiting and self._waiting[-1][0] == m.RESIZE:
             self._waiting[-1] = frame
@@ -158,13 +158,13 @@ class ClientChannel(ChannelFrames):
             self._give(m.signal(name))
 
     def below_filled(self, full: bool) -> None:
-        """What all channels of this connection share."""
+        """Handle a full or drained connection, which all its channels share."""
         self._below_full = full
         self.throttle()
 
     def closed(self, on_gone: Callable[[], None] = _nothing, error: Exception | None = None) -> None:
-        """A program goes with its client. What a forwarded connection has brought is yet passed on, and then it is
-        gone: `on_gone`. `error` is what ended the SSH connection, if anything did."""
+        """Handle the channel's end. A program ends at once. A forwarded connection delivers its buffered data first,
+        and then calls `on_gone`. `error` is the SSH connection's error, if any."""
         if self._closed:
             return
         self._error = carrier_error(error)
@@ -185,7 +185,7 @@ class ClientChannel(ChannelFrames):
         self._hold_writer(not self._closed and (self._channel_full or self._below_full))
 
     def start(self) -> None:
-        """The first frame; behind `set_protocol`."""
+        """Deliver the first frame, after `set_protocol`."""
         self._give(m.START_FRAME)
 
     def _give(self, frame: bytes) -> None:

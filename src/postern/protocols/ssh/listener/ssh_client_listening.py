@@ -1,14 +1,15 @@
-"""Ports of the target that are listened at for a client (`ssh -R`, RFC 4254 section 7.1).
+"""Remote port forwarding: ports of the target on which connections are accepted for a client (`ssh -R`, RFC 4254
+section 7.1).
 
-tcpip-forward ─▶ may they? ─▶ a session of kind LISTEN, whose client this is ─▶ `listens PORT` ─▶ the client hears it
-                                `came N …` ─▶ may they? ─▶ a channel to the client ─▶ it takes them: a session of kind
-                                                           ACCEPT, which is dialled by N, over the same login
-                                                        └▶ it does not, or may not: `refuse N`
-cancel-tcpip-forward, its connection ends ─▶ the session ends, and with it the listener; who was taken stays
-the session ends: killed, revoked, idle, lost ─▶ the log says so. SSH has no word for it, so the client hears nothing
+    tcpip-forward ─▶ permitted? ─▶ a session of kind LISTEN with this client ─▶ `listens PORT` ─▶ success to the client
+                                     `came N …` ─▶ permitted? ─▶ a channel to the client ─▶ accepted: a session of kind
+                                                                 ACCEPT, dialled by N, with the same target login
+                                                              └▶ not accepted or not permitted: `refuse N`
+    cancel-tcpip-forward, connection ends ─▶ the session and its listener end; accepted connections stay
+    the session ends: killed, revoked, idle, lost ─▶ logged. SSH has no message for it, so the client is not told
 
-An agent that is lent (`ssh -A`, auth-agent-req@openssh.com) goes the same way: a program of the client asks for it, the
-session is of the kind LISTEN at `ssh-agent`, and who comes is taken by a channel to the client's agent.
+Agent forwarding (`ssh -A`, auth-agent-req@openssh.com) works alike. A program of the client requests it, the session is
+of kind LISTEN at `ssh-agent`, and each use of the agent opens a channel to the client's agent.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from postern.relay.relay_target import ChannelKind, ChannelRequest
 
 log = logging.getLogger(__name__)
 
-MOST_LISTENERS = 20  # of one connection
+MOST_LISTENERS = 20  # per connection
 
 
 class Accepted(Forwarded):
-    """Who came to a listener; once it is over, nobody waits to be taken."""
+    """A connection that a listener accepted. It ends the wait for its acceptance when it is over."""
 
     def __init__(self, listener: ClientListener, number: str, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -50,8 +51,8 @@ class Accepted(Forwarded):
 
 
 class ClientListener(asyncssh.SSHListener):
-    """What asyncssh closes for its client, and what a `ClientChannel` takes for its channel: what is written here
-    is what the agent says."""
+    """The listener object for asyncssh, and the channel of a `ClientChannel`: data written here are the agent's
+    messages."""
 
     _wish = "listen at the target"
 
@@ -82,7 +83,7 @@ class ClientListener(asyncssh.SSHListener):
         return self._visit.login
 
     async def granted(self) -> ClientListener | bool:
-        """Itself once it listens; False when it does not, which the log has."""
+        """Return itself once it listens; False if it cannot, which was logged."""
         try:
             told.read_what(self._what)
             permit = await self._admission.permitted(self._visit, self._wanted)
@@ -114,9 +115,9 @@ class ClientListener(asyncssh.SSHListener):
         self._transport.closed()
 
     async def wait_closed(self) -> None:
-        """Nothing waits."""
+        """Return at once: there is nothing to wait for."""
 
-    # The channel of a transport
+    # The channel of the transport
 
     def write(self, data: bytes, datatype: int | None = None) -> None:
         if datatype is not None:
@@ -130,7 +131,7 @@ class ClientListener(asyncssh.SSHListener):
             return
         if isinstance(said, told.Listens):
             self._place = (self._place[0], said.port)
-            self._settle(True)  # whose answer goes to the client in the next step, before anybody who comes behind this
+            self._settle(True)  # the client gets this response in the next step, before any accepted connection
         else:
             task = asyncio.get_running_loop().create_task(self._take(said))
             self._taking.add(task)
@@ -140,7 +141,7 @@ class ClientListener(asyncssh.SSHListener):
         if self._over:
             return
         words = one_line(self._words.decode("utf-8", "replace").removeprefix("postern: ").strip())[:500]
-        log.info("client %s listens no more at %s of the target: %s", self._visit.peer, self._what, words)
+        log.info("port forwarding of client %s at %s of the target ended: %s", self._visit.peer, self._what, words)
         self.close()
 
     def exit_with_signal(self, name: str) -> None:
@@ -156,15 +157,16 @@ class ClientListener(asyncssh.SSHListener):
         return 0
 
     def pause_reading(self) -> None:
-        """What is said to the agent is a few words for each who came."""
+        """Ignore: the messages to the agent are a few words per connection."""
 
     def resume_reading(self) -> None:
-        """The same."""
+        """Ignore, as `pause_reading`."""
 
-    # Who comes
+    # Accepted connections
 
     async def _take(self, came: told.Came) -> None:
-        """The client has as long to answer as its connection stays; that it counts as a channel is the bound."""
+        """Offer a connection to the client. It has no deadline to respond except its own connection's; the offer counts
+        as a channel."""
         place, origin = self._what, told.place(came.host, came.port)
         wanted = ChannelRequest(ChannelKind.ACCEPT, f"{came.number} {origin} {place}", self._login)
         if self._over or not self._visit.has_room:
@@ -176,7 +178,7 @@ class ClientListener(asyncssh.SSHListener):
             await self._open(session, came)
         except (asyncssh.Error, OSError) as error:
             reason = one_line(getattr(error, "reason", "") or "it does not answer")[:200]
-            log.info("client %s did not take who came from %s to %s: %s", self._visit.peer, origin, place, reason)
+            log.info("client %s did not accept a connection from %s to %s: %s", self._visit.peer, origin, place, reason)
             session.gone()
 
     async def _open(self, session: Any, came: told.Came) -> None:
@@ -184,7 +186,7 @@ class ClientListener(asyncssh.SSHListener):
         await channel.accept(lambda: session, *self._place, came.host, came.port)
 
     def refuse(self, number: str) -> None:
-        """Who was taken already is not refused any more."""
+        """Refuse a connection, unless it was accepted already."""
         self._transport.received(told.refuse(number))
 
     def _settle(self, listens: bool) -> None:
@@ -193,8 +195,8 @@ class ClientListener(asyncssh.SSHListener):
 
 
 class Lender(ClientListener):
-    """The client's agent, lent to those of its programs that asked for it: they share a login of their own, since a
-    server may show an agent to all that runs by one login."""
+    """Agent forwarding for programs of the client that requested it. They share a separate target login, because a
+    server may offer a forwarded agent to all programs of one login."""
 
     _wish = "lend its agent"
 
@@ -214,7 +216,8 @@ class Lender(ClientListener):
         return self._over
 
     async def lends(self) -> bool:
-        """For those who come while it is asked for; whoever asked may have gone meanwhile."""
+        """Return True if the agent is forwarded. It handles requests that arrive while the first is pending, even if
+        that one's program has ended."""
         await asyncio.wait((self._listens,))
         return not self._listens.cancelled() and self._listens.result()
 

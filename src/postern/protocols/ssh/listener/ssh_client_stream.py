@@ -1,4 +1,4 @@
-"""The bytes below an SSH client's connection: TCP, or a channel of another SSH connection."""
+"""The byte stream below an SSH client's connection: TCP, or a channel of another SSH connection."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from postern.protocols.ssh.ssh_transport import SshStream
 
 
 class ClientStream(SshStream):
-    """A channel's asyncssh session, too. `lost` is set when the connection has ended."""
+    """The stream, which also is a channel's asyncssh session. `lost` is set when the connection has ended."""
 
     def __init__(self, inner: Bounded, on_full: Callable[[bool], None]) -> None:
         super().__init__(inner, on_full, "an SSH client", logging.INFO)

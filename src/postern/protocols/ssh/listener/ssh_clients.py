@@ -1,4 +1,4 @@
-"""A channel as a client of `gateway.fronts`: what it wants of its connection, and what its target is told."""
+"""A channel as a client of `gateway.clients.session_setup`: its verb, and the start parameters of its target."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LANGUAGE = re.compile(r"[A-Za-z0-9_.@:-]{0,64}")
 
 
 class ChannelClient(ProgramClient):
-    """One channel. `terminal` is None where nobody sits at one; `environment` is what its client sent."""
+    """One channel. `terminal` is None without a terminal; `environment` are the client's variables."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class ChannelClient(ProgramClient):
         self.modes = modes_of(channel, terminal=terminal is not None)
 
     def by(self, login: str) -> None:
-        """By another login than was thought."""
+        """Switch to another target login."""
         self._channel = replace(self._channel, login=login)
 
     def fits(self, connection: Connection) -> None:
@@ -54,7 +54,7 @@ class ChannelClient(ProgramClient):
         try:
             arguments = check_arguments(shlex.split(self._channel.what), "arguments")
         except ValueError as error:
-            raise Invalid(f"the arguments cannot be read: {error}") from None
+            raise Invalid(f"the arguments are not valid: {error}") from None
         told = {name: value for name, value in self._environment.items() if is_variable(name)}
         return Start(arguments=arguments, environment=told, terminal=terminal)
 
@@ -63,12 +63,13 @@ class ChannelClient(ProgramClient):
 
 
 class ForwardClient(ChannelClient):
-    """Nobody reads what is said there."""
+    """A forwarded connection, which cannot show messages."""
 
     def tell(self, text: str, hint: str) -> None:
-        """It waits, and its client with it."""
+        """Do nothing: the client waits without a message."""
 
 
 def _is_language(name: str, value: str) -> bool:
-    """A value that says more than a language could hold what is run, which no rule and no recording would see."""
+    """Return True for a valid language setting. A longer value could contain code, which no rule or recording would
+    see."""
     return (name == "LANG" or name.startswith("LC_")) and _LANGUAGE.fullmatch(value) is not None

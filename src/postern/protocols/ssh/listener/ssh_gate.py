@@ -1,7 +1,7 @@
-"""SSH clients at their port: one connection each, with as many sessions as it has channels.
+"""SSH clients at their port: one connection each, with one session per channel.
 
-TCP ─▶ a login with its deadline and bounds (gateway/clients/listener.py) ─▶ asyncssh: keys, who? ─▶ authenticated
-each channel ─▶ may they? once for a connection (right.py) ─▶ gateway/clients/session_setup.py ─▶ link
+TCP ─▶ a login with its deadline and limits (gateway/clients/listener.py) ─▶ asyncssh: keys, user ─▶ authenticated
+each channel ─▶ permitted? once per connection (ssh_permit_cache.py) ─▶ gateway/clients/session_setup.py ─▶ link
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from postern.relay.relay_handshake import StreamHandshake
 from postern.services.admission import REFUSED_LOGIN
 
 log = logging.getLogger(__name__)
-asyncssh.set_log_level(logging.WARNING)  # below that it tells commands and environments
+asyncssh.set_log_level(logging.WARNING)  # below that it logs commands and environments
 
-MOST_CONNECTIONS = 100  # of one person, at this worker; the same of those inside others
-KEEPALIVE, KEEPALIVES = 30, 4  # seconds, and how many go unanswered before the client is given up
+MOST_CONNECTIONS = 100  # of one user at this worker, and as many nested ones
+KEEPALIVE, KEEPALIVES = 30, 4  # seconds, and the number of unanswered ones before the client is disconnected
 
 
 class SshGate:
-    """`host_key` is the gateway's own, private."""
+    """Serves SSH clients. `host_key` is the gateway's own private key."""
 
     def __init__(self, admission: Admission, host_key: Secret, *, login_timeout: float) -> None:
         self.admission = admission
@@ -58,7 +58,7 @@ class SshGate:
             encryption_algs=CIPHERS,
             mac_algs=MACS,
             signature_algs=SIGNATURES,
-            compression_algs=["none"],  # a bomb would be unpacked before it is judged
+            compression_algs=["none"],  # a decompression bomb would be unpacked before any check
             keepalive_interval=KEEPALIVE,
             keepalive_count_max=KEEPALIVES,
             agent_forwarding=False,
@@ -67,11 +67,12 @@ class SshGate:
             encoding=None,
             window=WINDOW,
         )
-        self._outer = options(login_timeout=0)  # gateway/clients/listener.py has the deadline, which a browser lifts
+        # gateway/clients/listener.py has the deadline, which a browser login lifts
+        self._outer = options(login_timeout=0)
         self._inside = options(login_timeout=login_timeout)
 
     async def native(self, stream: StreamHandshake, *, require_tls: bool) -> Awaitable[None] | None:
-        """A client on the SSH port. It is encrypted by itself, so TLS is not asked for."""
+        """Serve a client on the SSH port. SSH has its own encryption, so TLS is not required."""
         visit = Visit(stream.peer, self._engine.links.changes, stream)
         connection = self.connection(visit)
         wire = ClientStream(connection, visit.below_filled)
@@ -86,15 +87,15 @@ class SshGate:
             self._waited(visit, connection)
         if not visit.authenticated.done():
             self._engine.turned_away(Unauthenticated(REFUSED_LOGIN))
-            is_probe = not connection.get_extra_info("client_version")  # it said nothing, as health checks do
+            is_probe = not connection.get_extra_info("client_version")  # it sent nothing, as health checks do
             level = logging.DEBUG if is_probe else logging.INFO
-            log.log(level, "client %s was turned away: it did not log in", stream.peer)
+            log.log(level, "client %s was disconnected: it did not log in", stream.peer)
             return None
         return self._stays(connection, wire, visit.authenticated.result())
 
     async def reject(self, stream: StreamHandshake, error: PosternError) -> None:
-        """Tell a client on the SSH port why it cannot log in. A disconnect may come before keys are exchanged, in the
-        clear (RFC 4253, section 11.1), and costs no cryptography. The listener has told the log."""
+        """Tell a client on the SSH port why it cannot log in. A disconnect can precede the key exchange, in clear text
+        (RFC 4253, section 11.1), and costs no cryptography. The listener has already logged the error."""
         self._engine.turned_away(error)
         log.debug("client %s was turned away: %s", stream.peer, error.message)
         stream.write(b"SSH-2.0-Postern\r\n" + _disconnect(asyncssh.DISC_TOO_MANY_CONNECTIONS, error.message))
@@ -126,7 +127,7 @@ class SshGate:
             connection.abort()
 
     def close(self, reason: str) -> None:
-        """Sessions have been ended before."""
+        """Close the connection, after its sessions have ended."""
         for connection in list(self._connections):
             connection.disconnect(asyncssh.DISC_BY_APPLICATION, reason)
 
@@ -134,7 +135,7 @@ class SshGate:
         return SshConnection(self._outer if visit.known is None else self._inside, visit)
 
     def inside(self, visit: Visit) -> ClientStream:
-        """The SSH server of one connection, in a channel of another one. Raises ChannelOpenError."""
+        """Start the SSH server of one connection inside a channel of another (ProxyJump). Raises ChannelOpenError."""
         assert visit.known is not None
         person = visit.known.principal.id
         if self._insiders[person] >= MOST_CONNECTIONS:
@@ -152,7 +153,7 @@ class SshGate:
 
 
 def _disconnect(code: int, text: str) -> bytes:
-    """SSH_MSG_DISCONNECT as an unencrypted packet (RFC 4253, sections 6 and 11.1)."""
+    """Encode SSH_MSG_DISCONNECT as an unencrypted packet (RFC 4253, sections 6 and 11.1)."""
     words = text.encode()
     payload = bytes((1,)) + code.to_bytes(4, "big") + len(words).to_bytes(4, "big") + words + bytes(4)
     padding = 4 + -(len(payload) + 9) % 8
@@ -160,7 +161,7 @@ def _disconnect(code: int, text: str) -> bytes:
 
 
 def _available(algorithms: tuple[str, ...]) -> list[str]:
-    """Not every installation of `cryptography` has all of them."""
+    """Return the algorithms that the installed `cryptography` supports."""
     known = {name.decode() for name in get_kex_algs()}
     return [name for name in algorithms if name in known]
 

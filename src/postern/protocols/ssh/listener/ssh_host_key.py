@@ -1,6 +1,6 @@
-"""The gateway's own host key: created once, since clients remember it.
+"""The gateway's own host key, which is created once because clients store it.
 
-To every client a new key looks like an attack. So a key file that cannot be read is an error, and is never replaced.
+A new key looks like an attack to every client. So a key file that cannot be read is an error, and is never replaced.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from postern.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class GatewayHostKey:
-    """`private` is PEM text in OpenSSH's form, `public` the line for known_hosts without a host."""
+    """The host key. `private` is PEM text in OpenSSH's form, `public` the line for known_hosts without a host."""
 
     private: Secret
     public: str
 
 
 def host_key_file(settings: Settings) -> Path:
-    """Return where the gateway's host key is."""
+    """Return the path of the gateway's host key."""
     return settings.home / "keys" / "ssh_host_ed25519.key"
 
 
 def ensure_host_key(file: Path) -> GatewayHostKey:
-    """Read the host key, or create it (Ed25519, 0600). Of several processes at once, the first one creates it.
+    """Read the host key, or create it (Ed25519, 0600). Of several concurrent processes, the first one creates it.
 
     Raises Misconfigured for a file that cannot be used.
     """
@@ -53,7 +53,7 @@ def ensure_host_key(file: Path) -> GatewayHostKey:
 
 
 def _make(file: Path) -> None:
-    """Write the file whole or not at all, and never replace one."""
+    """Write the file atomically, and never replace one."""
     pem = Ed25519PrivateKey.generate().private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
     )

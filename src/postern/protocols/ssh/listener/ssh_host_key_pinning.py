@@ -1,7 +1,7 @@
-"""The keys by which SSH targets show who they are, for whoever dials: known ones are asked for, a first one is pinned.
+"""Pinning of the host keys of SSH targets: known keys are required, and a first one is stored.
 
-Around the dialler, so that clients, scripts and errands are alike: nothing is sent to a target whose key is another
-than before, and no session begins at one whose key could not be pinned.
+This wraps the dialler, so that clients, scripts and connection tests behave alike. Nothing is sent to a target whose
+key has changed, and no session starts if a new key could not be stored.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from postern.relay.relay_target import Start, Target
 
 class PinnedHostKeys(Protocol):
     async def known(self, connection: Connection) -> tuple[str, ...]:
-        """In OpenSSH's form. Raises Unavailable."""
+        """Return the pinned keys in OpenSSH's form. Raises Unavailable."""
 
     async def pin(self, connection: Connection, key: str, session_id: UUID) -> None:
-        """Raises Denied when another one is pinned, Conflict, Invalid, Unavailable."""
+        """Pin a key. Raises Denied when another one is pinned, Conflict, Invalid, Unavailable."""
 
 
 class Believing:
-    """Implements `ReachableAgent` by another one."""
+    """A `ReachableAgent` that adds pinning to another one."""
 
     def __init__(self, agent: ReachableAgent, host_keys: PinnedHostKeys) -> None:
         self._agent = agent
         self._host_keys = host_keys
 
     async def dial(self, permit: Permit, start: Start, session_id: UUID) -> Target:
-        """Raises what dialling and pinning raise."""
+        """Dial with the pinned keys. Raises the errors of dialling and pinning."""
         connection = permit.connection
         if connection.protocol != SSH:
             return await self._agent.dial(permit, start, session_id)

@@ -1,17 +1,18 @@
-"""What asyncssh leaves unbounded of a connection, and what is done about it here.
+"""Limits that asyncssh does not have on a client's connection.
 
-a user name                                  LONGEST_NAME; its normal form (SASLprep) must not be another name
-a password                                   LONGEST_PASSWORD; its normal form (SASLprep) takes seconds for a long one
-key exchanges before somebody has logged in  MOST_EARLY; they cost the client much less than us (CVE-2002-20001)
-a key exchange that the client never ends    its channels are told to stop, and it has EXCHANGE seconds
-packets that wait for the end of one         MAX_DEFERRED, which only answers to its requests can reach
-global requests behind one that takes time   MAX_REQUESTS; the same of each channel's requests
-what a closed channel has brought, unread    UNREAD seconds; as long as it waits asyncssh tells nobody of the end
-variables of a session                       MOST_VARIABLES, LONGEST_VARIABLE; more are refused, as OpenSSH does
-an agent that is to be forwarded             its session is asked; asyncssh would listen at a socket of this machine
-what a channel's packets are, and wait       ssh_transport.py
+    a user name                                  LONGEST_NAME; its normal form (SASLprep) must be the same name
+    a password                                   LONGEST_PASSWORD; SASLprep takes seconds for a long one
+    key exchanges before authentication          MOST_EARLY; they cost the client much less than us (CVE-2002-20001)
+    a key exchange that the client never ends    its channels are told to stop, and it has EXCHANGE seconds
+    packets that wait for the end of one         MAX_DEFERRED, which only responses to its requests can reach
+    global requests after one that takes time    MAX_REQUESTS; the same for each channel's requests
+    unread data of a closed channel              UNREAD seconds; while it waits, asyncssh does not report the end
+    variables of a session                       MOST_VARIABLES, LONGEST_VARIABLE; more are refused, as OpenSSH does
+    a forwarded agent                            its session decides; asyncssh would listen at a socket of this machine
+    channel packets, and buffered data           ssh_transport.py
 
-Who goes beyond one of these is disconnected. What is looked at is private to asyncssh: tests fail when it moves.
+A client that exceeds a limit is disconnected. The checked attributes are private to asyncssh; tests fail when they
+move.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ log = logging.getLogger(__name__)
 
 LONGEST_NAME = 1_000  # bytes
 LONGEST_PASSWORD = 1_000
-MOST_EARLY = 10  # who waits for a browser may have some
+MOST_EARLY = 10  # clients that wait for a browser may need some
 UNREAD = 30.0  # seconds
 MOST_VARIABLES, LONGEST_VARIABLE = 128, 2_000  # bytes of name and value
 
 
 class Bounded(asyncssh.SSHServerConnection):
-    """`on_exchange` is called when a key exchange begins, and when it has ended."""
+    """A connection with limits. `on_exchange` is called when a key exchange begins, and when it has ended."""
 
     def __init__(
         self,
@@ -67,14 +68,14 @@ class Bounded(asyncssh.SSHServerConnection):
     def _send_kexinit(self) -> None:
         self._exchanges += 1
         if self._exchanges > MOST_EARLY and not self._auth_complete:
-            raise asyncssh.ProtocolError("too many key exchanges before somebody has logged in")
+            raise asyncssh.ProtocolError("too many key exchanges before authentication")
         self._exchange.start()
         super()._send_kexinit()
         self._on_exchange(True)
 
     def send_newkeys(self, k: bytes, h: bytes) -> None:
         super().send_newkeys(k, h)
-        if self._kex_complete:  # what had waited may have begun the next one
+        if self._kex_complete:  # the waiting packets may have begun the next one
             self._exchange.stop()
             self._on_exchange(False)
 
@@ -87,10 +88,10 @@ class Bounded(asyncssh.SSHServerConnection):
         self.abort()
 
     async def create_agent_listener(self) -> bool:
-        return False  # nothing comes here any more
+        return False  # the channel accepts no more packets
 
     def create_bounded_channel(self, window: int) -> BoundedChannel:
-        """As `create_server_channel`, for bytes."""
+        """Create a channel for bytes, as `create_server_channel` does."""
         self._update_recv_pktlen(self._max_pktsize)
         return BoundedChannel(
             self, self._loop, self._allow_pty, False, False, 0, 0, None, "strict", window, self._max_pktsize
@@ -98,8 +99,8 @@ class Bounded(asyncssh.SSHServerConnection):
 
 
 def _check_user_name(packet: Any) -> None:
-    """asyncssh takes the normal form of a name (SASLprep), in which full-width letters are plain ones and invisible
-    ones are gone. Refuse a name that would become another one."""
+    """Check a user name. asyncssh normalises names (SASLprep): full-width letters become plain ones, and invisible
+    characters disappear. Refuse a name that would change."""
     raw = SSHPacket(packet.get_remaining_payload()).get_string()
     if len(raw) > LONGEST_NAME:
         raise asyncssh.IllegalUserName("the user name is too long")
@@ -107,13 +108,13 @@ def _check_user_name(packet: Any) -> None:
         name = raw.decode()
         is_same = saslprep(name) == unicodedata.normalize("NFC", name)
     except (UnicodeDecodeError, SASLPrepError):
-        return  # which asyncssh refuses by itself
+        return  # asyncssh refuses it by itself
     if not is_same:
-        raise asyncssh.IllegalUserName("the user name has characters that look like others; write it with plain ones")
+        raise asyncssh.IllegalUserName("the user name has characters that look like others; use plain letters")
 
 
 def end_in_time(channel: Any) -> None:
-    """A program goes with its client's channel, although it has not read all yet."""
+    """End a program when its client's channel closes, even if it has unread input."""
     process = channel.process_packet
 
     def processed(kind: int, number: int, packet: Any) -> Any:
@@ -128,7 +129,7 @@ def end_in_time(channel: Any) -> None:
 class BoundedChannel(asyncssh.SSHServerChannel[bytes]):
     def process_packet(self, pkttype: int, pktid: int, packet: Any) -> Any:
         if len(self._request_queue) > MAX_REQUESTS:
-            raise asyncssh.ProtocolError("too many requests of one channel")
+            raise asyncssh.ProtocolError("too many requests on one channel")
         return super().process_packet(pkttype, pktid, packet)
 
     def _process_env_request(self, packet: Any) -> bool:

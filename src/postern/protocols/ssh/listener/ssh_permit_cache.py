@@ -1,8 +1,8 @@
-"""What one SSH connection may: it is asked for once, and anew when something has changed since.
+"""Cached permit of an SSH connection, refreshed when access rules change.
 
-A permit is good for any number of sessions as long as nothing was signalled that may have ended or changed it: the
-same moment, `LinkRegistry.changes`, from which a link that is added later makes up for what it missed. So no channel
-begins under a policy that holds no more.
+A permit is valid for any number of sessions as long as no signal was received that may have ended or changed it.
+`LinkRegistry.changes` is the same counter that links compare when they are added later. So no channel starts under an
+outdated policy.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from postern.gateway.link_registry import LinkRegistry
 
 
 class Right:
-    """`admit` asks for a permit, `again` by who its owner is then; it may wait for people. `since` is `links.changes`
-    from before it was known who that is: what was known then is good as long as nothing has changed."""
+    """The cached permit.
+
+    `admit` requests the first permit, which may wait for an approval. `again` requests a later one with the user's
+    current state. `since` is `links.changes` from before authentication: the result is valid until it changes.
+    """
 
     def __init__(self, links: LinkRegistry, admit: Callable[..., Awaitable[Permit]], since: int) -> None:
         self._links = links
@@ -28,9 +31,10 @@ class Right:
         self._turn = asyncio.Lock()
 
     async def permit(self, client: ClientSession) -> Permit:
-        """One channel asks, the others wait for what it hears. Raises what admission does."""
+        """Return the permit. One channel requests it, and others wait for its result. Raises the errors of
+        admission."""
         async with self._turn:
-            client.check()  # it may have gone meanwhile
+            client.check()  # the client may have disconnected meanwhile
             if not self._holds():
                 self._permit = None
                 since = self._links.changes

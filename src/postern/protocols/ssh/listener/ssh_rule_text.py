@@ -1,4 +1,4 @@
-"""What a channel is for the rules of its connection."""
+"""The text and the permissions of a channel, for the rules of its connection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from postern.relay.relay_target import ChannelKind, ChannelRequest
 
 
 def extra_of(channel: ChannelRequest) -> Extra | None:
-    """What a connection must allow for it, besides letting its user in."""
+    """Return the feature that a connection must allow for the channel, besides access itself."""
     if channel.kind is ChannelKind.FORWARD:
         return Extra.FORWARD_LOCAL
     if channel.kind in (ChannelKind.LISTEN, ChannelKind.ACCEPT):
@@ -31,7 +31,7 @@ def modes_of(channel: ChannelRequest, *, terminal: bool) -> tuple[Verb, ...]:
 
 
 def words_of(channel: ChannelRequest) -> tuple[str, ...]:
-    """What is judged and recorded before it begins."""
+    """Return the words that are evaluated and recorded before the channel starts."""
     match channel.kind:
         case ChannelKind.SHELL:
             return ()
@@ -49,5 +49,5 @@ def words_of(channel: ChannelRequest) -> tuple[str, ...]:
 
 
 def _listener_of(channel: ChannelRequest) -> str:
-    """Where it listens, or what they came to who are accepted."""
+    """Return the address where it listens, or for ACCEPT the listener's address."""
     return channel.what if channel.kind is ChannelKind.LISTEN else channel.what.split(" ", 2)[2]

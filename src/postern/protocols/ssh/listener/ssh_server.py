@@ -1,14 +1,14 @@
-"""One SSH connection of a client: what asyncssh asks about it, from its first byte to its last channel.
+"""One SSH connection of a client: the callbacks of asyncssh, from its first byte to its last channel.
 
-                 ┌ validate_password ────────┐
-begin_auth ─────▶│ validate_public_key       ├─▶ auth_completed ─▶ session_requested ─▶ a session of its own for each
-(forgets all)    │   asked: nothing is kept  │                     connection_requested ─┬ a target: a forwarded one
-                 │   signed: this key counts │                                           └ none: the SSH server of one
-                 └ get_kbdint_challenge ─────┘                                             inside (ProxyJump)
-                     validate_kbdint_response: let in at a browser
+                     ┌ validate_password ────────┐
+    begin_auth ─────▶│ validate_public_key       ├─▶ auth_completed ─▶ session_requested ─▶ a session for each
+    (forgets all)    │   query: nothing is kept  │                     connection_requested ─┬ a target: a forwarded one
+                     │   signed: this key counts │                                           └ none: a nested SSH server
+                     └ get_kbdint_challenge ─────┘                                             (ProxyJump)
+                         validate_kbdint_response: confirmed in a browser
 
-asyncssh lets nothing but authentication in before that has ended. What was proved belongs to the request that proved
-it: each new request forgets it, before it is looked at.
+asyncssh accepts nothing but authentication before that has ended. A proof belongs to the request that contained it:
+each new request discards it, before the request is checked.
 """
 
 from __future__ import annotations
@@ -45,20 +45,21 @@ from postern.services.identity.logins.ssh_logins import SshClaim
 
 log = logging.getLogger(__name__)
 
-MOST_PASSWORDS = 6  # that are tried on one connection
-MOST_KEYS = 30  # the same of keys: an ssh-agent offers all that it has
+MOST_PASSWORDS = 6  # attempts per connection
+MOST_KEYS = 30  # the same for keys: an ssh-agent offers all of its keys
 
 
 class SshConnection(Bounded):
-    """Tells its server which key has signed, which asyncssh does not, and what stands in a certificate, which is
-    judged by nobody else."""
+    """Reports to its server which key has signed, which asyncssh does not, and the content of a certificate, which
+    asyncssh does not evaluate."""
 
     def __init__(self, options: asyncssh.SSHServerConnectionOptions, visit: Visit) -> None:
         super().__init__(asyncio.get_running_loop(), options, visit.exchanging)
         self.visit = visit
 
     def send_packet(self, pkttype: int, *args: bytes, handler: Any = None) -> None:
-        """asyncssh sends an empty packet before each one, which is for CBC: nobody speaks that here."""
+        """Drop the empty packet that asyncssh sends before each one as a CBC countermeasure; CBC is not offered
+        here."""
         if pkttype != MSG_IGNORE:
             super().send_packet(pkttype, *args, handler=handler)
 
@@ -75,19 +76,19 @@ class SshConnection(Bounded):
         return is_good
 
     async def _validate_client_certificate(self, username: str, key_data: bytes) -> asyncssh.SSHKey | None:
-        """The key that has to sign. Of asyncssh's own, which this stands for, nothing would be let in without."""
+        """Return the key that has to sign. It replaces asyncssh's own method, which would accept no certificate."""
         return await cast(SshServer, self.get_owner()).certified(username, key_data)
 
 
 class SshServer(asyncssh.SSHServer):
-    """`connect` makes what is below the connection of a visit inside this one. Raises ChannelOpenError."""
+    """The server. `connect` makes the stream of a nested connection inside this one. Raises ChannelOpenError."""
 
     def __init__(self, admission: Admission, connect: Callable[[Visit], ClientStream]) -> None:
         self._admission = admission
         self._connect = connect
         self._lender: Lender | None = None
-        self._candidate: SshUser | None = None  # of the key that is looked at now
-        self._invitation: Invitation | None = None  # of the browser that is waited for now
+        self._candidate: SshUser | None = None  # user of the key that is being checked
+        self._invitation: Invitation | None = None  # the pending browser login
         self.proved: Proved | None = None
         self._passwords = self._keys = 0
         self._username = ""
@@ -104,12 +105,12 @@ class SshServer(asyncssh.SSHServer):
         for listener in list(self.visit.listeners):
             listener.close()
 
-    # Who?
+    # Authentication
 
     def begin_auth(self, username: str) -> bool:
         self.forget()
         self._username = username
-        self.proved = self.visit.known  # who stands behind it has proved it outside
+        self.proved = self.visit.known  # the outer connection has authenticated the user
         return self.proved is None
 
     def forget(self) -> None:
@@ -139,13 +140,13 @@ class SshServer(asyncssh.SSHServer):
         return self.proved is not None
 
     def offered(self) -> None:
-        """A key or a certificate, with a signature or without."""
+        """Count an offered key or certificate, with or without a signature."""
         self.forget()
         self._keys += 1
         _require(self._keys <= MOST_KEYS)
 
     async def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
-        """Whether it may be tried. It has not signed yet."""
+        """Return True if the key can be tried. It has not signed yet."""
         try:
             self._candidate = await self._admission.person_by_key(split(username)[0], key.get_fingerprint())
         except Unauthenticated:
@@ -155,25 +156,25 @@ class SshServer(asyncssh.SSHServer):
         return True
 
     async def certified(self, username: str, data: bytes) -> asyncssh.SSHKey | None:
-        """The key of a certificate that would let its owner in. asyncssh checks who has signed it, and nothing else."""
+        """Return the key of a certificate that would be accepted. asyncssh verifies only its signature."""
         try:
             certificate = read_certificate(data)
         except Invalid:
-            return None  # most are keys
+            return None  # most are plain keys
         try:
             decoded = decode_ssh_certificate(data)
             if decoded.key.get_fingerprint() != certificate.key.fingerprint:
-                raise asyncssh.KeyImportError("it is read in two ways")
+                raise asyncssh.KeyImportError("it has two interpretations")
             user = split(username)[0]
             self._candidate = await self._admission.person_by_certificate(user, certificate, self.visit.peer)
         except asyncssh.KeyImportError as error:
-            log.info("an SSH certificate of a client from %s is refused: %s", self.visit.peer, error)
+            log.info("an SSH certificate of a client from %s was rejected: %s", self.visit.peer, error)
             return None
         except Unauthenticated:
             return None
         except PosternError as error:
             raise _unavailable(error) from None
-        decoded.key.set_touch_required(True)  # where it lives in a security key
+        decoded.key.set_touch_required(True)  # if it is on a security key
         return decoded.key
 
     def signed(self) -> None:
@@ -182,9 +183,9 @@ class SshServer(asyncssh.SSHServer):
     async def get_kbdint_challenge(
         self, username: str, lang: str, submethods: str
     ) -> tuple[str, str, str, tuple[tuple[str, bool], ...]]:
-        """Where somebody lets this client in. Nothing is asked for, so that it waits by itself."""
+        """Start a browser login. There is no prompt, so the client responds at once and waits."""
         self.forget()
-        _require(self.visit.over is None)  # once for a connection
+        _require(self.visit.over is None)  # once per connection
         wanted = SshClaim(*split(username), self._client)
         try:
             self._invitation = await self._admission.invite(self.visit, self._conn.abort, wanted)
@@ -211,15 +212,15 @@ class SshServer(asyncssh.SSHServer):
 
     def auth_completed(self) -> None:
         proved = self.proved
-        if proved is None:  # asyncssh would have had to lie to us
-            raise asyncssh.DisconnectError(asyncssh.DISC_PROTOCOL_ERROR, "nobody was authenticated")
+        if proved is None:  # asyncssh reported an authentication that did not happen
+            raise asyncssh.DisconnectError(asyncssh.DISC_PROTOCOL_ERROR, "no user was authenticated")
         if isinstance(proved, SshUser) and self.visit.known is None:
             self.visit.target = split(self._username)[1]
         self._admission.admitted(self.visit, proved)
         if not self.visit.authenticated.done():
             self.visit.authenticated.set_result(proved)
 
-    # What do they want?
+    # Channels
 
     @property
     def _has_target(self) -> bool:
@@ -240,7 +241,7 @@ class SshServer(asyncssh.SSHServer):
         return channel, self._inside(dest_host)
 
     def _inside(self, target: str) -> ClientStream:
-        """The SSH server of one connection: who comes through here is known."""
+        """Start the nested SSH server of one connection, for the user who is authenticated here."""
         if not target or not target.isprintable():
             raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "say which connection")
         wire = self._connect(Visit(self.visit.peer, self.visit.since, known=self.proved, target=target))
@@ -259,17 +260,18 @@ class SshServer(asyncssh.SSHServer):
             )
 
     def server_requested(self, listen_host: str, listen_port: int) -> Any:
-        """False, which its client hears without words."""
+        """Handle a request to listen. Return False to refuse; the client gets no reason."""
         if not self._has_target:
-            log.info("client %s asks to listen at no target; it must name the connection", self.visit.peer)
+            log.info("client %s requested port forwarding without naming a connection", self.visit.peer)
             return False
         if len(self.visit.listeners) >= MOST_LISTENERS:
-            log.info("client %s asks for more than %d listeners", self.visit.peer, MOST_LISTENERS)
+            log.info("client %s requested more than %d listeners", self.visit.peer, MOST_LISTENERS)
             return False
         return ClientListener(self._admission, self.visit, self._conn, listen_host, listen_port, self._client).granted()
 
     async def _lends(self) -> bool:
-        """Its agent; asked once for all of its programs, as long as that stands."""
+        """Return True if the agent is forwarded. The permission is requested once for all programs, as long as it is
+        valid."""
         lender = self._lender
         if lender is not None and not lender.is_over:
             return await lender.lends()
@@ -288,7 +290,7 @@ class SshServer(asyncssh.SSHServer):
 
 
 def _is_sound(signature: bytes) -> bool:
-    """Whether it is of a kind that is taken: asyncssh takes SHA-1."""
+    """Return True if the signature's algorithm is accepted: asyncssh accepts SHA-1."""
     try:
         return SshReader(signature).string().decode() in SIGNATURES
     except ValueError:
@@ -301,8 +303,8 @@ def _require(few: bool) -> None:
 
 
 def _turned_away(error: PosternError) -> asyncssh.DisconnectError:
-    """Who waits for a browser has nothing else to try."""
-    log.info("an SSH client was not let in by a browser: %s", error.message)
+    """Return the disconnect error for a failed browser login, after which no other method is left."""
+    log.info("the browser login of an SSH client failed: %s", error.message)
     return asyncssh.DisconnectError(asyncssh.DISC_NO_MORE_AUTH_METHODS_AVAILABLE, error.message)
 
 

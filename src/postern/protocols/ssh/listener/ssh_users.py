@@ -1,8 +1,8 @@
-"""Who an SSH client says to be, and wants to reach: its user name.
+"""The user of an SSH client, and the connection it requests, from its user name.
 
-alice#web-1           a person and the name of a connection: by key, certificate, or a login in the browser
+alice#web-1           a user and the name of a connection: by key, certificate, or a login in the browser
 alice                 the same without a target: for ProxyJump, whose `direct-tcpip` names it
-Acme/alice#web-1      the same of one organisation, for a key that is known in several
+Acme/alice#web-1      the same in one organisation, for a key that is known in several
 alice-web_1-k3x7qa    a connection credential, with its password
 """
 
@@ -27,7 +27,7 @@ _TARGET, _ORGANISATION = "#", "/"
 
 @dataclass(frozen=True, slots=True)
 class Proofs:
-    """The services that know who somebody is by what their client shows."""
+    """The services that authenticate users."""
 
     keys: SshKeys
     authorities: SshAuthorities
@@ -39,8 +39,9 @@ async def _nothing() -> None: ...
 
 @dataclass(frozen=True, slots=True)
 class SshUser:
-    """Somebody who is known by what they signed with, or let in at a browser. `means`, `standing` and `expires_at` as
-    in `gateway.wanted.Wanted`; `used` notes that they have logged in by it, `left` that their connection is closed."""
+    """An authenticated user. `means`, `standing` and `expires_at` are as in
+    `gateway.clients.tunnel_request.TunnelRequest`. `used` records the use of the login, `left` the end of its
+    connection."""
 
     principal: Principal
     means: str
@@ -52,11 +53,11 @@ class SshUser:
 
     @property
     def terminal(self) -> bool:
-        """Whether they may have one."""
+        """Return True if a terminal is allowed."""
         return self.certificate is None or self.certificate.terminal
 
     def allows(self, extra: Extra) -> bool:
-        """Whether what they logged in with does; the connection's own switch is another question."""
+        """Return True if the login allows the feature; the connection has its own switch."""
         return self.certificate is None or self.certificate.allows(extra)
 
 
@@ -64,7 +65,7 @@ Proved = Grant | SshUser
 
 
 def split(username: str) -> tuple[str, str]:
-    """The person and the connection, which is empty where none is named."""
+    """Return the user and the connection, which is empty if none is named."""
     person, _, connection = username.partition(_TARGET)
     return person, connection
 
@@ -74,12 +75,13 @@ def may_be_credential(username: str) -> bool:
 
 
 def may_be_person(username: str) -> bool:
-    """Clients try the browser before they ask for a password, so credentials are told by how they are called."""
+    """Return True if the name can be a user's. Clients try the browser login before a password, so credentials must be
+    recognised by their form."""
     return bool(split(username)[0]) and not is_username(username)
 
 
 async def by_key(keys: SshKeys, user: str, fingerprint: str) -> SshUser:
-    """Whose key it would be, if they signed with it. Raises Unauthenticated, Unavailable."""
+    """Return the owner of a key, before it has signed. Raises Unauthenticated, Unavailable."""
     try:
         holder = await keys.find(user, fingerprint)
     except Unauthenticated:
@@ -95,8 +97,8 @@ async def by_key(keys: SshKeys, user: str, fingerprint: str) -> SshUser:
 
 
 async def by_certificate(authorities: SshAuthorities, user: str, certificate: SshCertificate, address: str) -> SshUser:
-    """Whom it would let in, if its authority has signed it and they sign with its key. Raises Unauthenticated,
-    Unavailable."""
+    """Return the user of a certificate, before the signatures of its authority and its key are verified. Raises
+    Unauthenticated, Unavailable."""
     holder = await authorities.holder_of(user, certificate, address=address)
 
     async def standing() -> Principal:

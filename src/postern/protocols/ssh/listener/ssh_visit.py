@@ -1,4 +1,4 @@
-"""One SSH connection of a client: who it is of, and what it has open."""
+"""The state of one SSH connection of a client: its user, and its open channels."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from postern.protocols.ssh.listener.ssh_permit_cache import Right
 from postern.protocols.ssh.listener.ssh_users import Proved, SshUser
 from postern.relay.relay_handshake import StreamHandshake
 
-MOST_CHANNELS = 100  # of one connection, at a time
+MOST_CHANNELS = 100  # per connection at a time
 
 
 @dataclass(eq=False)
 class Visit:
-    """One connection, outer or inner. `since` is `LiveLinks.changes` from before it is known who it is. `known` is who
-    a connection inside another one is of; then `target` is what that was opened to. `stream` is its login, which one
-    inside has none of."""
+    """One connection, outer or nested. `since` is `LinkRegistry.changes` from before authentication. For a nested
+    connection, `known` is the user and `target` its connection name; only an outer one has a `stream`."""
 
     peer: str
     since: int
@@ -30,18 +29,20 @@ class Visit:
     target: str = ""
     authenticated: asyncio.Future[Proved] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     channels: set[ClientChannel] = field(default_factory=set)
-    login: str = field(default_factory=lambda: str(uuid4()))  # which channels share one login at the target
-    right: Right | None = None  # once it is known who it is
-    over: asyncio.TimerHandle | None = None  # while it waits for a browser, or has done
+    # channels with the same value share one login at the target
+    login: str = field(default_factory=lambda: str(uuid4()))
+    right: Right | None = None  # set after authentication
+    over: asyncio.TimerHandle | None = None  # timer during and after a browser login
     listeners: set[asyncssh.SSHListener] = field(default_factory=set)
-    lending: str = field(default_factory=lambda: str(uuid4()))  # the login of those who asked for the client's agent
+    # the target login of programs that requested agent forwarding
+    lending: str = field(default_factory=lambda: str(uuid4()))
     inside: set[ClientStream] = field(default_factory=set)  # connections in channels of this one
     _full: bool = False
     _exchanging: bool = False
 
     @property
     def person(self) -> SshUser | None:
-        """Who it is of, where that is nobody by a credential."""
+        """Return the authenticated user, unless the login is by a connection credential."""
         proved = self.authenticated.result()
         return proved if isinstance(proved, SshUser) else None
 
@@ -54,7 +55,7 @@ class Visit:
         self._tell()
 
     def exchanging(self, begins: bool) -> None:
-        """Nothing is sent while keys are exchanged: what is written waits in memory."""
+        """Pause all channels during a key exchange, when writes are buffered in memory."""
         self._exchanging = begins
         self._tell()
 
@@ -64,7 +65,8 @@ class Visit:
 
     @property
     def has_room(self) -> bool:
-        """For one more channel. Those count too that are being opened, which may wait for people."""
+        """Return True if there is room for one more channel. Channels that are being opened count too; they may wait
+        for an approval."""
         return len(self.channels) + len(self.inside) < MOST_CHANNELS
 
     def _tell(self) -> None:

@@ -1,4 +1,4 @@
-"""The steady state of SSH channels: a transfer of files, or a program or port."""
+"""The wires of SSH channels: a file transfer, or a program or port."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def wires(parts: WireParts) -> OpenWire:
             return SftpWire()
         if channel.kind is ChannelKind.EXEC and copies(channel.what):
             return CopyingWire(channel.what)
-        # At a terminal nothing is copied.
+        # No file copy uses a terminal.
         files = not channel.kind.is_program or start.terminal is not None
         files = files or permit.connection.allows(Extra.FILE_TRANSFER)
         return program_wire(parts.settings, permit, start, words_of(channel), files=files)

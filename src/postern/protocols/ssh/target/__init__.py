@@ -1,5 +1,5 @@
-"""Servers as targets: their SSH, of which each channel becomes a stream of `protocols.terminal` frames.
+"""SSH servers as targets: each channel of their SSH connection becomes a stream of `protocols.terminal` frames.
 
-`access` is what the secrets say, `host_keys` which server is believed, `login` one connection to it, `logins` who
-shares it, `channel` the stream, `wire` the bytes below.
+`ssh_access` parses the secrets, `ssh_target_host_keys` verifies the server, `ssh_target_login` is one connection to it,
+`ssh_targets` shares connections, and `ssh_target_channel` is the stream.
 """

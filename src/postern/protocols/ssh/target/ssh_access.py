@@ -1,4 +1,4 @@
-"""What a connection's secrets say of a server: where it is, and how to log in to it."""
+"""A server's address and login, from the secrets of its connection."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Keys = list[asyncssh.SSHKeyPair]
 
 @dataclass(frozen=True, slots=True)
 class SshTargetAccess:
-    """`agent` is the socket of an ssh-agent on this machine, `public_key` the one of its keys that is to be used.
-    Empty is what is not there."""
+    """The access data. `agent` is the socket of an ssh-agent on this machine, `public_key` the one of its keys to use.
+    Missing values are empty."""
 
     connection: str
     host: str
@@ -39,7 +39,7 @@ class SshTargetAccess:
 
 
 def read(order: Order, values: Mapping[str, Secret]) -> SshTargetAccess:
-    """Raises Unavailable."""
+    """Parse the secrets. Raises Unavailable."""
     connection, none = order.connection, Secret("")
     found = SshTargetAccess(
         connection=connection,
@@ -55,14 +55,15 @@ def read(order: Order, values: Mapping[str, Secret]) -> SshTargetAccess:
     )
     if not (found.password or found.key or found.agent):
         raise Unavailable(
-            f"connection {connection!r} has nothing to log in with; an administrator must set one of the secrets PASS, "
+            f"connection {connection!r} has no credentials; an administrator must set one of the secrets PASS, "
             "PRIVATE_KEY and SSH_AUTH_SOCK"
         )
     return found
 
 
 async def private_key(access: SshTargetAccess) -> asyncssh.SSHKey | None:
-    """In a thread: a passphrase is made slow to try. Raises Unavailable, which quotes nothing."""
+    """Return the private key. Call it in a thread, because passphrases are slow by design. Raises Unavailable, without
+    a quote of the key."""
     if not access.key:
         return None
     where = f"connection {access.connection!r}: its secret PRIVATE_KEY"
@@ -77,7 +78,7 @@ async def private_key(access: SshTargetAccess) -> asyncssh.SSHKey | None:
 
 
 async def agent_keys(access: SshTargetAccess, agent: asyncssh.SSHAgentClient) -> Keys:
-    """Those that the ssh-agent signs with for this connection. Raises Unavailable."""
+    """Return the ssh-agent's keys for this connection. Raises Unavailable."""
     where = f"connection {access.connection!r}: the ssh-agent of its secret SSH_AUTH_SOCK"
     wanted = _public_key(access)
     try:

@@ -1,12 +1,12 @@
-"""A channel of SSH as an asyncio transport: frames of `protocols.terminal` are written to it and come from it.
+"""A channel of a target's SSH connection as an asyncio transport of `protocols.terminal` frames.
 
-write(START) ─▶ the channel is opened      data       ─▶ protocol.data_received(STDOUT, STDERR), while nobody paused
-write(STDIN) ─▶ its data                   its EOF    ─▶ OUTPUT_END
-                (full: pause_writing)      it ends    ─▶ EXIT, connection_lost
-write(STDIN_END) ─▶ EOF                    close()    ─▶ a program that runs is hung up on, connection_lost
+    write(START) ─▶ the channel is opened      data       ─▶ protocol.data_received(STDOUT, STDERR), unless paused
+    write(STDIN) ─▶ its data                   its EOF    ─▶ OUTPUT_END
+                    (full: pause_writing)      it ends    ─▶ EXIT, connection_lost
+    write(STDIN_END) ─▶ EOF                    close()    ─▶ a running program gets a hang-up, connection_lost
 
-Pausing is the channel's window: what has come by then waits in asyncssh, at most a window. asyncssh tells of an end
-at once, paused or not, and throws away what waits when the connection is lost; so ends wait here, behind it.
+Pausing uses the channel's window: data that has arrived waits in asyncssh, one window at most. asyncssh reports an end
+at once, paused or not, and discards waiting data when the connection is lost; so ends wait here, after the data.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from postern.relay.relay_target import ChannelRequest, Terminal
 
 log = logging.getLogger(__name__)
 
-_FLUSH = 30.0  # seconds that what was written may take once the channel is closed
+_FLUSH = 30.0  # seconds to send what was written once the channel is closed
 _STDERR = asyncssh.EXTENDED_DATA_STDERR
 _NAME = re.compile(r"[A-Za-z0-9@._-]{1,20}")
 
 
 class TargetChannel(ChannelFrames, Throttled):
-    """`timeout`: seconds that the server has to open the channel. `another` answers the next connection of the same
-    login, for where the server takes no more sessions of one; None where there is none."""
+    """The transport. `timeout` is in seconds, for the server to open the channel. `another` returns the next connection
+    of the same login, for a server that accepts no more sessions on this one; None if there is none."""
 
     def __init__(
         self,
@@ -60,11 +60,11 @@ class TargetChannel(ChannelFrames, Throttled):
         self._session = _Session(self)
         self._channel: Any = None
         self._is_open = False
-        self._early: list[tuple[int, bytes]] = []  # frames that came before it was open
-        self._ends: deque[bytes] = deque()  # frames that wait for whoever paused
+        self._early: list[tuple[int, bytes]] = []  # frames that arrived before it was open
+        self._ends: deque[bytes] = deque()  # frames that wait while paused
         self._input_ended = False
         self._output_ended = False
-        self._over = False  # EXIT was given, or waits
+        self._over = False  # EXIT was delivered, or waits
         self._exit: m.Exit | None = None
         login.channels.add(self)
 
@@ -84,7 +84,7 @@ class TargetChannel(ChannelFrames, Throttled):
             self._loop.call_soon(self._go_on)
 
     def close(self) -> None:
-        """What was written is yet sent."""
+        """Close after everything written was sent."""
         if self._closing:
             return
         self._closing = True
@@ -99,7 +99,7 @@ class TargetChannel(ChannelFrames, Throttled):
             self._channel.abort()
 
     def _leave(self) -> None:
-        """A program that still runs is told that nobody is there any more; who forwards has a peer that hears it."""
+        """Hang up on a running program. A forwarded connection's peer notices by itself."""
         channel = self._channel
         if self.is_program and not channel.is_closing():
             channel.send_signal("HUP")
@@ -115,7 +115,7 @@ class TargetChannel(ChannelFrames, Throttled):
             self._opening = self._loop.create_task(self._open())
             self.throttle()
         elif self._opening is None:
-            raise ProtocolViolation("input for a channel that was not started")
+            raise ProtocolViolation("input was sent before the channel was started")
         elif not self._is_open:
             self._early.append((kind, payload))
         else:
@@ -139,7 +139,7 @@ class TargetChannel(ChannelFrames, Throttled):
             if self.is_program and not self._over:
                 channel.send_signal(name)
         else:
-            raise ProtocolViolation(f"a frame of kind {kind} for a channel")
+            raise ProtocolViolation(f"unexpected frame of kind {kind} for a channel")
 
     async def _open(self) -> None:
         try:
@@ -153,13 +153,14 @@ class TargetChannel(ChannelFrames, Throttled):
         except asyncssh.Error as error:
             self._fail(f"the target did not open this channel: {one_line(error.reason)[:200]}")
         except Exception as error:
-            log.warning("a channel of SSH could not be opened: %s", type(error).__name__)
+            log.warning("opening an SSH channel failed: %s", type(error).__name__)
             self._fail("the connection to the target was lost")
         else:
             self._opened()
 
     async def _is_taken(self) -> bool:
-        """False when there is another connection now, which may take it. Raises what opening and logging in raise."""
+        """Open the channel. Return False when there is another connection to try. Raises the errors of opening and
+        logging in."""
         login = self._login
         try:
             await login.open(self._wanted, self._terminal, self._environment, self._session)
@@ -186,7 +187,7 @@ class TargetChannel(ChannelFrames, Throttled):
             for kind, payload in early:
                 self._pass(kind, payload)
         except ProtocolViolation as error:
-            log.warning("a channel of SSH was ended: %s", error.message)
+            log.warning("an SSH channel was ended: %s", error.message)
             self.close()
         self.throttle()
 
@@ -197,16 +198,17 @@ class TargetChannel(ChannelFrames, Throttled):
         if not self._over:
             self._end(why, m.Exit(m.NOT_RUN, ""))
 
-    # Input: the channel or the connection may be full
+    # Input: the channel or the connection can be full
 
     def throttle(self) -> None:
         if self._opening is not None:
             self._hold_writer(not self._over and (self._channel_full or self._login.is_full or not self._is_open))
 
-    # What the session tells
+    # Callbacks of the asyncssh session
 
     def made(self, channel: Any) -> None:
-        """A program asks for the client's agent before all else, as `ssh -A` does, where it is lent by its login."""
+        """Set up the opened channel. A program requests agent forwarding first, as `ssh -A` does, if its login
+        has it."""
         bound_channel(channel)
         self._channel = channel
         if self.is_program and self._login.lending.came is not None:
@@ -229,8 +231,8 @@ class TargetChannel(ChannelFrames, Throttled):
     def closed(self, error: Exception | None) -> None:
         if self._over:
             return
-        # What is private to asyncssh: it throws this away now, and with it what a server sent that hung up right
-        # behind the end of a program, as those of switches and routers do.
+        # Private to asyncssh: it now discards this data, which is the output of a server that hung up right after the
+        # end of a program, as some switches and routers do.
         for data, datatype in self._channel._recv_buf:
             self._ends.append(m.frames(m.STDERR if datatype == _STDERR else m.STDOUT, bytes(data)))
         state = self._channel._recv_state
@@ -242,7 +244,7 @@ class TargetChannel(ChannelFrames, Throttled):
         self._end(f"the connection to the target was lost: {reason}", m.Exit(m.ENDED, ""))
 
     def _end_forward(self) -> None:
-        """Once both directions have ended there is nothing left of it."""
+        """End a forwarded connection once both directions have ended."""
         if not self.is_program and self._input_ended and self._output_ended:
             self._channel.close()
 
@@ -257,7 +259,7 @@ class TargetChannel(ChannelFrames, Throttled):
     # Output
 
     def _give(self, *frames: bytes) -> None:
-        """Ends, behind all data, once nobody has paused."""
+        """Deliver ends after all data, once not paused."""
         self._ends.extend(frames)
         while self._ends and not self._paused and not self._closing:
             self._hand_over(self._ends.popleft())
@@ -265,12 +267,13 @@ class TargetChannel(ChannelFrames, Throttled):
             self.close()
 
     def _hand_over(self, frames: bytes) -> None:
-        """What the protocol raises must not reach asyncssh, which would end the connection that others share."""
+        """Deliver frames. An exception of the protocol must not reach asyncssh, which would end the connection that
+        others share."""
         assert self._protocol is not None
         try:
             self._protocol.data_received(frames)
         except Exception:
-            log.exception("a channel of SSH was ended")
+            log.exception("an SSH channel was ended")
             self.abort()
 
     def _go_on(self) -> None:
@@ -282,7 +285,7 @@ class TargetChannel(ChannelFrames, Throttled):
 
 
 class _Session(asyncssh.SSHClientSession[bytes]):
-    """What asyncssh calls, of a program as of a forwarded connection."""
+    """The asyncssh session of a program or a forwarded connection."""
 
     def __init__(self, transport: TargetChannel) -> None:
         self._transport = transport
@@ -300,7 +303,7 @@ class _Session(asyncssh.SSHClientSession[bytes]):
 
     def eof_received(self) -> bool:
         self._transport.ended()
-        return True  # the other direction goes on
+        return True  # the other direction stays open
 
     def exit_status_received(self, status: int) -> None:
         self._transport.exited(m.Exit(status, ""))
@@ -319,6 +322,6 @@ class _Session(asyncssh.SSHClientSession[bytes]):
 
 
 def _code(name: str) -> int:
-    """What a shell says of a program that this signal ended."""
+    """Return the exit code of a shell for a program that this signal ended."""
     found = signal.Signals.__members__.get(f"SIG{name}")
     return m.ENDED if found is None else m.SIGNALLED + found

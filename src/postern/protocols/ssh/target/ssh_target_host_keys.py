@@ -1,9 +1,9 @@
-"""Which server is believed: it has a configured key, or the pinned one, or it is met for the first time.
+"""Verification of a server's host key: it is configured, pinned, or accepted on first use.
 
 HOST_KEYS is set           only those, or certificates of its @cert-authority lines
 Start.host_keys not empty  only those, which were pinned
-Start.host_keys empty      whatever is met, which is told, so that it is pinned
-Start.host_keys None       nothing: nobody would remember it
+Start.host_keys empty      any key, which is reported so that it is pinned
+Start.host_keys None       none, because the key would not be stored
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DEFAULT_PORT = 22
 
 @dataclass(frozen=True, slots=True)
 class AcceptedHostKeys:
-    """`first_use`: whichever key is met is taken."""
+    """The accepted keys. `first_use`: any key is accepted."""
 
     keys: tuple[asyncssh.SSHKey, ...] = ()
     authorities: tuple[asyncssh.SSHKey, ...] = ()
@@ -41,18 +41,18 @@ class AcceptedHostKeys:
     configured: bool = False
 
     def takes(self, key: asyncssh.SSHKey) -> bool:
-        """Whether a server that has shown this key may go on being used. What a certificate said was judged when it
-        was shown."""
+        """Return True if a connection to a server that presented this key can still be used. A certificate was verified
+        when it was presented."""
         return key not in self.revoked and (self.first_use or bool(self.authorities) or key in self.keys)
 
     def behind(self, key: asyncssh.SSHKey) -> AcceptedHostKeys:
-        """For a further connection to a server that has shown this one."""
+        """Return the accepted keys of a further connection to a server that presented this key."""
         return replace(self, keys=(key,), first_use=False) if self.first_use else self
 
     @property
     def algorithms(self) -> list[str]:
-        """Those of the keys that are known first, so that a server with several shows one of them; then all others, so
-        that it can be said which one it shows."""
+        """Return the algorithms of known keys first, so that a server with several presents one of them; then all
+        others, so that an error can name the key that it presents."""
         known = {name.decode() for key in self.keys for name in key.sig_algorithms}
         plain = sorted(PLAIN, key=lambda name: name not in known)
         return [*(_CERTIFIED if self.authorities else ()), *plain]
@@ -75,17 +75,17 @@ class AcceptedHostKeys:
 
 
 def fingerprint(key: asyncssh.SSHKey) -> str:
-    """As `ssh-keygen -l` says it, with the key's kind."""
+    """Return the fingerprint as `ssh-keygen -l` prints it, with the key's kind."""
     return f"{key.get_fingerprint()} ({key.algorithm.decode()})"
 
 
 def one_line(key: asyncssh.SSHKey) -> str:
-    """OpenSSH's form, without a comment."""
+    """Return OpenSSH's form, without a comment."""
     return " ".join(key.export_public_key().decode().split()[:2])
 
 
 def believed(access: SshTargetAccess, pinned: Sequence[str] | None) -> AcceptedHostKeys:
-    """Raises Unavailable."""
+    """Return the accepted keys. Raises Unavailable."""
     if access.host_keys.strip():
         return _configured(access)
     if pinned is None:
@@ -96,7 +96,7 @@ def believed(access: SshTargetAccess, pinned: Sequence[str] | None) -> AcceptedH
     try:
         keys = tuple(map(asyncssh.import_public_key, pinned))
     except (asyncssh.KeyImportError, ValueError):
-        raise Unavailable(f"connection {access.connection!r}: its pinned host key cannot be read") from None
+        raise Unavailable(f"connection {access.connection!r}: its pinned host key is not valid") from None
     return AcceptedHostKeys(keys=keys, first_use=not keys)
 
 
@@ -127,7 +127,8 @@ def _configured(access: SshTargetAccess) -> AcceptedHostKeys:
 
 
 def _checked(words: list[str]) -> str:
-    """The line as known_hosts has it: a bare key is one of any host. Raises KeyImportError, ValueError."""
+    """Return the line in the format of known_hosts: a bare key applies to any host. Raises KeyImportError,
+    ValueError."""
     marker = [words.pop(0)] if words[0].startswith("@") else []
     if words and words[0] in _KEY_TYPES:
         words.insert(0, "*")

@@ -1,10 +1,10 @@
-"""A port of a server that is listened at for a client, or the client's agent that is lent there: a transport of
-frames, whose words are those of `ssh_listening`.
+"""A listening port of a server, or the client's forwarded agent there, as a transport of frames with the messages of
+`ssh_listening`.
 
-write(START)  ─▶ tcpip-forward (agent: nothing)  it is granted  ─▶ STDOUT `listens PORT`; if not, STDERR and EXIT
-somebody comes, and waits ─▶ STDOUT `came N …`   ACCEPT of N is dialled (channel.py) ─▶ they are taken
-STDIN `refuse N`, PATIENCE seconds, close()      ─▶ they are refused
-STDIN_END, close() ─▶ cancel-tcpip-forward       the connection is lost ─▶ STDERR, EXIT
+    write(START)  ─▶ tcpip-forward (agent: nothing)  granted        ─▶ STDOUT `listens PORT`; if not, STDERR and EXIT
+    a connection waits ─▶ STDOUT `came N …`          ACCEPT of N is dialled (ssh_target_channel.py) ─▶ accepted
+    STDIN `refuse N`, PATIENCE seconds, close()      ─▶ refused
+    STDIN_END, close() ─▶ cancel-tcpip-forward       the connection is lost ─▶ STDERR, EXIT
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from postern.protocols.terminal.terminal_target import FramedTransport
 
 log = logging.getLogger(__name__)
 
-MOST_WAITING = 50  # who came to one listener and was not taken yet
-PATIENCE = 60.0  # seconds that they wait for it
+MOST_WAITING = 50  # waiting connections of one listener
+PATIENCE = 60.0  # seconds that a connection waits
 
 
 class TargetListener(FramedTransport, Throttled):
-    """`what` is `host:port` or the agent. `timeout`: seconds that the server has to listen. Raises ValueError."""
+    """The transport. `what` is `host:port` or the agent. `timeout` is in seconds, for the server to listen. Raises
+    ValueError."""
 
     def __init__(self, login: SshTargetLogin, what: str, timeout: float) -> None:
         super().__init__("a listener of SSH")
@@ -39,7 +40,7 @@ class TargetListener(FramedTransport, Throttled):
         self._opening: asyncio.Task[None] | None = None
         self._listener: asyncssh.SSHListener | None = None
         self._waiting: dict[str, asyncio.Future[Any]] = {}
-        self._held: list[bytes] = []  # frames that wait for whoever paused
+        self._held: list[bytes] = []  # frames that wait while paused
         self._over = False
         login.channels.add(self)
 
@@ -90,7 +91,7 @@ class TargetListener(FramedTransport, Throttled):
         elif kind == m.STDIN_END:
             self._end("", 0)
         else:
-            raise ProtocolViolation(f"a frame of kind {kind} for a listener")
+            raise ProtocolViolation(f"unexpected frame of kind {kind} for a listener")
 
     async def _open(self) -> None:
         if self._place is None:
@@ -107,7 +108,7 @@ class TargetListener(FramedTransport, Throttled):
         except (asyncssh.Error, asyncssh.ChannelListenError):
             self._end("the target does not let anybody listen at this port, or it is in use there")
         except Exception as error:
-            log.warning("a listener of SSH could not be opened: %s", type(error).__name__)
+            log.warning("opening an SSH listener failed: %s", type(error).__name__)
             self._end("the connection to the target was lost")
         else:
             self._listener = listener
@@ -116,12 +117,12 @@ class TargetListener(FramedTransport, Throttled):
             else:
                 self._give(m.frame(m.STDOUT, told.listens(listener.get_port())))
 
-    # Who comes
+    # Waiting connections
 
     async def _came(self, host: str, port: int) -> Any:
-        """The session that takes them. Raises ChannelOpenError."""
+        """Return the session of a new connection. Raises ChannelOpenError."""
         if self._closing or self._over or len(self._waiting) >= MOST_WAITING:
-            raise asyncssh.ChannelOpenError(asyncssh.OPEN_RESOURCE_SHORTAGE, "too many wait to be taken")
+            raise asyncssh.ChannelOpenError(asyncssh.OPEN_RESOURCE_SHORTAGE, "too many connections are waiting")
         number, taken = self._login.newcomer()
         self._waiting[number] = taken
         try:
@@ -129,21 +130,21 @@ class TargetListener(FramedTransport, Throttled):
             async with asyncio.timeout(PATIENCE):
                 return await taken
         except TimeoutError:
-            raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, "nobody took this connection") from None
+            raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, "the client did not accept it") from None
         finally:
             self._waiting.pop(number, None)
             self._login.newcomers.pop(number, None)
 
     def _refuse(self, number: str) -> None:
-        """One that was taken already is not there any more."""
+        """Refuse a connection, unless it was accepted already."""
         taken = self._waiting.pop(number, None)
         if taken is not None and not taken.done():
             taken.set_exception(asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, "refused"))
 
-    # Ends
+    # End
 
     def throttle(self) -> None:
-        """It writes nothing that anybody waits for."""
+        """Do nothing: the listener writes no data."""
 
     def lost(self, error: Exception | None) -> None:
         reason = one_line(getattr(error, "reason", "") or "the server hung up")[:200]

@@ -38,7 +38,7 @@ from postern.relay.relay_target import ChannelKind, ChannelRequest, Terminal
 
 
 class TargetStream(SshStream):
-    """`on_full` is also called when a key exchange begins and ends."""
+    """The stream below the connection. `on_full` is also called when a key exchange begins and ends."""
 
     def __init__(self, inner: Any, on_full: Callable[[bool], None]) -> None:
         super().__init__(inner, on_full, "an SSH server", logging.WARNING)
@@ -53,7 +53,7 @@ class TargetStream(SshStream):
 
     def _end_exchange(self, k: bytes, h: bytes) -> None:
         self._send_newkeys(k, h)
-        if self._inner._kex_complete:  # what had waited may have begun the next one
+        if self._inner._kex_complete:  # the waiting packets may have begun the next one
             self._exchange.stop()
             self._report_full()
 
@@ -75,13 +75,13 @@ class TargetStream(SshStream):
 
 
 class SshDialling:
-    """What asyncssh takes for a tunnel: it makes the connection that SSH is spoken on."""
+    """The tunnel object for asyncssh: it makes the TCP connection for SSH."""
 
     def __init__(self, on_full: Callable[[bool], None]) -> None:
         self._on_full = on_full
 
     async def create_connection(self, factory: Callable[[], Any], host: str, port: int) -> tuple[Any, Any]:
-        """Raises OSError."""
+        """Connect. Raises OSError."""
         inner = factory()
         inner.send_packet = partial(_send_packet, inner.send_packet)
         inner.process_packet = partial(_process_packet, inner.process_packet)
@@ -90,11 +90,11 @@ class SshDialling:
         return transport, inner
 
     def close(self) -> None:
-        """The connection closes itself."""
+        """Do nothing: the connection closes itself."""
 
 
 def _send_packet(send: Callable[..., None], kind: int, *parts: bytes, handler: Any = None) -> None:
-    """asyncssh sends an empty packet before each one, which is for CBC: nobody speaks that here."""
+    """Drop the empty packet that asyncssh sends before each one as a CBC countermeasure; CBC is not offered here."""
     if kind != MSG_IGNORE:
         send(kind, *parts, handler=handler)
 
@@ -104,19 +104,19 @@ def _process_packet(process: Callable[..., Any], kind: int, number: int, packet:
     return process(kind, number, packet)
 
 
-asyncssh.set_log_level(logging.WARNING)  # below that it tells commands and environments
+asyncssh.set_log_level(logging.WARNING)  # below that it logs commands and environments
 
 SIGNATURES = (*PLAIN, "sk-ssh-ed25519@openssh.com", "sk-ecdsa-sha2-nistp256@openssh.com")
-KEEPALIVE, KEEPALIVES = 15, 3  # seconds, and how many go unanswered before the connection is given up
-WINDOW = 2 << 20  # bytes of a channel that nobody reads
-PACKET = 32 * 1024  # bytes: what OpenSSH sends at the most
-_TOO_MANY = (asyncssh.OPEN_CONNECT_FAILED, asyncssh.OPEN_RESOURCE_SHORTAGE)  # OpenSSH says the first of them
+KEEPALIVE, KEEPALIVES = 15, 3  # seconds, and the number of unanswered ones before the connection is closed
+WINDOW = 2 << 20  # unread bytes of a channel
+PACKET = 32 * 1024  # bytes; the maximum that OpenSSH sends
+_TOO_MANY = (asyncssh.OPEN_CONNECT_FAILED, asyncssh.OPEN_RESOURCE_SHORTAGE)  # OpenSSH uses the first of them
 
 Environment = dict[bytes | str, bytes | str]
 
 
 class _Client(asyncssh.SSHClient):
-    """Asked about host keys that are not among the known ones."""
+    """The asyncssh client, which is asked about unknown host keys."""
 
     def __init__(self, host_keys: AcceptedHostKeys, on_lost: Callable[[Exception | None], None]) -> None:
         self._host_keys = host_keys
@@ -139,15 +139,15 @@ class _Client(asyncssh.SSHClient):
 
 @dataclass(eq=False)
 class Lending:
-    """Whether the client's agent is lent to what runs by its connections to the server. `came` is called for each that
-    asks it there, and answers its session; None: nobody may."""
+    """Agent forwarding to programs of one login at the server. `came` is called for each use of the agent there and
+    returns its session; None: it is not allowed."""
 
     came: Callable[[str, int], Any] | None = None
 
 
 class SshTargetLogin:
-    """Its channels are throttled when the connection takes no more, until it does again. `lending` is that of the
-    client's connection before this one."""
+    """One connection. Its channels are throttled while it is full. `lending` is that of the client's previous
+    connection."""
 
     def __init__(self, access: SshTargetAccess, host_keys: AcceptedHostKeys, lending: Lending | None = None) -> None:
         self.access = access
@@ -157,11 +157,12 @@ class SshTargetLogin:
         self.is_full = False
         self.is_crowded = False  # it was refused a session, and none has ended since
         self.channels: set[Throttled] = set()
-        self.newcomers: dict[str, asyncio.Future[Any]] = {}  # who came to a listener, and waits for a session
+        # connections that came to a listener and wait for a session
+        self.newcomers: dict[str, asyncio.Future[Any]] = {}
         self._newest = 0
 
     async def connect(self) -> None:
-        """Raises Unavailable, TargetRefused."""
+        """Connect and authenticate. Raises Unavailable, TargetRefused."""
         access, client = self.access, _Client(self._host_keys, self._lost)
         key = await settings.private_key(access)
         agent = None
@@ -188,8 +189,8 @@ class SshTargetLogin:
         except OSError as error:
             reason = error.strerror or str(error)
             raise Unavailable(f"the target at {access.place} cannot be reached: {reason}") from error
-        except ValueError as error:  # a name or a password that cannot be sent, of which it may quote a part
-            raise Unavailable(f"connection {access.connection!r}: its login cannot be sent as SSH wants it") from error
+        except ValueError as error:  # a name or a password that cannot be encoded, which the error may quote
+            raise Unavailable(f"connection {access.connection!r}: its login cannot be encoded for SSH") from error
         finally:
             if agent is not None:
                 agent.close()
@@ -244,7 +245,7 @@ class SshTargetLogin:
     async def open(
         self, channel: ChannelRequest, terminal: Terminal | None, environment: Environment, session: Any
     ) -> None:
-        """Raises asyncssh.Error, OSError."""
+        """Open a channel. Raises asyncssh.Error, OSError."""
         connection = self._connection
         assert connection is not None
         how: dict[str, Any] = {"encoding": None, "window": WINDOW, "max_pktsize": PACKET}
@@ -255,7 +256,7 @@ class SshTargetLogin:
         if channel.kind is ChannelKind.ACCEPT:
             taken = self.newcomers.pop(channel.what.partition(" ")[0], None)
             if taken is None or taken.done():
-                raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, "who had come is gone")
+                raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, "the waiting connection is gone")
             taken.set_result(session)
             await session.started
             return
@@ -274,11 +275,12 @@ class SshTargetLogin:
         )
 
     async def listen(self, came: Callable[[str, int], Any], host: str, port: int) -> asyncssh.SSHListener:
-        """`came` is called with whence each connection comes, and answers its session. Raises asyncssh.Error."""
+        """Listen at a port of the server. `came` is called with the origin of each connection and returns its session.
+        Raises asyncssh.Error."""
         connection, key = self._connection, (host.lower(), port)
         assert connection is not None
-        # What is private to asyncssh: it knows its listener a step behind the server's answer, and refuses who comes
-        # together with that.
+        # Private to asyncssh: it registers its listener a step after the server's response, and refuses connections
+        # that arrive together with that.
         known: dict[Any, Any] = connection._remote_listeners
         is_new = port != 0 and key not in known
         if is_new:
@@ -291,16 +293,16 @@ class SshTargetLogin:
             raise
 
     def _agent_asked(self, packet: Any) -> Any:
-        """Something at the server opens the client's agent. It stands in the place of asyncssh's own, which would open
-        one of this machine. Raises ChannelOpenError."""
+        """Handle a use of the client's agent at the server. It replaces asyncssh's handler, which would open an agent
+        of this machine. Raises ChannelOpenError."""
         packet.check_end()
         if self._connection is None or self.lending.came is None:
-            raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "no agent is lent here")
+            raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "no agent is forwarded here")
         channel = self._connection.create_unix_channel(window=WINDOW, max_pktsize=PACKET)
         return channel, self.lending.came("", 0)
 
     def newcomer(self) -> tuple[str, asyncio.Future[Any]]:
-        """The number of one who came, and the session that takes them."""
+        """Return a number for a waiting connection, and the future of its session."""
         self._newest += 1
         number = str(self._newest)
         self.newcomers[number] = asyncio.get_running_loop().create_future()
@@ -311,7 +313,7 @@ class SshTargetLogin:
             self._connection.close()
 
     def refused(self, channel: Throttled, error: asyncssh.ChannelOpenError) -> bool:
-        """Whether that may be since it has too many already."""
+        """Return True if the refusal can mean that there are too many sessions on this connection."""
         has_more = any(other.is_program for other in self.channels if other is not channel)
         if has_more and not self.is_over and error.code in _TOO_MANY:
             self.is_crowded = True
@@ -332,7 +334,7 @@ class SshTargetLogin:
 
 
 class Throttled:
-    """Who writes to a login's channels: `throttle` is called when `SshTargetLogin.is_full` has changed, `lost` when its
+    """A user of a login's channels: `throttle` is called when `SshTargetLogin.is_full` has changed, `lost` when its
     connection has ended. `is_program`: it is one of the server's sessions."""
 
     is_program = False
@@ -341,11 +343,11 @@ class Throttled:
         raise NotImplementedError
 
     def lost(self, error: Exception | None) -> None:
-        """What is a channel of asyncssh hears it as one."""
+        """Do nothing: a channel of asyncssh learns it from asyncssh."""
 
 
 def address(what: str) -> tuple[str, int]:
-    """`host:port`, the host in brackets where it has colons of its own. Raises ValueError."""
+    """Parse `host:port`, with the host in brackets if it contains colons. Raises ValueError."""
     host, port = read_place(what)
     if not host or not port:
         raise ValueError("no host:port")
@@ -363,7 +365,7 @@ async def _agent(access: SshTargetAccess) -> asyncssh.SSHAgentClient:
 
 
 def _need_a_name() -> None:
-    """asyncssh asks for the name of this process's user, and fails where it has none, as in some containers."""
+    """Set a user name if this process has none, as in some containers; asyncssh asks for it and fails without."""
     try:
         getpass.getuser()
     except (KeyError, OSError):

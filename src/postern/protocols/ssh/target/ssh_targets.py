@@ -1,10 +1,10 @@
-"""Servers as targets: each dial is one channel, and all channels of one client share one connection to the server.
+"""SSH servers as targets: each dial is one channel, and all channels of one client share one connection to the server.
 
-Where the server takes no more sessions on a connection (`MaxSessions` of OpenSSH is 10), a second one is opened, and so
-on. The states of a connection:
+If the server accepts no more sessions on a connection (`MaxSessions` of OpenSSH is 10), another one is opened. The
+states of a connection:
 
-unused ─▶ logging in ─▶ in use ◀─▶ idle ── LINGER seconds ─▶ closed
-              └── nobody waits for it any more, or it failed ─▶ forgotten
+    unused ─▶ logging in ─▶ in use ◀─▶ idle ── LINGER seconds ─▶ closed
+                  └── no channel waits for it any more, or it failed ─▶ dropped
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from postern.relay.orders import Order
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import ChannelKind, ChannelRequest, Start, Target
 
-LINGER = 5.0  # seconds that a connection without channels is kept for the next one
+LINGER = 5.0  # seconds that a connection without channels stays open for the next one
 MOST_LOGINS = 1_000
-MOST_CONNECTIONS = 10  # that the channels of one client are spread over
+MOST_CONNECTIONS = 10  # for the channels of one client
 
 
 class SshConnectionPool:
@@ -42,7 +42,8 @@ class SshConnectionPool:
     async def share(
         self, key: Hashable, make: Callable[[], SshTargetLogin], timeout: float
     ) -> tuple[SshTargetLogin, Callable[[], None]]:
-        """The one that is held under `key`, or a new one, and what gives it back. Raises what its login raises."""
+        """Return the connection under `key`, or a new one, and the function that releases it. Raises the errors of its
+        login."""
         shared = self._held.get(key)
         if shared is None or shared.is_over:
             self._check_room()
@@ -56,14 +57,14 @@ class SshConnectionPool:
         return login, partial(self._leave, key, shared)
 
     def _check_room(self) -> None:
-        """The one that has been idle longest makes room."""
+        """Make room: close the connection that has been idle longest."""
         if len(self._held) < MOST_LOGINS:
             return
         for key, shared in self._held.items():
             if not shared.users:
                 self._forget(key, shared)
                 return
-        raise Unavailable(f"this agent holds {MOST_LOGINS} connections to servers, and takes no more until some end")
+        raise Unavailable(f"this agent has {MOST_LOGINS} connections to servers, its limit; retry later")
 
     def _leave(self, key: Hashable, shared: _Shared) -> None:
         shared.users -= 1
@@ -73,7 +74,7 @@ class SshConnectionPool:
             self._forget(key, shared)
             return
         if self._held.get(key) is shared:
-            self._held[key] = self._held.pop(key)  # behind those that are idle already
+            self._held[key] = self._held.pop(key)  # after those that are idle already
         shared.idle = asyncio.get_running_loop().call_later(LINGER, self._forget, key, shared)
 
     def _forget(self, key: Hashable, shared: _Shared) -> None:
@@ -83,8 +84,8 @@ class SshConnectionPool:
 
 
 class PoolSlot:
-    """One channel's place on a connection. `make` makes a connection, with the first one that there is of the same key
-    or None; `check` raises where one may not be used."""
+    """One channel's slot on a connection. `make` makes a connection, given the first one of the same key or None;
+    `check` raises if one must not be used."""
 
     def __init__(
         self,
@@ -105,7 +106,8 @@ class PoolSlot:
         self._released = False
 
     async def take(self, *, program: bool) -> SshTargetLogin:
-        """A program is given a connection that takes more of them, as far as is known. Raises what a login raises."""
+        """Return a connection. A program gets one that accepts more programs, as far as is known. Raises the errors of
+        a login."""
         login = await self._join(0)
         while program and login.is_crowded:
             following = await self.next()
@@ -115,7 +117,7 @@ class PoolSlot:
         return login
 
     async def next(self) -> SshTargetLogin | None:
-        """Another connection in the place of this one; None where there may be no more. Raises what a login raises."""
+        """Return another connection instead of this one; None if there can be no more. Raises the errors of a login."""
         if self._number + 1 >= MOST_CONNECTIONS:
             return None
         return await self._join(self._number + 1)
@@ -126,7 +128,7 @@ class PoolSlot:
         try:
             self._check(login)
             if self._released:
-                raise Unavailable("nobody waits for this channel any more")
+                raise Unavailable("no client waits for this channel any more")
         except BaseException:
             give_back()
             raise
@@ -152,7 +154,7 @@ class _Shared:
 
     @property
     def is_over(self) -> bool:
-        """It failed, or the connection was lost."""
+        """Return True if it failed, or the connection was lost."""
         task = self.task
         return task.done() and (task.cancelled() or task.exception() is not None or task.result().is_over)
 
@@ -178,7 +180,7 @@ async def _connected(login: SshTargetLogin, timeout: float) -> SshTargetLogin:
 
 
 def _heard(task: asyncio.Task[SshTargetLogin]) -> None:
-    """Those who waited may all be gone."""
+    """Retrieve the result of a login, for which no channel may be waiting any more."""
     if not task.cancelled():
         task.exception()
 
@@ -189,14 +191,14 @@ class SshTargets:
         self._logins = SshConnectionPool()
 
     async def dial(self, order: Order, secrets: Resolved) -> Target:
-        """Raises Denied by the policy, Unavailable, or what the server says of the login."""
+        """Open a channel. Raises Denied by the policy, Unavailable, or the server's login error."""
         access = settings.read(order, secrets.values)
         self._policy.check_target(access.host, access.port)
         if access.agent:
             self._policy.check_ssh_agent(access.agent)
         host_keys = believed(access, order.start.host_keys)
         channel = _channel(order)
-        # Nobody rides on the login of another: who names it must be who began it, with the same secrets.
+        # A login is never shared with others: a channel must have the same principal and the same secrets.
         key = (order.connection_id, order.user_id, channel.login, access)
 
         def make(first: SshTargetLogin | None) -> SshTargetLogin:
@@ -228,28 +230,29 @@ class SshTargets:
         return Target(stream, parameters, release=place.release)
 
     async def cancel(self, order: Order, secrets: Resolved, process: int, key: bytes) -> None:
-        """A channel ends with its stream."""
+        """Do nothing: a channel ends with its stream."""
 
 
 def _channel(order: Order) -> ChannelRequest:
-    """Who asks for none gets a shell, or runs the arguments, with a login of its own. Raises Unavailable."""
+    """Return the requested channel. Without one, it is a shell or runs the arguments, with a separate login. Raises
+    Unavailable."""
     channel = order.start.channel
     if channel is None:
         what = shlex.join(order.start.arguments)
         return ChannelRequest(ChannelKind.EXEC if what else ChannelKind.SHELL, what, str(order.session_id))
     if channel.kind is not ChannelKind.SHELL and not channel.what:
-        raise Unavailable(f"connection {order.connection!r}: a channel for nothing cannot be opened")
+        raise Unavailable(f"connection {order.connection!r}: the channel request is empty")
     try:
         if channel.kind is ChannelKind.FORWARD:
             address(channel.what)
         elif channel.kind is ChannelKind.LISTEN:
             read_what(channel.what)
     except ValueError:
-        raise Unavailable(f"connection {order.connection!r}: what is forwarded is no host:port") from None
+        raise Unavailable(f"connection {order.connection!r}: the forwarding address is not host:port") from None
     return channel
 
 
 def _environment(start: Start) -> Environment:
-    """What the client sent, and nothing of this machine's; the server takes what it wants to."""
+    """Return the client's variables, without any of this machine's. The server accepts those that it allows."""
     found = [(name, value) for name, value in start.environment.items() if is_variable(name)]
     return {name.encode(): value.encode("utf-8", "surrogateescape") for name, value in found}

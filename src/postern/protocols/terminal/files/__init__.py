@@ -1,5 +1,5 @@
-"""Programs that read and write files for their clients, in the frames of a command.
+"""Programs that transfer files with their clients, in the frames of a command.
 
-`wire` is what they have in common; `sftp` is the file transfer protocol of SSH, with the packets of `sftp_messages` and
-the files that `transfers` follows; `copying` is for programs that copy by themselves: `scp` in its older way, `rsync`.
+`file_wire` is their common part. `sftp` is the file transfer protocol of SSH, with the packets of `sftp_messages` and
+the file state of `transfers`. `copying` is for programs with their own protocol: `scp` in its older mode, and `rsync`.
 """

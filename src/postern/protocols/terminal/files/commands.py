@@ -1,9 +1,9 @@
-"""Which commands copy files by themselves, as `scp -O` and rsync run them at the other end.
+"""Recognition of commands that copy files by themselves, as `scp -O` and rsync run them at the other end.
 
-Such a command is carried: what it reads and prints is files, which a recording does not hold and nothing masks. So it
-must be what it looks like, whatever shell reads it and whatever else the program could do: `scp -tf` sends although it
-says that it receives, `rsync --server {--sender,.}` too, and `rsync --server --daemon` does what a file of the client's
-says. Only what the clients themselves write is taken for a copy. All the rest is a command like any other.
+The input and output of such a command is files, which recordings omit and masking does not change. So the command must
+be exactly what it looks like, in every shell. `scp -tf` sends although it announces that it receives; `rsync --server
+{--sender,.}` does too; and `rsync --server --daemon` obeys a file of the client's. Only what the clients themselves
+write is accepted as a copy. Everything else is an ordinary command.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-# Words that every shell reads alike, fish too. What has a meaning of its own is quoted, but for tildes and patterns.
+# Words that every shell reads alike, including fish. Special characters are quoted, except tildes and patterns.
 _WORD: Final = re.compile(
     r"""(?:[\w./:@%+,~*?\[\]-]|(?<=[^ ])=|[^\0-\x7f]|\\[ !-/:-@\[-`{-~]|'[^'\\\n]*'|"[^"$`\\!\n]*")+""", re.ASCII
 )
@@ -38,9 +38,11 @@ _PROGRAMS: Final = frozenset({"rsync", "scp", "sftp-server"})
 
 
 def moves_files(command: str) -> bool:
-    """Whether it runs a program that copies files, as far as its text tells: by its name, or anywhere in the command
-    with the options that make it speak to a client (`env scp -f x`, `sudo rsync --server`, `S=scp; $S -t x`). What the
-    text does not tell, `detection` finds in what the program says."""
+    """Return True if the command runs a program that copies files, as far as its text shows.
+
+    It is recognised by its name, or by the options that make it talk to a client, anywhere in the command (`env scp -f
+    x`, `sudo rsync --server`, `S=scp; $S -t x`). `detection` finds the rest by the program's output.
+    """
     if program(command) in _PROGRAMS:
         return True
     words = [word for word in _BETWEEN.split(_QUOTES.sub("", command)) if word]
@@ -53,24 +55,24 @@ def moves_files(command: str) -> bool:
 
 
 def program(command: str) -> str:
-    """The name of what it runs, without its folder."""
+    """Return the name of the program that the command runs, without its folder."""
     words = command.split(None, 1)
     return words[0].rpartition("/")[2] if words else ""
 
 
 def copies(command: str) -> str:
-    """What a command that a client runs by SSH does with files: `send` to the client, `receive`, or nothing of it."""
+    """Return what a command that a client runs by SSH does with files: `send` (to the client), `receive`, or empty."""
     raw = _split(command)
     words = [_QUOTED.sub(lambda found: found[1] or found[2] or found[3] or "", word) for word in raw]
     name = program(command)
     found = _scp(words[1:]) if name == "scp" else _rsync(words[1:]) if name == "rsync" else ""
     if found == "receive" and any(_PATTERN.search(_QUOTED.sub("", word)) for word in raw):
-        return ""  # a file at the target may be called like an option
+        return ""  # a file at the target can have the name of an option
     return found
 
 
 def _split(command: str) -> list[str]:
-    """As shells would; empty for what they might read in other ways."""
+    """Split the command as shells do. Return an empty list for text that shells can read differently."""
     words, pos = [], 0
     while found := _WORD.match(command, pos):
         words.append(found[0])
@@ -95,7 +97,8 @@ def _scp(words: list[str]) -> str:
 
 
 def _rsync(words: list[str]) -> str:
-    """Options end at a `.`, which stands for the client's side; what looks like one behind it would be one."""
+    """Return the direction of an rsync server. Options end at a `.`, which stands for the client's side; after it, a
+    word that looks like an option would be one."""
     sends = words[1:2] == ["--sender"]
     if words[:1] != ["--server"] or "." not in words:
         return ""

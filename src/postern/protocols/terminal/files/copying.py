@@ -1,14 +1,14 @@
-"""The steady state of a link to a program that copies files by itself: `scp -t`, `scp -f`, `rsync --server`.
+r"""The steady state of a link to a program that copies files by itself: `scp -t`, `scp -f`, `rsync --server`.
 
-What it reads and prints is files, so a recording does not hold it: it has how much went which way. Of scp it has each
-file, by name, size and hash, and each one that is sent is judged before its first byte:
+The recording has the bytes per direction, and not the content. For scp it also has each file with name, size and hash,
+and each file that the client sends is evaluated before its first byte:
 
-    source ─ "C0644 12 name\\n" ─▶ sink     (T: times, D and E: a directory begins and ends)
-           ◀─ "\\0" ──────────────          "\\1" or "\\2", text, "\\n": it does not want it
-           ─ 12 bytes, "\\0" ─────▶          "\\1", text, "\\n": something went wrong
-           ◀─ "\\0" ──────────────
+    source ─ "C0644 12 name\n" ─▶ sink     (T: times, D and E: a directory begins and ends)
+           ◀─ "\0" ──────────────          "\1" or "\2", text, "\n": the sink declines it
+           ─ 12 bytes, "\0" ─────▶          "\1", text, "\n": the source failed
+           ◀─ "\0" ──────────────
 
-Such a file cannot be masked. Where rules look at answers, a program that would send files to the client is not begun.
+Such a file cannot be masked. If rules inspect output, a program that would send files to the client is not started.
 """
 
 from __future__ import annotations
@@ -25,28 +25,31 @@ from postern.protocols.terminal.files.file_wire import CANNOT_MASK, Beginning, F
 from postern.protocols.terminal.program_wire import ENDED, RUNNING
 from postern.protocols.wire_base import Request, UnrecordedOutput
 
-MOST_LINE: Final = 16 * 1024  # bytes of a record of scp: a name is at most 255, a path 4096
+MOST_LINE: Final = 16 * 1024  # bytes of a record of scp: a name has at most 255, a path 4096
 _MOST_DIGITS: Final = 19  # of a file's size
 _RECORDS: Final = frozenset(b"CDETP\x01\x02")
 
 
 class Scp:
-    """Follows one direction of scp, cut anywhere. What comes behind the record of a file is that file, so it must not
-    be looked at before `begin` was called or the record was taken out."""
+    """Parser of one direction of scp, for chunks of any size.
+
+    After a file record comes the file's content, which must not be parsed. So call `begin`, or remove the record,
+    before the next `step`.
+    """
 
     def __init__(self) -> None:
         self._line = b""
-        self._left = 0  # bytes of a file
-        self._status = False  # the byte behind a file
+        self._left = 0  # remaining bytes of the current file
+        self._status = False  # the status byte after a file is next
         self._hash = FileHash()
         self._name = ""
         self._size = 0
-        self.is_record = False  # what `step` gave last
-        self.whole: list[str] = []  # what is told of each file, once all of it has been
+        self.is_record = False  # the result of the last `step` is a record
+        self.whole: list[str] = []  # summaries of completed files
 
     def step(self, data: bytes, pos: int) -> tuple[int, bytes]:
-        """Where the next thing begins, and what may be passed on of what came before it: bytes of a file, the byte that
-        agrees, or a whole record. Nothing while a record is not whole. Raises ProtocolViolation."""
+        """Return where the next item begins, and the bytes before it that can be forwarded: file content, the status
+        byte, or a whole record. Empty while a record is incomplete. Raises ProtocolViolation."""
         self.is_record = False
         if self._left:
             part = data[pos : pos + self._left]
@@ -60,7 +63,7 @@ class Scp:
         end = data.find(b"\n", pos) + 1 or len(data)
         self._line += data[pos:end]
         if len(self._line) > MOST_LINE or self._line[0] not in _RECORDS:
-            raise ProtocolViolation("this is not what scp says")
+            raise ProtocolViolation("the bytes are not valid scp protocol")
         if not self._line.endswith(b"\n"):
             return end, b""
         line, self._line = self._line, b""
@@ -72,7 +75,7 @@ class Scp:
         return end, line
 
     def begin(self, line: bytes) -> None:
-        """The file of this C record comes next."""
+        """Start the file of this C record, whose content comes next."""
         self._name = _name_in(line)
         self._left = self._size = int(line.split(b" ", 2)[1])
         self._status = not self._left
@@ -85,7 +88,7 @@ class Scp:
 
     @property
     def begun(self) -> str:
-        """The file that is not whole yet; empty where there is none."""
+        """Return the summary of the file that is incomplete; empty where there is none."""
         return self._name if self._left or self._status else ""
 
 
@@ -98,20 +101,20 @@ class Sent(Request):
 
 
 class CopyingWire(FileWire):
-    """`command` is one of which `copies` says something."""
+    """The wire of a copying program. `command` is one for which `copies` returns a direction."""
 
     def __init__(self, command: str) -> None:
         super().__init__(command)
         self._sends = copies(command) == "send"
         self._scp = Scp() if program(command) == "scp" else None
-        self._intake = b""  # of the client, behind what is to be judged
+        self._intake = b""  # client bytes after the record that waits for a decision
         self._input_ended = False
         self._undecided = False
-        self._file = 0  # the exchange of the file that is copied
+        self._file = 0  # the exchange of the current file
         self._received = 0  # bytes from the client
-        self._given = 0  # … and to it
+        self._given = 0  # bytes to the client
 
-    # The client's side
+    # Client to target
 
     def _begins(self, request: Beginning) -> None:
         if self._sends and self.wants.output:
@@ -137,7 +140,7 @@ class CopyingWire(FileWire):
         return super().poll_client()
 
     def _look_on(self) -> None:
-        """Up to the next record of a file, which is judged."""
+        """Parse up to the next file record, which is evaluated."""
         scp, data, pos = self._scp, self._intake, 0
         assert scp is not None
         passed: list[bytes] = []
@@ -168,7 +171,7 @@ class CopyingWire(FileWire):
         self._undecided = False
         self._downward.append(m.frames(m.STDOUT, b"\x01scp: refused by a rule of the gateway\n"))
 
-    # The target's side
+    # Target to client
 
     def _give(self, data: bytes) -> None:
         self._given += len(data)
@@ -207,11 +210,12 @@ class CopyingWire(FileWire):
 
 
 def _check_name(record: bytes) -> None:
-    """A name with a path would be written somewhere else than where it was asked for. Raises ProtocolViolation."""
+    """Check the name in a record: a name with a path would be written outside the requested folder. Raises
+    ProtocolViolation."""
     words = record[1:-1].split(b" ", 2)
     sized = len(words) == 3 and words[1].isdigit() and len(words[1]) <= _MOST_DIGITS
     if not sized or b"/" in words[2] or words[2] in (b"", b".", b".."):
-        raise ProtocolViolation("a record of scp without a size and a plain name")
+        raise ProtocolViolation("an scp record has no valid size or no plain file name")
 
 
 def _name_in(record: bytes) -> str:

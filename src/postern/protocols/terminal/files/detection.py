@@ -1,11 +1,11 @@
-r"""Recognises programs that copy files by the first bytes of what they say, however they were started.
+r"""Recognition of programs that copy files by the first bytes of their protocol, however they were started.
 
-A command's text does not tell which program runs in the end (`env`, `sudo`, variables, another name). The protocols do:
-a client of scp, rsync or sftp goes on only after these bytes, and no file is on its way before them.
+A command's text does not show which program runs in the end (`env`, `sudo`, variables, aliases). The protocols do: a
+client of scp, rsync or sftp continues only after these bytes, and no file is transferred before them.
 
-    scp     "C0644 12 name\n", "D0755 0 name\n", "T1700000000 0 1700000000 0\n"    of whichever side sends
-    rsync   its version as four bytes, the lowest first                            of both sides
-    sftp    a packet: length, INIT (1) of the client or VERSION (2), a version     of both sides
+    scp     "C0644 12 name\n", "D0755 0 name\n", "T1700000000 0 1700000000 0\n"    from the side that sends
+    rsync   its version as four bytes, the lowest first                            from both sides
+    sftp    a packet: length, INIT (1) of the client or VERSION (2), a version     from both sides
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ _BEGINNINGS: Final = (
     ("sftp", re.compile(rb"\0[\0-\x03][\0-\xff]{2}[\x01\x02]\0\0\0[\x01-\x06]", re.DOTALL)),
 )
 _LINE: Final = re.compile(rb"\0?[CDT][0-9 ]*")
-_PACKET: Final = 9  # bytes by which those that are no lines are known
+_PACKET: Final = 9  # bytes that identify the protocols without lines
 _LONGEST: Final = 4 * 1024
 
 
 class ProtocolDetector:
-    """The first bytes of one direction of a program."""
+    """Detector for one direction of a program."""
 
     def __init__(self) -> None:
         self._data = b""
         self._is_over = False
 
     def protocol(self, data: bytes) -> str:
-        """Return the name of the protocol that these bytes complete; empty where they complete none."""
+        """Return the name of the protocol that these bytes complete, or an empty string."""
         if self._is_over:
             return ""
         self._data += data[: _LONGEST - len(self._data)]

@@ -1,8 +1,9 @@
-"""SHA-256 of files while they go by. Where the processor has no instructions for it, that costs as much as all else of
-a byte, so it is left to a thread, which does not hold the interpreter's lock meanwhile.
+"""SHA-256 of files in transit.
 
-One file at a time has that thread, and only that one's bytes are kept until there are enough for a turn. Another one
-takes it over between two turns; while that cannot be it is hashed at once, where it is.
+On processors without SHA instructions, hashing costs as much as everything else that is done with a byte. It then runs
+in a thread, which does not hold the interpreter's lock meanwhile. One file at a time uses the thread. Only that file's
+bytes are buffered until there are enough for a turn. Another file can take the thread over between two turns; until
+then it is hashed at once, in the event loop.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from hashlib import sha256
 from typing import Final
 
-_TURN: Final = 512 * 1024  # bytes that are worth one
-_MOST: Final = 2 << 20  # bytes that wait for the end of one; then it is waited for
+_TURN: Final = 512 * 1024  # bytes that make a turn worth its overhead
+_MOST: Final = 2 << 20  # bytes that can wait for a turn to end; beyond that the caller waits for it
 _THREAD: Final = ThreadPoolExecutor(1, "file-hashes")
 
 
@@ -42,7 +43,7 @@ class FileHash:
         return self._turn is not None and not self._turn.done()
 
     def settle(self) -> None:
-        """All that has come is in the hash."""
+        """Wait until the hash covers all bytes."""
         self._wait()
         if self._parts:
             self._hash.update(self._taken())
@@ -60,7 +61,7 @@ class FileHash:
 
 
 class _Holder:
-    """Which file has the thread."""
+    """The file that uses the thread."""
 
     def __init__(self) -> None:
         self.file: FileHash | None = None

@@ -1,8 +1,8 @@
-"""What the steady states of links have in common whose programs read and write files for their clients.
+"""The common part of wires whose programs transfer files with their clients.
 
-What files hold is not recorded: which they were, how much went which way, and its hash are, as far as a protocol tells.
-Nor can it be masked: where rules look at answers, nothing is sent to the client. What such a program says of errors is
-output as any program's is.
+Recordings omit the content of files. They have its name, size and hash, as far as the protocol reveals these. Content
+cannot be masked either: if rules inspect output, no file is sent to the client. Error messages of such a program are
+output as for any program.
 """
 
 from __future__ import annotations
@@ -26,45 +26,45 @@ CANNOT_MASK: Final = Refuse(
 
 
 class Beginning(Request):
-    """The program is to begin."""
+    """The request to start the program."""
 
 
 class FileWire(ProgramWire):
-    """`command` is what the client runs, as it is judged before anything runs."""
+    """The wire of a file program. `command` is the client's command, which is evaluated before anything runs."""
 
     def __init__(self, command: str) -> None:
         super().__init__()
         self._command = command
         self._errors = Held()
 
-    # For each kind of program
+    # Overridden by each kind of program
 
     def _begins(self, request: Beginning) -> None:
-        """May force a refusal."""
+        """Prepare the start. May force a refusal."""
 
     def _take(self, data: bytes) -> None:
-        """Of the client: for `_upward`."""
+        """Process client data into `_upward`."""
         raise NotImplementedError
 
     def _input_ends(self) -> None:
         self._upward.append(m.STDIN_END_FRAME)
 
     def _give(self, data: bytes) -> None:
-        """Of the program: for `_downward`."""
+        """Process program output into `_downward`."""
         raise NotImplementedError
 
     def _over(self, code: int, name: str) -> None:
-        """The program has ended, by that signal: what is recorded of it, for `_downward`."""
+        """Handle the program's exit, by that signal if any: add what is recorded to `_downward`."""
         self._downward.extend(self.unfinished_exchanges())
 
     def _refused(self, request: Request, refusal: Refuse) -> None:
-        """Anything but the beginning: what the client is told, for `_downward`."""
+        """Refuse a request after the start: add the client's error to `_downward`."""
         raise NotImplementedError
 
     def _admitted(self, request: Request) -> bytes:
         raise NotImplementedError
 
-    # The client's side
+    # Client to target
 
     def feed_client(self, data: bytes) -> None:
         for kind, payload in self._client.feed(data):
@@ -80,7 +80,7 @@ class FileWire(ProgramWire):
                 m.read_signal(payload)
                 self._upward.append(m.frame(kind, payload))
             elif kind != m.RESIZE:
-                raise ProtocolViolation(f"a frame of kind {kind} from a client that copies files")
+                raise ProtocolViolation(f"unexpected frame of kind {kind} from a client that copies files")
 
     def _begin(self) -> None:
         if self._state is not NEW or self._upward:
@@ -101,10 +101,10 @@ class FileWire(ProgramWire):
         if isinstance(request, Beginning):
             return self._refuse_start(refusal)
         self._refused(request, refusal)
-        self._downward.append(refused(refusal, terminal=False))  # what clients make of it has no room for words
+        self._downward.append(refused(refusal, terminal=False))  # these clients cannot display a message
         return b""
 
-    # The target's side
+    # Target to client
 
     def feed_target(self, data: bytes) -> None:
         for kind, payload in self._target.feed(data):

@@ -1,15 +1,15 @@
 """The steady state of a link whose program is an SFTP server.
 
     client                       here                                        target
-      ├─ OPEN, REMOVE, SETSTAT … ─▶ an operation, judged; refused: STATUS ─▶│
-      ├─ STAT, READ, WRITE …    ─▶ passed on, and followed ───────────────▶ │
-      │ ◀── HANDLE, STATUS, DATA … passed on, and followed: bytes, hash ◀── │
-      ├─ CLOSE: its handle is nobody's from here on ───────────────────────▶│ ◀ STATUS: the transfer is recorded
+      ├─ OPEN, REMOVE, SETSTAT … ─▶ an operation, evaluated; refused: STATUS ▶│
+      ├─ STAT, READ, WRITE …    ─▶ forwarded and tracked ──────────────────▶ │
+      │ ◀── HANDLE, STATUS, DATA … forwarded and tracked: bytes, hash  ◀──── │
+      ├─ CLOSE: the handle is invalid from here on ────────────────────────▶│ ◀ STATUS: the transfer is recorded
 
-Answers carry the id of their request, so a refusal is an answer of its own and needs no turn. What files hold is not
-recorded: which they were, how much went which way, and its hash are. Nor can it be masked: where rules look at
-answers, no file is opened for reading. Names are as the client writes them. What a server makes of links and of `..`
-only the server knows, so a rule about paths is advice.
+Responses carry the id of their request, so a refusal is sent at once, in any order. Recordings omit the content of
+files; they have names, sizes and hashes. Content cannot be masked: if rules inspect output, no file is opened for
+reading. Names are as the client writes them. Only the server can resolve links and `..`, so a rule about paths is
+advisory.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from postern.protocols.terminal.files.transfers import Ahead, Transfer
 from postern.protocols.terminal.program_wire import ENDED
 from postern.protocols.wire_base import Request, UnrecordedOutput
 
-MOST_PENDING: Final = 4096  # requests without an answer; OpenSSH's clients have 64
-MOST_OPEN: Final = 1024  # files
+MOST_PENDING: Final = 4096  # requests without a response; OpenSSH's clients send up to 64
+MOST_OPEN: Final = 1024  # open files
 VERSION: Final = 3
-# What is said of a request with one path; of one with two, they follow each other.
+# Names of requests with one path, and of those with two paths.
 _ONE: Final = {
     s.REMOVE: "remove",
     s.MKDIR: "mkdir",
@@ -60,7 +60,7 @@ _ANSWERS: Final = frozenset({s.STATUS, s.HANDLE, s.DATA, s.NAME, s.ATTRS, s.EXTE
 
 
 class SftpRequest(Request):
-    """One packet that is judged."""
+    """One packet that rules evaluate."""
 
     def __init__(self, raw: bytes, number: int) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class SftpRequest(Request):
 
 
 class _Pending:
-    """A request that was passed on. `transfer` with what it means for one."""
+    """A request that was forwarded, with its transfer if it belongs to one."""
 
     __slots__ = ("exchange", "kind", "offset", "transfer")
 
@@ -86,15 +86,15 @@ class SftpWire(FileWire):
         self._requests = s.SftpPackets()
         self._answers = s.SftpPackets()
         self._pending: dict[int, _Pending] = {}
-        self._undecided: set[int] = set()  # ids of what is yet to be judged
+        self._undecided: set[int] = set()  # ids of requests that wait for a decision
         self._open: dict[bytes, Transfer] = {}
         self._ahead = Ahead()
-        self._greeted = False  # INIT has been
+        self._greeted = False  # INIT was received
 
-    # The client's side
+    # Client to target
 
     def _take(self, data: bytes) -> None:
-        """What is passed on stays together: one write for what came together."""
+        """Parse packets. Packets that need no decision are joined, so that one read causes one write."""
         quiet: list[bytes] = []
         for packet in self._requests.feed(data):
             asked = self._judged(packet)
@@ -109,20 +109,20 @@ class SftpWire(FileWire):
             self._upward.append(m.frames(m.STDIN, b"".join(quiet)))
 
     def _judged(self, packet: bytes) -> SftpRequest | None:
-        """None for what is passed on unjudged; it is followed from here on."""
+        """Return the request to evaluate, or None for a packet that is forwarded and tracked without evaluation."""
         kind = packet[4]
         if not self._greeted:
             if kind != s.INIT:
-                raise ProtocolViolation("the first packet of a file transfer is none that begins one")
+                raise ProtocolViolation("the first packet of an SFTP session must be INIT")
             self._greeted = True
             if s.SftpReader(packet).number() != VERSION:
-                raise ProtocolViolation(f"version {VERSION} of SFTP is spoken here, and no other")
+                raise ProtocolViolation(f"only version {VERSION} of SFTP is supported")
             return None
         reader = s.SftpReader(packet)
         number = reader.number()
         pending = len(self._pending) + len(self._undecided)
         if number in self._pending or number in self._undecided or pending >= MOST_PENDING:
-            raise ProtocolViolation("a file transfer uses an id twice, or asks too much before it is answered")
+            raise ProtocolViolation("the SFTP client reused a pending request id, or sent too many requests ahead")
         if kind in _QUIET:
             self._pending[number] = self._followed(kind, reader)
             return None
@@ -136,7 +136,7 @@ class SftpWire(FileWire):
             if name in _TWO_EXTENDED:
                 return self._asked(packet, number, _TWO_EXTENDED[name], reader.text(), reader.text())
             asked = self._asked(packet, number, "extension", name)
-            asked.forced = CANNOT_MASK if self.wants.output else None  # its answer may hold whatever a server thinks of
+            asked.forced = CANNOT_MASK if self.wants.output else None  # its response can contain anything
             return asked
         if kind == s.OPEN:
             return self._opens(packet, number, reader)
@@ -152,9 +152,9 @@ class SftpWire(FileWire):
         if kind not in (s.READ, s.WRITE, s.CLOSE):
             return _Pending(kind)
         if kind == s.READ and self.wants.output:
-            raise ProtocolViolation("a file is read that was not opened for it")
+            raise ProtocolViolation("the client reads a file that it did not open for reading")
         handle = reader.text()
-        if kind == s.CLOSE:  # it may be a directory's
+        if kind == s.CLOSE:  # the handle can be a directory's
             return _Pending(kind, transfer=self._open.pop(handle, None))
         transfer, offset = self._opened(handle), reader.offset()
         if kind == s.WRITE:
@@ -162,10 +162,11 @@ class SftpWire(FileWire):
         return _Pending(kind, transfer=transfer, offset=offset)
 
     def _opened(self, handle: bytes) -> Transfer:
-        """Whoever guesses the handle that a file will have would use it as another one, or as none."""
+        """Return the transfer of an open handle. A handle that is not open is rejected: a client that guesses a future
+        handle could bypass the rules."""
         transfer = self._open.get(handle)
         if transfer is None:
-            raise ProtocolViolation("a file is used that is not open")
+            raise ProtocolViolation("the client uses a file handle that is not open")
         return transfer
 
     def _opens(self, packet: bytes, number: int, reader: s.SftpReader) -> SftpRequest:
@@ -196,7 +197,7 @@ class SftpWire(FileWire):
             reader.number()
             transfer = Transfer(operation.exchange, reader.text(), self._ahead)
             if reader.number() & s.APPENDS:
-                transfer.written.give_up()  # its server takes no notice of where each piece should go
+                transfer.written.give_up()  # with APPEND the server ignores offsets
         self._pending[request.number] = _Pending(request.raw[4], operation.exchange, transfer)
         return m.frames(m.STDIN, request.raw)
 
@@ -206,7 +207,7 @@ class SftpWire(FileWire):
         text = f"{refusal.message}. {refusal.hint}" if refusal.hint else refusal.message
         self._downward.append(m.frames(m.STDOUT, s.status(request.number, s.PERMISSION_DENIED, text)))
 
-    # The target's side
+    # Target to client
 
     def _give(self, data: bytes) -> None:
         for packet in self._answers.feed(data):
@@ -216,12 +217,12 @@ class SftpWire(FileWire):
         kind = packet[4]
         if kind == s.VERSION:
             if s.SftpReader(packet).number() != VERSION:
-                raise ProtocolViolation("the target speaks another version of SFTP than was asked for")
+                raise ProtocolViolation("the target answered with a different SFTP version than requested")
         elif kind in _ANSWERS:
             number = s.SftpReader(packet).number()
             pending = self._pending.pop(number, None)
             if pending is None:
-                raise ProtocolViolation("the target answers what a file transfer did not ask")
+                raise ProtocolViolation("the target answered a request that was not sent")
             self._settle(pending, kind, packet)
         else:
             raise ProtocolViolation(f"a packet of type {kind} from the target of a file transfer")
@@ -236,7 +237,7 @@ class SftpWire(FileWire):
                 reader.number()
                 handle = reader.text()
                 if handle in self._open:
-                    raise ProtocolViolation("the target gives two files one handle")
+                    raise ProtocolViolation("the target returned a file handle that is already in use")
                 self._open[handle] = transfer
             else:
                 self._downward.append(Completed(transfer.exchange, error=error or "it was not opened"))
@@ -252,7 +253,7 @@ class SftpWire(FileWire):
             self._downward.append(Completed(pending.exchange, error=error))
 
     def unfinished_exchanges(self) -> list[Completed]:
-        """Files that were not closed, with what went by until now."""
+        """Return the files that were not closed, with the bytes transferred so far."""
         closing = [one.transfer for one in self._pending.values() if one.kind == s.CLOSE and one.transfer is not None]
         left = [_completed(transfer, "it was not closed") for transfer in [*self._open.values(), *closing]]
         self._open.clear()
@@ -269,7 +270,7 @@ def _completed(transfer: Transfer, error: str) -> Completed:
 
 
 def _failed(packet: bytes) -> str:
-    """What a STATUS says is wrong; empty for none. The end of a file is none."""
+    """Return the error in a STATUS; empty for success and for the end of a file."""
     reader = s.SftpReader(packet)
     reader.number()
     code = reader.number()
@@ -277,6 +278,6 @@ def _failed(packet: bytes) -> str:
         return ""
     try:
         message = reader.text().decode("utf-8", "replace")
-    except ProtocolViolation:  # old servers send none
+    except ProtocolViolation:  # old servers send no message
         message = ""
     return message or f"status {code}"

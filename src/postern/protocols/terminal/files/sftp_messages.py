@@ -1,7 +1,7 @@
 """Packets of SFTP, version 3 (draft-ietf-secsh-filexfer-02, and PROTOCOL of OpenSSH for its extensions).
 
-A packet is u32 length, u8 type, and what the length counts besides; from INIT and VERSION on each has a u32 id in
-front. Texts are u32 length and bytes.
+A packet is u32 length, u8 type, and the rest that the length counts. Except for INIT and VERSION the rest begins with a
+u32 id. Texts are u32 length and bytes.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ ATTRS: Final = 105
 EXTENDED: Final = 200
 EXTENDED_REPLY: Final = 201
 
-# Of OPEN (section 6.3).
+# Flags of OPEN (section 6.3).
 READS: Final = 0x01
 WRITES: Final = 0x02
 APPENDS: Final = 0x04
 
-# Of STATUS (section 7).
+# Codes of STATUS (section 7).
 OK: Final = 0
 END_OF_FILE: Final = 1
 PERMISSION_DENIED: Final = 3
 
 HEADER: Final = 5  # the length and the type
-MAX_PACKET: Final = 256 * 1024  # bytes behind the length: what OpenSSH takes (SFTP_MAX_MSG_LENGTH)
+MAX_PACKET: Final = 256 * 1024  # bytes after the length; OpenSSH's limit (SFTP_MAX_MSG_LENGTH)
 
 _OFFSET: Final = struct.Struct(">Q")
 
@@ -66,12 +66,12 @@ def packet(kind: int, *parts: bytes) -> bytes:
 
 
 def status(number: int, code: int, message: str) -> bytes:
-    """The answer to the request with that id."""
+    """Encode a STATUS response to the request with that id."""
     return packet(STATUS, packed(number), packed(code), text(message.encode("utf-8", "replace")), text(b""))
 
 
 class SftpReader:
-    """Fields of one packet, from its id on. Raises ProtocolViolation behind the end of it."""
+    """Reader of the fields of one packet, from its id on. Raises ProtocolViolation at its end."""
 
     def __init__(self, data: bytes, pos: int = HEADER) -> None:
         self._data = data
@@ -95,22 +95,23 @@ class SftpReader:
 
     def _need(self, size: int) -> None:
         if len(self._data) - self._pos < size:
-            raise ProtocolViolation("an SFTP packet is shorter than it says")
+            raise ProtocolViolation("an SFTP packet is shorter than its fields")
 
 
 class SftpPackets:
-    """Cuts what comes into whole packets. Raises ProtocolViolation for one that is too long; it is of no use then."""
+    """Splits a stream into packets. Raises ProtocolViolation for one that is too long; then it is not usable any
+    more."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     @property
     def waiting(self) -> int:
-        """Bytes of a packet that is not whole yet."""
+        """Return the number of bytes of an incomplete packet."""
         return len(self._rest)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The packets that `data` completes, each with its length."""
+        """Return the packets that `data` completes, each with its length."""
         if self._rest:
             data = self._rest + data
         found: list[bytes] = []

@@ -1,9 +1,8 @@
-"""Files as they are read and written: how much, and the hash of what went by.
+"""Files in transit: sizes and hashes of the bytes that are read or written.
 
-Programs read and write a file from its beginning to its end, several requests ahead of the answers. So a hash is kept
-that goes on with what comes next; what comes out of its turn waits, up to `MOST_AHEAD` bytes of all files of a session.
-Beyond that, and where a file is not taken from its beginning, there is no hash: it would be one of nothing that anybody
-has.
+Programs read and write a file from start to end, with several requests pending. So the hash is computed in order, and
+bytes that arrive out of order wait, up to `MOST_AHEAD` bytes for all files of a session. Beyond that, or if a file is
+not transferred from its start, there is no hash: it would not match any file.
 """
 
 from __future__ import annotations
@@ -13,18 +12,18 @@ from typing import Final
 from postern.protocols.terminal.files.file_hashing import FileHash
 
 MOST_AHEAD: Final = 4 << 20  # bytes
-_PIECE: Final = 200  # bytes that a piece takes besides its own
+_PIECE: Final = 200  # overhead of a piece besides its bytes
 
 
 class Ahead:
-    """How much waits for its turn, of all files of a session: bytes."""
+    """Counter of the bytes that wait out of order, over all files of a session."""
 
     def __init__(self) -> None:
         self.size = 0
 
 
 class FileDigest:
-    """Of the bytes of a file from 0 on. `size` counts all bytes that went by, repeated ones too."""
+    """Hash of a file's bytes from offset 0 on. `size` counts all transferred bytes, including repeated ones."""
 
     def __init__(self, ahead: Ahead) -> None:
         self.size = 0
@@ -54,12 +53,12 @@ class FileDigest:
             self._next += len(found)
 
     def give_up(self) -> None:
-        """There is no hash."""
+        """Give up the hash."""
         self._broken = True
         self.drop()
 
     def drop(self) -> None:
-        """What still waits: nothing more comes, or it would be in vain."""
+        """Drop the waiting bytes: the transfer has ended, or there will be no hash."""
         for data in self._ahead.values():
             self._broken = True
             self._all.size -= len(data) + _PIECE
@@ -67,12 +66,12 @@ class FileDigest:
 
     @property
     def hexadecimal(self) -> str:
-        """Empty where there is none."""
+        """Return the hash; empty if there is none."""
         return "" if self._broken or self._ahead else self._hash.hexdigest()
 
 
 class Transfer:
-    """One file that is open, by the exchange that opened it; `path` is what its client called it."""
+    """One open file, identified by the exchange that opened it. `path` is the client's name of it."""
 
     def __init__(self, exchange: int, path: bytes, ahead: Ahead) -> None:
         self.exchange = exchange
@@ -82,7 +81,7 @@ class Transfer:
         self.error = ""
 
     def tag(self) -> str:
-        """What became of it: what was written, or else what was read."""
+        """Return the summary of the transfer: what was written, or else what was read."""
         parts: list[str] = []
         for what, digest in (("wrote", self.written), ("read", self.read)):
             digest.drop()
