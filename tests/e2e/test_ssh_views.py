@@ -76,7 +76,8 @@ async def resize(process: asyncssh.SSHClientProcess[bytes], columns: int, rows: 
 
 
 def newest(gateway: Gateway) -> dict[str, Any]:
-    return gateway.sessions()[0]
+    """The newest session, once there is one: a client can be served before its session is listed."""
+    return wait_until(lambda: next(iter(gateway.sessions()), None))
 
 
 def done(gateway: Gateway) -> dict[str, Any]:
