@@ -45,12 +45,12 @@ class SessionLineage:
     def _schema(self) -> TargetSchema:
         return self._known() or _EMPTY
 
-    def missed(self) -> None:
+    def record_gap(self) -> None:
         """Statements were let through that this was not told of: they may have done anything."""
         self._doubts = replace(self._doubts, everything=True, path=False, settings=False, kept=False)
         self._kept.clear()
 
-    def asked(self, statement: str) -> None:
+    def record_statement(self, statement: str) -> None:
         """Before it is let through."""
         for read in self._read(statement) or ():
             doubts = read.doubts
@@ -131,7 +131,7 @@ class SessionLineage:
         if relation is None:
             return Out(None, None)
         in_doubt = self._doubts.everything or relation.name in self._doubts.names
-        told = Out(None, None) if relation.definition and in_doubt else catalogue.place(relation, column.place)
+        told = Out(None, None) if relation.definition and in_doubt else catalogue.place(relation, column.position)
         if not parsed or out.sources is None or told.sources is None:
             return told
         return Out(None, union([told.sources, out.sources]), plain=out.plain)
