@@ -79,7 +79,7 @@ def write(made: Made, number: int, events: Iterator[Event], *, most: int, last: 
         spool.append(encode(event, count * 500))
         if spool.size >= most:
             break
-    spool.append(encode(End("", goes_on=not last), count * 500))
+    spool.append(encode(End("", continues=not last), count * 500))
     spool.close()
     seal(spool.path, made.path(number))
     return traffic

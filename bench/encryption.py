@@ -25,7 +25,7 @@ from tests.support.recordings import KEYS
 
 from postern.archive.folder import FolderBlobs
 from postern.domain.sessions.segment import Segment
-from postern.recording.blob import PIECE, encrypted_file, open_blob
+from postern.recording.blob import PIECE, encrypt_file, open_blob
 from postern.recording.cipher import CHUNK
 
 ROUNDS = 5
@@ -62,7 +62,7 @@ def timed(work: Callable[[], object]) -> tuple[float, float]:
 def put(blobs: FolderBlobs, file: Path, rows: list[Segment], *, encrypted: bool) -> None:
     async def all_of_them() -> None:
         for row in rows:
-            assert await blobs.put(row.place, encrypted_file(file, KEYS, row) if encrypted else plain(file))
+            assert await blobs.put(row.place, encrypt_file(file, KEYS, row) if encrypted else plain(file))
 
     asyncio.run(all_of_them())
 

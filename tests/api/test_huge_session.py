@@ -65,7 +65,7 @@ def segment(number: int) -> Iterator[tuple[int, Event]]:
         yield exchange * 1_000 + 500, ClientOutput(row + pg.message(b"C", b"SELECT 1\0"))
         yield exchange * 1_000 + 500, Completed(exchange, "SELECT 1", 1, micros=500)
     if number < SEGMENTS:
-        yield ((number * EXCHANGES) * 1_000 + 900), End("", goes_on=True)
+        yield ((number * EXCHANGES) * 1_000 + 900), End("", continues=True)
     else:
         yield ended(number * EXCHANGES * 1_000 + 900)
 

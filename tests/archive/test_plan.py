@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.world import START
 
-from postern.archive.archiver import PATIENCE, Sealed, Step, by_session, next_step, row_of
+from postern.archive.archiver import PATIENCE, Sealed, Step, group_by_session, make_row, next_step
 from postern.archive.segment_survey import SegmentSurvey
 from postern.domain.sessions.segment import Segment, first_link, next_link
 
@@ -38,7 +38,7 @@ def run(arrivals: list[list[int]], *, patient: bool) -> list[Segment]:
             file, age = sealed(one), PATIENCE + 1 if late else 0.0
             step = next_step(file, told(one).digest, rows, age)
             if step is Step.STORE:
-                rows.append(row_of(file, told(one), rows, ORG, START, START))
+                rows.append(make_row(file, told(one), rows, ORG, START, START))
                 rows.sort(key=lambda row: row.number)
             if step is not Step.WAIT:
                 assert step in (Step.STORE, Step.DELETE)
@@ -71,7 +71,7 @@ def test_what_never_comes_is_noted_by_the_next_one_and_by_no_other(come: set[int
 def test_files_are_taken_by_session_and_number(names: list[tuple[UUID, int]]) -> None:
     files = [sealed(number, session).path for session, number in names]
     odd = [Path("x.rec.zst"), Path(f"{uuid4()}.1.rec.zst"), Path(f"{uuid4()}.000001.rec"), Path(".000001.rec.zst")]
-    groups = by_session([*files, *odd])
+    groups = group_by_session([*files, *odd])
     assert sorted((one.session, one.number) for group in groups for one in group) == sorted(names)
     for group in groups:
         assert len({one.session for one in group}) == 1
@@ -79,6 +79,6 @@ def test_files_are_taken_by_session_and_number(names: list[tuple[UUID, int]]) ->
 
 
 def test_what_is_stored_is_deleted_only_when_it_is_the_same() -> None:
-    row = row_of(sealed(1), told(1), [], ORG, START, START)
+    row = make_row(sealed(1), told(1), [], ORG, START, START)
     assert next_step(sealed(1), told(1).digest, [row], 0) is Step.DELETE
     assert next_step(sealed(1), told(2).digest, [row], 10**9) is Step.REFUSE

@@ -103,7 +103,7 @@ def _texts(lines: str) -> list[str]:
 
 
 def _outcome(origins: SessionLineage | MySqlSessionLineage, columns: ColumnRules, text: str) -> str:
-    origins.asked(text)
+    origins.record_statement(text)
     is_copy = text.startswith("copy")
     for width in (0,) if is_copy else range(1, 13):
         sources = origins.of(text, tuple(Column("?", TextKind.TEXT) for _ in range(width)))

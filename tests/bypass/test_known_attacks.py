@@ -196,7 +196,7 @@ def test_a_marked_column_that_leaves_its_table_in_another_form(text: str) -> Non
 
 def test_a_marked_column_through_a_cursor() -> None:
     lineage = SessionLineage(Lineage(), lambda: SCHEMA)
-    lineage.asked("declare c binary cursor for select email from users")
+    lineage.record_statement("declare c binary cursor for select email from users")
     email = frozenset({EMAIL})
     assert lineage.of("fetch c", (Column("email", TextKind.TEXT),)) == (Origin(email, frozenset({email})),)
 

@@ -72,7 +72,7 @@ def judged(
     rules = CompiledRules((GuardRail(UUID(int=1), UUID(int=2), "rail", input=(made,)),), parser, schema)
     session = MySqlPreparedStatements(parser)
     for each in before:
-        session.passed(each)
+        session.record_statement(each)
     return judge_text(rules, text, session)
 
 

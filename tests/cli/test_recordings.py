@@ -19,7 +19,7 @@ from tests.support.served import Served
 from tests.support.world import World
 
 from postern.cli.main import cli
-from postern.proof.proof_checkpoints import line_of, public_pem
+from postern.proof.proof_checkpoints import format_line, public_pem
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.encryption import file_key
@@ -73,7 +73,7 @@ def export(tmp_path: Path) -> tuple[Path, Path]:
     path, key, anchor = tmp_path / "export.tar", tmp_path / "ledger.pem", tmp_path / "anchors.jsonl"
     path.write_bytes(made.pack())
     key.write_text(public_pem(made.key.public))
-    anchor.write_bytes(b"".join(line_of(one) + b"\n" for one in made.checkpoints))
+    anchor.write_bytes(b"".join(format_line(one) + b"\n" for one in made.checkpoints))
     return path, key
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from postern.metrics.exporter import gather, tell
+from postern.metrics.exporter import gather, serve_metrics
 from postern.metrics.meters import MOST_SERIES, Meters
 from postern.metrics.metric_catalogue import METRICS
 from postern.metrics.prometheus import text
@@ -54,7 +54,7 @@ async def test_the_numbers_of_all_processes_are_one_text(tmp_path: Path) -> None
     second.sample("postern_sessions_open", lambda: 2)
     for seconds in (0.0005, 0.001, 0.2, 60.0):
         first.observe("postern_store_seconds", seconds)
-    servers = [await tell(first, tmp_path / "run", "w1"), await tell(second, tmp_path / "run", "w2")]
+    servers = [await serve_metrics(first, tmp_path / "run", "w1"), await serve_metrics(second, tmp_path / "run", "w2")]
     found = read(await gathered(tmp_path))
     assert of(found, "postern_sessions_ended_total", reason="killed", process="w1") == 1
     assert of(found, "postern_values_masked_total", info_type="EMAIL", process="w1") == 7
@@ -84,7 +84,7 @@ async def test_a_process_that_hangs_or_died_is_down_and_holds_up_nobody(tmp_path
         f"import socket; socket.socket(socket.AF_UNIX).bind({str(tmp_path / 'metrics-w2.sock')!r})",
     )
     await dead.wait()
-    alive = await tell(Meters(), tmp_path, "w3")
+    alive = await serve_metrics(Meters(), tmp_path, "w3")
     async with asyncio.timeout(50):
         assert await gather(tmp_path) == {"w1": None, "w2": None, "w3": {}}
         assert list(await gather(tmp_path)) == ["w1", "w3"]
@@ -93,7 +93,7 @@ async def test_a_process_that_hangs_or_died_is_down_and_holds_up_nobody(tmp_path
 
 
 async def test_attack_53_the_socket_is_its_owners_alone(tmp_path: Path) -> None:
-    server = await tell(Meters(), tmp_path, "w1")
+    server = await serve_metrics(Meters(), tmp_path, "w1")
     assert stat.S_IMODE(os.stat(tmp_path / "metrics-w1.sock").st_mode) == 0o600
     server.close()
 

@@ -13,7 +13,7 @@ from tests.support.proofs import BEGIN, ORG, SECOND
 from postern.domain.sessions.ledger import Checkpoint, EntryKind, Fact, LedgerEntry, LedgerHead, moment
 from postern.proof.canonical import canonical
 from postern.proof.chain import LedgerCheck, RecordBatch, Stated, batch_of
-from postern.proof.proof_checkpoints import new_key, signed
+from postern.proof.proof_checkpoints import new_key, sign_checkpoint
 from postern.proof.proof_findings import FindingKind, VerificationReport
 from postern.proof.proof_ledger import LedgerWriter, digest_of, first_hash, next_hash
 
@@ -47,7 +47,7 @@ def ledger_of(*entries: tuple[EntryKind, UUID | None, Mapping[str, Fact]]) -> Le
 
 
 def checkpoint_of(writer: LedgerWriter, number: int) -> Checkpoint:
-    return signed(KEY, LedgerHead(number, writer.entries[number - 1].hash), BEGIN + number * SECOND)
+    return sign_checkpoint(KEY, LedgerHead(number, writer.entries[number - 1].hash), BEGIN + number * SECOND)
 
 
 def check(

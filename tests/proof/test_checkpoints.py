@@ -10,21 +10,29 @@ from tests.support.proofs import BEGIN, ORG
 
 from postern.domain.sessions.ledger import LedgerHead
 from postern.errors import Malformed
-from postern.proof.proof_checkpoints import is_good, line_of, new_key, public_pem, read_line, read_pem, signed
+from postern.proof.proof_checkpoints import (
+    format_line,
+    is_good,
+    new_key,
+    public_pem,
+    read_line,
+    read_pem,
+    sign_checkpoint,
+)
 
 
 def test_a_checkpoint_is_read_as_it_was_written() -> None:
     key, next_key = new_key(ORG, BEGIN), new_key(ORG, BEGIN)
     for introduces in (None, next_key.public):
-        made = signed(key, LedgerHead(7, bytes(32)), BEGIN, introduces)
-        assert read_line(line_of(made)) == made
+        made = sign_checkpoint(key, LedgerHead(7, bytes(32)), BEGIN, introduces)
+        assert read_line(format_line(made)) == made
         assert is_good(made, key.public)
         assert not is_good(made, next_key.public)
 
 
 def test_a_signature_is_good_for_nothing_else() -> None:
     key = new_key(ORG, BEGIN)
-    made = signed(key, LedgerHead(7, bytes(32)), BEGIN)
+    made = sign_checkpoint(key, LedgerHead(7, bytes(32)), BEGIN)
     for other in (
         replace(made, number=8),
         replace(made, hash=b"\1" * 32),

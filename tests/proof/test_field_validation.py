@@ -16,8 +16,8 @@ from postern.errors import Malformed
 from postern.proof import package, proof_checkpoints, proof_sessions
 from postern.proof import records as record_lines
 from postern.proof.canonical import LARGEST, canonical
-from postern.proof.package import Manifest, read_manifest, read_seal, sealed
-from postern.proof.proof_checkpoints import line_of, new_key, signed
+from postern.proof.package import Manifest, read_manifest, read_seal, seal_content
+from postern.proof.proof_checkpoints import format_line, new_key, sign_checkpoint
 
 ID = str(UUID(int=3))
 MOMENT = "2026-05-01T12:00:00.000000Z"
@@ -60,19 +60,19 @@ class Reader:
 
 def _record_line() -> bytes:
     made = records(a_record())
-    return record_lines.line_of(made.records[0])
+    return record_lines.format_line(made.records[0])
 
 
 def _session_line() -> bytes:
     made = a_record()
-    return proof_sessions.line_of(*made.sessions[UUID(int=1002)])
+    return proof_sessions.format_line(*made.sessions[UUID(int=1002)])
 
 
 KEY, NEXT = new_key(ORG, BEGIN), new_key(ORG, BEGIN)
 READERS = {
     "checkpoint": Reader(
         proof_checkpoints.read_line,
-        line_of(signed(KEY, LedgerHead(7, bytes(32)), BEGIN, NEXT.public)),
+        format_line(sign_checkpoint(KEY, LedgerHead(7, bytes(32)), BEGIN, NEXT.public)),
         {
             "organisation": lambda value: value == ID,
             "number": _is_positive,
@@ -100,7 +100,7 @@ READERS = {
     ),
     "seal": Reader(
         read_seal,
-        sealed(KEY, BEGIN, bytes(32)),
+        seal_content(KEY, BEGIN, bytes(32)),
         {
             "organisation": lambda value: value == ID,
             "at": lambda _: True,  # only the signature covers it

@@ -14,7 +14,7 @@ from tests.support.proofs import BEGIN, ORG, a_record, records, unpack
 from postern.domain.sessions.ledger import LedgerKey
 from postern.errors import Malformed
 from postern.proof.export_reading import ExportMember, members, verify_package
-from postern.proof.package import BLOCK, END, Manifest, PackageDigest, header, padding, read_manifest, sealed
+from postern.proof.package import BLOCK, END, Manifest, PackageDigest, header, padding, read_manifest, seal_content
 from postern.proof.proof_checkpoints import new_key
 from postern.proof.proof_findings import FindingKind, VerificationReport
 from postern.proof.proof_writing import PackageWriter
@@ -30,7 +30,7 @@ def seal_again(folder: Path, key: LedgerKey = MADE.key, **changes: object) -> No
     for member in members(folder):
         if member.group != "seal":
             member.finish(digest)
-    (folder / "seal.json").write_bytes(sealed(replace(key, **changes), BEGIN, digest.digest()))  # type: ignore[arg-type]
+    (folder / "seal.json").write_bytes(seal_content(replace(key, **changes), BEGIN, digest.digest()))  # type: ignore[arg-type]
 
 
 def check(folder: Path) -> VerificationReport:

@@ -18,7 +18,7 @@ from postern.domain.sessions.ledger import EntryKind, Fact, moment
 from postern.errors import Malformed
 from postern.proof.export_reading import verify_package
 from postern.proof.package import END, header
-from postern.proof.proof_checkpoints import line_of, new_key, signed
+from postern.proof.proof_checkpoints import format_line, new_key, sign_checkpoint
 from postern.proof.proof_copies import measure
 from postern.proof.proof_findings import FindingKind, VerificationReport
 from postern.proof.proof_ledger import LedgerWriter, digest_of, first_hash
@@ -214,7 +214,7 @@ def test_a_truncated_tail_is_found_against_the_newest_checkpoint(tmp_path: Path)
 def test_a_truncated_tail_with_its_checkpoints_is_found_against_an_anchor(tmp_path: Path) -> None:
     """Whoever cuts the checkpoints as well has a whole ledger, as it once was: only what lies elsewhere tells."""
     made = a_record()
-    anchors = tuple(map(line_of, made.checkpoints))
+    anchors = tuple(map(format_line, made.checkpoints))
     cut = replace_tail(made)
     assert check(cut, tmp_path).is_good
     [finding] = check(cut, tmp_path, anchors=anchors).findings
@@ -233,9 +233,9 @@ def replace_tail(made: Made) -> Made:
 
 def test_anchors_of_other_organisations_and_doubled_lines_are_no_matter(tmp_path: Path) -> None:
     made, other = a_record(), new_key(UUID(int=8), BEGIN)
-    foreign = signed(other, LedgerWriter(UUID(int=8), made.writer.head).head, BEGIN)
-    lines = [line_of(one) for one in made.checkpoints]
-    report = check(made, tmp_path, anchors=(*lines, lines[0], line_of(foreign)))
+    foreign = sign_checkpoint(other, LedgerWriter(UUID(int=8), made.writer.head).head, BEGIN)
+    lines = [format_line(one) for one in made.checkpoints]
+    report = check(made, tmp_path, anchors=(*lines, lines[0], format_line(foreign)))
     assert report.is_good, report.findings
     assert report.anchored == 3
 
@@ -246,8 +246,8 @@ def test_a_forged_checkpoint_is_found(tmp_path: Path) -> None:
     for forged in (
         replace(one, signature=bytes(64)),
         replace(one, at=one.at + SECOND),
-        signed(new_key(ORG, BEGIN), made.writer.head, BEGIN),
-        replace(signed(new_key(ORG, BEGIN), made.writer.head, BEGIN), key=made.key.id),
+        sign_checkpoint(new_key(ORG, BEGIN), made.writer.head, BEGIN),
+        replace(sign_checkpoint(new_key(ORG, BEGIN), made.writer.head, BEGIN), key=made.key.id),
     ):
         made.checkpoints[1] = forged
         report = check(made, tmp_path)
@@ -271,7 +271,7 @@ def test_a_history_written_anew_and_signed_by_another_key_is_found(tmp_path: Pat
 
 def test_a_history_written_anew_with_the_right_key_is_found_against_an_anchor(tmp_path: Path) -> None:
     made = a_record()
-    anchor = line_of(made.checkpoints[-1])
+    anchor = format_line(made.checkpoints[-1])
     anew = Made(key=made.key)
     for number in (1, 2, 4, 5):  # the third never happened
         anew.add_session(number)
@@ -309,7 +309,7 @@ def test_a_key_that_the_old_one_introduced_is_trusted_and_the_old_one_no_more(tm
     assert newest_only.sessions_proven == 5
     assert len(newest_only.notes) == 1
     made.add_session(6)
-    made.checkpoints.append(signed(old, made.writer.head, BEGIN + timedelta(days=1)))
+    made.checkpoints.append(sign_checkpoint(old, made.writer.head, BEGIN + timedelta(days=1)))
     path.write_bytes(made.pack())
     assert FindingKind.FORGED in kinds(verify_package(path, [old.public]))
 
@@ -320,7 +320,7 @@ def test_a_stolen_name_of_a_key_introduces_nothing(tmp_path: Path) -> None:
     old = made.key
     thief = new_key(ORG, BEGIN)
     head = made.writer.head
-    made.checkpoints[-1] = replace(signed(thief, head, BEGIN, thief.public), key=old.id)
+    made.checkpoints[-1] = replace(sign_checkpoint(thief, head, BEGIN, thief.public), key=old.id)
     made.key = thief
     path = tmp_path / "export.tar"
     path.write_bytes(made.pack())

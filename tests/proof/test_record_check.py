@@ -17,7 +17,7 @@ from postern.domain.sessions.ledger import EntryKind, Fact, LedgerHead, RecordKi
 from postern.errors import Malformed
 from postern.proof.canonical import canonical
 from postern.proof.chain import LedgerCheck
-from postern.proof.proof_checkpoints import new_key, signed
+from postern.proof.proof_checkpoints import new_key, sign_checkpoint
 from postern.proof.proof_findings import FindingKind, VerificationReport
 from postern.proof.proof_ledger import LedgerWriter, digest_of, first_hash
 from postern.proof.records import RecordCheck, content_of, digest_of_batch
@@ -83,7 +83,7 @@ class Ledger:
         checkpoints = {}
         if self.proven:
             head = LedgerHead(self.proven, self.writer.entries[self.proven - 1].hash)
-            checkpoints[self.proven] = signed(KEY, head, BEGIN)
+            checkpoints[self.proven] = sign_checkpoint(KEY, head, BEGIN)
         ledger = LedgerCheck(ORG, 1, b"", checkpoints, report)
         for entry in self.writer.entries:
             ledger.add(entry.hash, entry.content)

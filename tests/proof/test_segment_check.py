@@ -16,7 +16,7 @@ from postern.proof.chain import Stated
 from postern.proof.proof_findings import FindingKind, VerificationReport
 from postern.proof.proof_ledger import digest_of
 from postern.proof.proof_recordings import SegmentCheck
-from postern.proof.proof_sessions import ListedSegment, VerifiedSession, told
+from postern.proof.proof_sessions import ListedSegment, VerifiedSession, make_session
 
 SESSION, OTHER = UUID(int=1001), UUID(int=1002)
 
@@ -43,7 +43,7 @@ def stated(session: UUID, segments: Sequence[ListedSegment], *, is_closed: bool 
 
 def session_of(session: UUID, segments: Sequence[ListedSegment]) -> VerifiedSession:
     opening: dict[str, Fact] = {}
-    return told(SessionFacts(session, ORG, BEGIN, opening, None, None, {}, 1), segments)
+    return make_session(SessionFacts(session, ORG, BEGIN, opening, None, None, {}, 1), segments)
 
 
 class Check:
@@ -206,7 +206,7 @@ def test_segment_that_nothing_lists_is_unproven_only_in_live_store(*, is_live: b
 
 def test_segments_of_session_that_was_left_out_are_ignored() -> None:
     check = Check(listed(1))
-    check.segments.leave(OTHER)
+    check.segments.skip(OTHER)
     check.add(*listed(1)).add(*listed(1, 2), session=OTHER)
     assert check.finish() == []
     assert counts(check) == (1, 101, 0)
@@ -214,7 +214,7 @@ def test_segments_of_session_that_was_left_out_are_ignored() -> None:
 
 def test_sessions_of_segments_come_in_order() -> None:
     check = Check(listed(1))
-    check.segments.leave(OTHER)
+    check.segments.skip(OTHER)
     check.add(*listed(1), session=OTHER).add(*listed(1))
     assert [one[0] for one in check.finish()] == [FindingKind.REORDERED, FindingKind.MISSING]
 

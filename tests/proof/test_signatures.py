@@ -9,7 +9,7 @@ import pytest
 from tests.support.proofs import BEGIN, ORG, SECOND
 
 from postern.domain.sessions.ledger import Checkpoint, LedgerHead
-from postern.proof.proof_checkpoints import line_of, new_key, signed
+from postern.proof.proof_checkpoints import format_line, new_key, sign_checkpoint
 from postern.proof.proof_findings import FindingKind, VerificationReport
 from postern.proof.proof_signatures import SignatureCheck
 
@@ -20,7 +20,7 @@ FOREIGN = new_key(UUID(int=8), BEGIN)
 def checkpoint(number: int, *, by: object = None, introduces: bytes | None = None, content: bytes = b"") -> Checkpoint:
     key = KEY if by is None else by
     assert isinstance(key, type(KEY))
-    return signed(key, LedgerHead(number, content or bytes(32)), BEGIN + number * SECOND, introduces)
+    return sign_checkpoint(key, LedgerHead(number, content or bytes(32)), BEGIN + number * SECOND, introduces)
 
 
 def check(
@@ -30,9 +30,9 @@ def check(
     report = VerificationReport()
     signatures = SignatureCheck(ORG, keys, report)
     for one in given:
-        signatures.add(line_of(one))
+        signatures.add(format_line(one))
     for one in anchored:
-        signatures.add_anchored(line_of(one))
+        signatures.add_anchored(format_line(one))
     return list(signatures.finish()), report
 
 

@@ -13,11 +13,11 @@ from tests.support.proofs import BEGIN, ORG, SECOND, Made, a_record, records
 
 from postern.domain.sessions.ledger import EntryKind
 from postern.proof.canonical import canonical
-from postern.proof.proof_checkpoints import line_of
+from postern.proof.proof_checkpoints import format_line
 from postern.proof.proof_copies import measure
 from postern.proof.proof_findings import FindingKind, VerificationReport
 from postern.proof.proof_ledger import LedgerWriter, first_hash, next_hash
-from postern.proof.proof_sessions import VerifiedSession, told
+from postern.proof.proof_sessions import VerifiedSession, make_session
 from postern.proof.proof_signatures import SignatureCheck
 from postern.proof.verify import Copy, VerificationScope, verify
 
@@ -35,7 +35,7 @@ def bounds_of(since: int | None, until: int | None) -> dict[str, datetime | None
 
 
 def sessions_of(made: Made) -> list[VerifiedSession]:
-    return [told(*made.sessions[key]) for key in sorted(made.sessions)]
+    return [make_session(*made.sessions[key]) for key in sorted(made.sessions)]
 
 
 def run(
@@ -43,7 +43,7 @@ def run(
 ) -> VerificationReport:
     """Verify without an export: as values."""
     copies = [Copy(*key, *measure([data])) for key, data in sorted(made.segments.items())]
-    lines = [line_of(one) for one in made.checkpoints]
+    lines = [format_line(one) for one in made.checkpoints]
     entries = [(one.hash, one.content) for one in made.entries]
     signatures = SignatureCheck(ORG, [made.key.public], VerificationReport())
     told_of = sessions_of(made) if sessions is None else sessions

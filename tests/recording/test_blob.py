@@ -22,7 +22,7 @@ from tests.support.world import START
 from postern.archive.folder import FolderBlobs
 from postern.domain.sessions.segment import Segment
 from postern.errors import Malformed, NotFound, Unavailable
-from postern.recording.blob import PIECE, encrypted_file, open_blob, read_preamble
+from postern.recording.blob import PIECE, encrypt_file, open_blob, read_preamble
 from postern.recording.cipher import CHUNK, PREAMBLE, SALT, STEP, encrypted_size, offset
 
 ORG, SESSION = UUID(int=1), UUID(int=2)
@@ -212,7 +212,7 @@ def test_two_blobs_of_one_file_share_nothing(tmp_path: Path) -> None:
     file = tmp_path / "one.rec.zst"
     file.write_bytes(content_of(3 * CHUNK))
     row = row_of(3 * CHUNK)
-    one, other = (b"".join(encrypted_file(file, KEYS, row)) for _ in range(2))
+    one, other = (b"".join(encrypt_file(file, KEYS, row)) for _ in range(2))
     assert len(one) == len(other) == row.stored_size
     assert one[: PREAMBLE - SALT] == other[: PREAMBLE - SALT]
     assert one[PREAMBLE - SALT : PREAMBLE] != other[PREAMBLE - SALT : PREAMBLE]

@@ -26,10 +26,10 @@ from postern.recording.cipher import (
     Cipher,
     Preamble,
     content_size,
-    count,
-    encrypted,
+    count_chunks,
+    encrypt_blob,
     encrypted_size,
-    info,
+    key_info,
     offset,
 )
 
@@ -44,7 +44,7 @@ def content_of(size: int) -> bytes:
 
 
 def blob_of(content: bytes) -> bytes:
-    return b"".join(encrypted(KEY, OWN, [content]))
+    return b"".join(encrypt_blob(KEY, OWN, [content]))
 
 
 def cut(content: bytes, size: int) -> Iterator[bytes]:
@@ -54,7 +54,7 @@ def cut(content: bytes, size: int) -> Iterator[bytes]:
 def opened(blob: bytes, key: bytes = KEY) -> bytes:
     """All of it, as a reader that knows only its size."""
     cipher = Cipher(key, Preamble.decode(blob))
-    last = count(len(blob)) - 1
+    last = count_chunks(len(blob)) - 1
     return b"".join(
         cipher.decrypt(index, blob[offset(index) : offset(index + 1)], last=index == last) for index in range(last + 1)
     )
@@ -80,10 +80,10 @@ def test_it_is_what_its_description_says(size: int) -> None:
     organisation, session = UUID(int=1), UUID(int=2)
     data_key, salt = os.urandom(32), os.urandom(32)
     bound = b"postern: segment" + organisation.bytes + session.bytes + (3).to_bytes(8, "big")
-    assert info(organisation, session, 3) == bound
+    assert key_info(organisation, session, 3) == bound
     key = HKDF(SHA256(), 32, salt=salt, info=bound).derive(data_key)
     content = content_of(size)
-    made = b"".join(encrypted(key, Preamble(DATA_KEY, salt), [content]))
+    made = b"".join(encrypt_blob(key, Preamble(DATA_KEY, salt), [content]))
     assert made == by_hand(data_key, salt, bound, content)
     assert opened(made, key) == content
 
@@ -101,7 +101,7 @@ def test_the_format_does_not_change() -> None:
 @settings(max_examples=60, deadline=None)
 def test_what_was_encrypted_is_decrypted_however_it_came(size: int, piece: int) -> None:
     content = content_of(size)
-    blob = b"".join(encrypted(KEY, OWN, cut(content, piece)))
+    blob = b"".join(encrypt_blob(KEY, OWN, cut(content, piece)))
     assert blob == blob_of(content)
     assert len(blob) == encrypted_size(size)
     assert content_size(len(blob)) == size
@@ -111,7 +111,7 @@ def test_what_was_encrypted_is_decrypted_however_it_came(size: int, piece: int) 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_chunk_opens_without_the_others(size: int) -> None:
     blob, content = blob_of(content_of(size)), content_of(size)
-    last = count(len(blob)) - 1
+    last = count_chunks(len(blob)) - 1
     cipher = Cipher(KEY, OWN)
     for index in reversed(range(last + 1)):
         chunk = blob[offset(index) : offset(index + 1)]
@@ -141,7 +141,7 @@ def test_attack_each_byte_of_a_small_one() -> None:
 @settings(max_examples=150, deadline=None)
 def test_attack_cut_anywhere(size: int, data: st.DataObject) -> None:
     blob = blob_of(content_of(size))
-    borders = [offset(index) for index in range(count(len(blob)))]
+    borders = [offset(index) for index in range(count_chunks(len(blob)))]
     length = data.draw(st.integers(0, len(blob) - 1) | st.sampled_from(borders))
     with pytest.raises(Malformed):
         opened(blob[:length])
@@ -178,7 +178,7 @@ def test_attack_a_chunk_left_out_or_doubled() -> None:
 def test_attack_a_chunk_of_another_blob_under_the_same_data_key() -> None:
     """Its own preamble is associated with each chunk, and its salt is in the key."""
     content = content_of(2 * CHUNK)
-    one, other = blob_of(content), b"".join(encrypted(KEY, Preamble(DATA_KEY, b"t" * 32), [content]))
+    one, other = blob_of(content), b"".join(encrypt_blob(KEY, Preamble(DATA_KEY, b"t" * 32), [content]))
     with pytest.raises(Malformed):
         opened(one[: offset(1)] + other[offset(1) :])
     with pytest.raises(Malformed):
@@ -209,11 +209,11 @@ def test_what_is_no_preamble(data: bytes, said: str) -> None:
 @pytest.mark.parametrize("size", [0, PREAMBLE, PREAMBLE + TAG - 1, offset(1) + 1, offset(1) + TAG, offset(2) + TAG - 1])
 def test_sizes_that_no_blob_has(size: int) -> None:
     with pytest.raises(Malformed, match=f"{size} bytes"):
-        count(size)
+        count_chunks(size)
 
 
 def test_each_blob_is_another_and_says_nothing() -> None:
     content = b"select 'secret'" * 1000
-    one, other = (b"".join(encrypted(KEY, Preamble(DATA_KEY, os.urandom(32)), [content])) for _ in range(2))
+    one, other = (b"".join(encrypt_blob(KEY, Preamble(DATA_KEY, os.urandom(32)), [content])) for _ in range(2))
     assert one[PREAMBLE:] != other[PREAMBLE:]
     assert b"secret" not in one

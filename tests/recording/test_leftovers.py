@@ -37,11 +37,11 @@ def test_a_recording_without_an_end_gets_one(
     spool = make_spool()
     spool.append(encode(Operation(1, "select 1"), 5))
     spool.close()
-    assert leftovers.once() == 1
+    assert leftovers.repair() == 1
     with SegmentReader(sealed_path(home, header.session, header.started_at)) as reader:
         events = [event for _, event in reader]
     assert events == [Operation(1, "select 1"), Note(GAVE_UP.note), End(EndReason.RECORDING_FAILED)]
-    assert leftovers.once() == 0
+    assert leftovers.repair() == 0
 
 
 def test_what_is_written_is_left_alone(
@@ -49,7 +49,7 @@ def test_what_is_written_is_left_alone(
 ) -> None:
     spool = make_spool()
     commits.register(spool)
-    assert leftovers.once() == 0
+    assert leftovers.repair() == 0
     assert spool.path.exists()
 
 
@@ -90,7 +90,7 @@ def test_others_are_not_held_up_by_one_that_cannot_be_read(
     broken.close()
     other.close()
     broken.path.write_bytes(b"no recording")
-    assert leftovers.once() == 2
+    assert leftovers.repair() == 2
     assert sealed_path(home, header.session, header.started_at).exists()
     assert broken.path.with_name(broken.path.name + ".broken").exists()
 
@@ -100,7 +100,7 @@ def test_file_that_is_busy_at_the_second_look_is_left_alone(make_spool: MakeSpoo
     spool = make_spool()
     looks: list[set[Path]] = [set(), {spool.path}]
     leftovers = UnfinishedSpools(spool_folder(home, "w1"), lambda: looks.pop(0), interval=0.01)
-    assert leftovers.once() == 0
+    assert leftovers.repair() == 0
     assert (looks, spool.path.exists()) == ([], True)
 
 

@@ -16,7 +16,7 @@ from postern.recording.record_format import Header, encode, encode_header
 
 LONG = b"".join(b"long %d " % number for number in range(1000))
 CUT = pg.message(b"D", b"\0\1" + len(LONG).to_bytes(4, "big") + LONG)
-GOES_ON = (9000, End("", goes_on=True))
+GOES_ON = (9000, End("", continues=True))
 
 
 def write(home: Path, header: Header, number: int, events: list[tuple[int, Event]]) -> Path:

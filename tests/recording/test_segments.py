@@ -71,7 +71,7 @@ def test_a_large_segment_is_followed_by_the_next_and_all_read_as_one(
     paths = archives(home, header)
     assert len(paths) > 2
     assert [event for _, event in found if isinstance(event, End)] == [
-        *[End("", goes_on=True)] * (len(paths) - 1),
+        *[End("", continues=True)] * (len(paths) - 1),
         End("client_closed"),
     ]
     assert not list(spool_folder(home, "w1").iterdir())
@@ -144,7 +144,7 @@ def test_a_death_between_two_segments_loses_nothing(make_segments: MakeSegments,
     events = [event for _, event in RecordingLibrary(home, {}).records(header.session)]
     assert events == [
         Operation(1, "select 1"),
-        End("", goes_on=True),
+        End("", continues=True),
         Note(GATEWAY_STOPPED),
         End("gateway_crashed"),
     ]

@@ -35,7 +35,7 @@ class Disk:
 
 def look(space: Space) -> None:
     space._next = 0.0
-    space.look()
+    space.check()
 
 
 def test_below_the_least_nobody_begins_and_below_half_those_that_run_end(caplog: pytest.LogCaptureFixture) -> None:
@@ -68,7 +68,7 @@ def test_it_is_asked_once_a_second() -> None:
     space = Space(Path("/nowhere"), LEAST, free=disk)
     disk.free = 0
     for _ in range(1000):
-        space.look()
+        space.check()
     assert space.refusal == ""
 
 
@@ -90,7 +90,7 @@ def test_a_running_session_ends_with_a_word_and_none_begins(home: Path, header: 
         segments.append(encode(ClientOutput(b"goes on"), 20), 20)
         disk.free = 0
         look(space)
-        commits._look()
+        commits._check_space()
         with pytest.raises(RecordingFailed, match="MiB left"):
             segments.append(encode(ClientOutput(b"not shown"), 30), 30)
         segments.finish("recording_failed", 40, lambda _error: None, soon=True)

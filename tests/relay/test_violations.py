@@ -38,7 +38,7 @@ def watched(*interceptors: Interceptor) -> tuple[Link, list[Told]]:
         told.append((action, rule, message, [one.text for one in operations]))
 
     chain = pipeline(*interceptors)
-    chain.session.violated = violated
+    chain.session.on_violation = violated
     return Link(PostgresWire(max_message=1 << 20), chain, clock=lambda: 0), told
 
 

@@ -21,7 +21,7 @@ from tests.support.postgres import PostgresServer
 
 from postern.protocols.spec import ScriptSyntax
 from postern.runbooks.faults import Fault
-from postern.runbooks.quoting import quoted
+from postern.runbooks.quoting import quote_value
 from postern.runbooks.template import RenderError, parse
 
 HOSTILE = [
@@ -72,18 +72,18 @@ def shell_reads(shell: str, literals: list[str]) -> list[str]:
 )
 @pytest.mark.parametrize("quote", ["'", '"'])
 def test_a_shell_reads_back_what_was_quoted(shell: str, quote: str) -> None:
-    assert shell_reads(shell, [quoted(ScriptSyntax.SHELL, quote, one) for one in HOSTILE]) == HOSTILE
+    assert shell_reads(shell, [quote_value(ScriptSyntax.SHELL, quote, one) for one in HOSTILE]) == HOSTILE
 
 
 @settings(deadline=None, max_examples=25)
 @given(st.lists(TEXTS, min_size=1, max_size=20), st.sampled_from("'\""))
 def test_a_shell_reads_back_any_text(values: list[str], quote: str) -> None:
-    assert shell_reads("sh", [quoted(ScriptSyntax.SHELL, quote, one) for one in values]) == values
+    assert shell_reads("sh", [quote_value(ScriptSyntax.SHELL, quote, one) for one in values]) == values
 
 
 @pytest.mark.parametrize("quote", ["'", '"'])
 def test_an_interactive_shell_looks_up_no_history_for_it(quote: str) -> None:
-    literal = quoted(ScriptSyntax.SHELL, quote, "a!b !! !x")
+    literal = quote_value(ScriptSyntax.SHELL, quote, "a!b !! !x")
     script = f"set -o history -H\necho before\nprintf '%s' {literal}\n"
     made = subprocess.run(["bash"], input=script.encode(), capture_output=True, check=True, timeout=60)
     assert made.stdout == b"before\na!b !! !x"
@@ -92,14 +92,14 @@ def test_an_interactive_shell_looks_up_no_history_for_it(quote: str) -> None:
 @settings(deadline=None)
 @given(TEXTS)
 def test_sqlite_reads_back_any_text(value: str) -> None:
-    literals = [quoted(ScriptSyntax.SQLITE, "'", value)]
+    literals = [quote_value(ScriptSyntax.SQLITE, "'", value)]
     if "\\" not in value:
-        literals.append(quoted(ScriptSyntax.SQL, "'", value))
+        literals.append(quote_value(ScriptSyntax.SQL, "'", value))
     with sqlite3.connect(":memory:") as base:
         assert base.execute(f"select {', '.join(literals)}").fetchone() == (value,) * len(literals)
         if value:
             for quote in ('"', "`"):
-                name = quoted(ScriptSyntax.SQLITE, quote, value)
+                name = quote_value(ScriptSyntax.SQLITE, quote, value)
                 base.execute(f"create table {name} (x)")
                 tables = base.execute("select name from sqlite_master where type = 'table'").fetchall()
                 assert tables == [(value,)]
@@ -116,12 +116,12 @@ def test_postgres_reads_back_what_was_quoted_under_every_setting(
         base.execute(f"set backslash_quote = {backslash_quote}".encode())
         for value in HOSTILE:
             assert base.execute(
-                f"select {quoted(ScriptSyntax.DOLLAR_QUOTES, chr(39), value)}::text".encode()
+                f"select {quote_value(ScriptSyntax.DOLLAR_QUOTES, chr(39), value)}::text".encode()
             ).fetchone() == (value,)
-            behind_e = quoted(ScriptSyntax.DOLLAR_QUOTES, "'", value, "E")
+            behind_e = quote_value(ScriptSyntax.DOLLAR_QUOTES, "'", value, "E")
             assert base.execute(f"select E{behind_e}".encode()).fetchone() == (value,)
             if value:
-                cursor = base.execute(f"select 1 as {quoted(ScriptSyntax.DOLLAR_QUOTES, chr(34), value)}".encode())
+                cursor = base.execute(f"select 1 as {quote_value(ScriptSyntax.DOLLAR_QUOTES, chr(34), value)}".encode())
                 assert cursor.description is not None
                 assert cursor.description[0].name == value
 
@@ -155,17 +155,17 @@ def asking(server: MariaDbServer, mode: str) -> Iterator[Callable[[str], Any]]:
 def test_mysql_reads_back_what_was_quoted(mariadb: MariaDbServer) -> None:
     with asking(mariadb, "") as ask:
         for value in HOSTILE:
-            assert ask(f"select {quoted(ScriptSyntax.BACKSLASH_ESCAPES, chr(39), value)}")[0] == value
-            assert ask(f"select {quoted(ScriptSyntax.BACKSLASH_ESCAPES, chr(34), value)}")[0] == value
+            assert ask(f"select {quote_value(ScriptSyntax.BACKSLASH_ESCAPES, chr(39), value)}")[0] == value
+            assert ask(f"select {quote_value(ScriptSyntax.BACKSLASH_ESCAPES, chr(34), value)}")[0] == value
         for value in NAMES:
-            name = quoted(ScriptSyntax.BACKSLASH_ESCAPES, "`", value)
+            name = quote_value(ScriptSyntax.BACKSLASH_ESCAPES, "`", value)
             assert ask(f"select a.{name} from (select 7 as {name}) a") == (7, value)
 
 
 def test_mysql_without_escapes_reads_two_backslashes_and_nothing_else(mariadb: MariaDbServer) -> None:
     with asking(mariadb, "NO_BACKSLASH_ESCAPES") as ask:
         for value in HOSTILE:
-            assert ask(f"select {quoted(ScriptSyntax.BACKSLASH_ESCAPES, chr(39), value)}")[0] == value.replace(
+            assert ask(f"select {quote_value(ScriptSyntax.BACKSLASH_ESCAPES, chr(39), value)}")[0] == value.replace(
                 "\\", "\\\\"
             )
 
@@ -173,7 +173,7 @@ def test_mysql_without_escapes_reads_two_backslashes_and_nothing_else(mariadb: M
 def test_mysql_with_ansi_quotes_reads_a_name_and_nothing_else(mariadb: MariaDbServer) -> None:
     with asking(mariadb, "ANSI_QUOTES") as ask:
         for value in NAMES:
-            name = quoted(ScriptSyntax.BACKSLASH_ESCAPES, '"', value)
+            name = quote_value(ScriptSyntax.BACKSLASH_ESCAPES, '"', value)
             assert ask(f"select a.{name} from (select 7 as {name}) a")[0] == 7
 
 
@@ -198,9 +198,9 @@ def test_attack_a_comment_that_mysql_runs_is_none(mariadb: MariaDbServer) -> Non
 @settings(deadline=None)
 @given(TEXTS, st.sampled_from("'\""))
 def test_python_and_javascript_read_back_any_text(value: str, quote: str) -> None:
-    assert ast.literal_eval(quoted(ScriptSyntax.PYTHON, quote, value)) == value
-    assert json.loads(quoted(ScriptSyntax.JAVASCRIPT, '"', value)) == value
-    assert quoted(ScriptSyntax.JAVASCRIPT, "'", value).count("\n") == 0
+    assert ast.literal_eval(quote_value(ScriptSyntax.PYTHON, quote, value)) == value
+    assert json.loads(quote_value(ScriptSyntax.JAVASCRIPT, '"', value)) == value
+    assert quote_value(ScriptSyntax.JAVASCRIPT, "'", value).count("\n") == 0
 
 
 def literal_of(node: Any) -> str:
@@ -218,7 +218,7 @@ def literal_of(node: Any) -> str:
 @pytest.mark.parametrize(("syntax", "dialect"), [(ScriptSyntax.TSQL, "tsql"), (ScriptSyntax.PL_SQL, "oracle")])
 @pytest.mark.parametrize("value", [*HOSTILE, "$(password)", "a\nGO\nb", "R&D", "a;\n/\nb"])
 def test_sql_server_and_oracle_read_back_what_was_quoted(syntax: ScriptSyntax, dialect: str, value: str) -> None:
-    literal = quoted(syntax, "'", value)
+    literal = quote_value(syntax, "'", value)
     (statement,) = sqlglot.parse(f"select {literal} as x", read=dialect)
     assert isinstance(statement, sqlglot.exp.Select)
     assert literal_of(statement.expressions[0].this) == value
@@ -230,7 +230,7 @@ def test_sql_server_and_oracle_read_back_what_was_quoted(syntax: ScriptSyntax, d
 @pytest.mark.parametrize("value", ["a\0b", "\x1b[2J", "\x03", "\x7f"])
 def test_attack_control_characters_are_refused_for_every_target(syntax: ScriptSyntax, value: str) -> None:
     with pytest.raises(Fault, match="control characters"):
-        quoted(syntax, "'", value)
+        quote_value(syntax, "'", value)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_attack_control_characters_are_refused_for_every_target(syntax: ScriptSy
 )
 def test_attack_what_has_no_literal_is_refused(syntax: ScriptSyntax, quote: str, value: str) -> None:
     with pytest.raises(Fault):
-        quoted(syntax, quote, value)
+        quote_value(syntax, quote, value)
 
 
 def test_attack_a_bracket_that_is_doubled_ends_no_name() -> None:

@@ -29,14 +29,14 @@ from postern.domain.sessions.segment import first_link, next_link
 from postern.interception.events import RUN, ClientOutput, End, Operation
 from postern.proof.canonical import canonical
 from postern.proof.package import Manifest, segment_name
-from postern.proof.proof_checkpoints import line_of, new_key, signed
+from postern.proof.proof_checkpoints import format_line, new_key, sign_checkpoint
 from postern.proof.proof_copies import measure
 from postern.proof.proof_ledger import LedgerWriter, digest_of, first_hash
 from postern.proof.proof_sessions import ListedSegment, opening_of
-from postern.proof.proof_sessions import line_of as session_line
+from postern.proof.proof_sessions import format_line as session_line
 from postern.proof.proof_writing import PackageWriter
 from postern.proof.records import content_of, digest_of_batch
-from postern.proof.records import line_of as record_line
+from postern.proof.records import format_line as record_line
 from postern.recording.record_format import Header, encode, encode_header
 
 ORG = UUID(int=7)
@@ -50,7 +50,7 @@ def segment_bytes(session: UUID, number: int, *, is_last: bool, texts: Sequence[
     for at, text in enumerate(texts):
         parts.append(encode(Operation(at, text, RUN, (), False), at * 1000))
         parts.append(encode(ClientOutput(b"row of " + text.encode()), at * 1000 + 10))
-    parts.append(encode(End("client_closed" if is_last else "", goes_on=not is_last), len(texts) * 1000))
+    parts.append(encode(End("client_closed" if is_last else "", continues=not is_last), len(texts) * 1000))
     return b"".join(parts)
 
 
@@ -111,7 +111,7 @@ class Made:
 
     def checkpoint(self) -> Checkpoint:
         at = (self.writer.head.at or BEGIN) + SECOND
-        made = signed(self.key, self.writer.head, at)
+        made = sign_checkpoint(self.key, self.writer.head, at)
         self.checkpoints.append(made)
         return made
 
@@ -119,7 +119,7 @@ class Made:
         """Another key signs from now on; answers the one before."""
         old, new = self.key, new_key(ORG, BEGIN)
         self.writer.add(EntryKind.KEY, BEGIN, None, introduces=new.id)
-        self.checkpoints.append(signed(old, self.writer.head, self.writer.head.at or BEGIN, new.public))
+        self.checkpoints.append(sign_checkpoint(old, self.writer.head, self.writer.head.at or BEGIN, new.public))
         self.entries, self.key = self.writer.entries, new
         return old
 
@@ -130,7 +130,7 @@ class Made:
         manifest = Manifest(ORG, self.since, self.until, self.first, before, last, BEGIN)
         writer = PackageWriter(manifest, self.key, part=part)
         data = [writer.begin()]
-        data += [writer.line("checkpoints", line_of(one)) for one in self.checkpoints]
+        data += [writer.line("checkpoints", format_line(one)) for one in self.checkpoints]
         data += [writer.line("ledger", one.hash.hex().encode() + b" " + one.content) for one in kept]
         data += [writer.line("records", record_line(one)) for one in self.records]
         data += [writer.line("sessions", session_line(*self.sessions[key])) for key in sorted(self.sessions)]

@@ -21,7 +21,7 @@ from postern.domain.targets.connection import Connection
 from postern.errors import Malformed, Unavailable
 from postern.interception.events import ClientOutput, End, Event, Operation, Refusal
 from postern.recording.blob import open_blob
-from postern.recording.cipher import SALT, Preamble, encrypted, info
+from postern.recording.cipher import SALT, Preamble, encrypt_blob, key_info
 from postern.recording.layout import sealed_path, spool_path
 from postern.recording.record_format import Header, encode
 from postern.recording.sealing import seal
@@ -49,8 +49,8 @@ KEYS = HeldKeys()
 def encrypt(sealed: bytes, org_id: UUID, session: UUID, number: int, data_key: UUID, keys: SegmentKeys = KEYS) -> bytes:
     """A blob, as the archivist makes it."""
     preamble = Preamble(data_key, os.urandom(SALT))
-    key = keys.derive(data_key, org_id, salt=preamble.salt, info=info(org_id, session, number))
-    return b"".join(encrypted(key, preamble, [sealed]))
+    key = keys.derive(data_key, org_id, salt=preamble.salt, info=key_info(org_id, session, number))
+    return b"".join(encrypt_blob(key, preamble, [sealed]))
 
 
 def decrypt(blobs: Blobs, row: Segment, keys: SegmentKeys = KEYS) -> bytes:
@@ -102,7 +102,7 @@ class Made:
         return spool.path
 
     def seal(self, number: int = 1, events: Sequence[tuple[int, Event]] | None = None, *, last: bool = False) -> Path:
-        path = self.spool(number, events, end=End("client_closed") if last else End("", goes_on=True))
+        path = self.spool(number, events, end=End("client_closed") if last else End("", continues=True))
         seal(path, self.path(number))
         return self.path(number)
 

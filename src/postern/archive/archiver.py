@@ -26,7 +26,7 @@ from postern.archive.segment_survey import SegmentSurvey, survey
 from postern.domain.sessions.segment import Segment, first_link, key_of, next_link
 from postern.domain.tracing import NO_SPAN, NO_TRACER, Attributes, SpanKind, Tracer, part, within
 from postern.errors import Conflict, Gone, Malformed, Misconfigured, PosternError, Unavailable
-from postern.recording.blob import encrypted_file, open_blob, read_preamble
+from postern.recording.blob import encrypt_file, open_blob, read_preamble
 from postern.recording.cipher import encrypted_size
 from postern.recording.layout import SEALED_SUFFIX, read_sealed_name, sealed_folder
 from postern.store.ports.keys import SegmentKeys
@@ -52,7 +52,7 @@ class Step(Enum):
     REFUSE = auto()  # another segment is stored under this number
 
 
-def by_session(files: Iterable[Path]) -> list[list[Sealed]]:
+def group_by_session(files: Iterable[Path]) -> list[list[Sealed]]:
     """Return each session's segments by number, without files whose names are not those of segments."""
     found = []
     for path in files:
@@ -76,7 +76,7 @@ def next_step(sealed: Sealed, digest: bytes, rows: Sequence[Segment], age: float
     return Step.WAIT
 
 
-def row_of(
+def make_row(
     sealed: Sealed, told: SegmentSurvey, rows: Sequence[Segment], org_id: UUID, started_at: datetime, at: datetime
 ) -> Segment:
     """Return the segment's row, whose `stored_size` is set later, once the segment is stored.
@@ -176,7 +176,7 @@ class Archiver:
         while True:
             done = await self.round()
             failures = failures + 1 if done.trouble else 0
-            self._say(done)
+            self._log_trouble(done)
             told(done)
             if not (done.stored and not done.trouble):
                 await asyncio.sleep(min(LONGEST_PAUSE, self._pause * 2.0 ** min(failures, 20)))
@@ -187,10 +187,10 @@ class Archiver:
         now = self._clock()
         self._aside = {path: until for path, until in self._aside.items() if until > now}
         done.set_aside = len(self._aside)
-        found = by_session(await self._blocking(self._look))
+        found = group_by_session(await self._blocking(self._list_sealed))
         with within(self._tracer.start("archive.round") if found else NO_SPAN) as span:
             sessions = iter(found)
-            await asyncio.gather(*(self._lane(sessions, done) for _ in range(LANES)))
+            await asyncio.gather(*(self._run_lane(sessions, done) for _ in range(LANES)))
             span.set({"postern.segments.stored": done.stored, "postern.segments.waiting": done.waiting})
             if done.trouble:
                 span.fail("Unavailable")
@@ -199,27 +199,27 @@ class Archiver:
     async def _blocking(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    def _look(self) -> list[Path]:
+    def _list_sealed(self) -> list[Path]:
         found = sealed_folder(self._home).glob(f"*/*/*{SEALED_SUFFIX}")
         return list(itertools.islice((path for path in found if path not in self._aside), MOST))
 
-    async def _lane(self, sessions: Iterator[list[Sealed]], done: Round) -> None:
+    async def _run_lane(self, sessions: Iterator[list[Sealed]], done: Round) -> None:
         for files in sessions:
             if done.trouble:
                 return
             try:
-                await self._session(files, done)
+                await self._process_session(files, done)
             except Unavailable as error:
                 done.trouble = done.trouble or error.message
                 return
 
-    async def _session(self, files: list[Sealed], done: Round) -> None:
+    async def _process_session(self, files: list[Sealed], done: Round) -> None:
         rows: list[Segment] | None = None
         for sealed in files:
             try:
                 if rows is None:
                     rows = list(await self._segments.of(sealed.session))
-                step = await self._one(sealed, rows)
+                step = await self._process_segment(sealed, rows)
             except Gone:
                 log.info("deleted a local segment of session %s: its recording was purged", sealed.session)
                 await asyncio.to_thread(sealed.path.unlink, missing_ok=True)
@@ -238,14 +238,14 @@ class Archiver:
                 done.stored += step is not Step.WAIT
                 done.waiting += step is Step.WAIT
 
-    async def _one(self, sealed: Sealed, rows: list[Segment]) -> Step:
+    async def _process_segment(self, sealed: Sealed, rows: list[Segment]) -> Step:
         age = self._clock() - (await self._blocking(sealed.path.stat)).st_mtime
         if next_step(sealed, b"", rows, age) is Step.WAIT:
             return Step.WAIT
         told = await self._blocking(lambda: survey(sealed.path, sealed.session, sealed.number))
         step = next_step(sealed, told.digest, rows, age)
         if step is Step.REFUSE:
-            raise _other(sealed)
+            raise _conflict(sealed)
         if step is Step.STORE:
             await self._store(sealed, told, rows)
         await self._blocking(lambda: sealed.path.unlink(missing_ok=True))
@@ -257,21 +257,21 @@ class Archiver:
             if await self._segments.is_purged(sealed.session):
                 raise Gone(f"session {sealed.session} was purged")
             raise Conflict(f"session {sealed.session} does not exist in the store")
-        row = row_of(sealed, told, rows, *origin, datetime.now(UTC))
-        await self._tell(sealed, told)
+        row = make_row(sealed, told, rows, *origin, datetime.now(UTC))
+        await self._index_segment(sealed, told)
         facts: Attributes = {"postern.session.id": str(sealed.session), "postern.segment": sealed.number}
         with part("blob.put", SpanKind.CLIENT, facts):
             row = await self._put(row, sealed, told)
         if not await self._segments.add(row):
             rows[:] = await self._segments.of(sealed.session)
             if next_step(sealed, told.digest, rows, 0.0) is not Step.DELETE:
-                raise _other(sealed)
+                raise _conflict(sealed)
             return
         if row.damage:
             log.warning("stored segment %d of session %s despite damage: %s", row.number, row.session_id, row.damage)
         rows.append(row)
 
-    async def _tell(self, sealed: Sealed, told: SegmentSurvey) -> None:
+    async def _index_segment(self, sealed: Sealed, told: SegmentSurvey) -> None:
         """Index a segment. Any failure but Unavailable is logged and does not block storing. Raises Unavailable."""
         try:
             async with asyncio.timeout(INDEX_DEADLINE):
@@ -295,12 +295,12 @@ class Archiver:
         row = replace(row, data_key=data_key, stored_size=encrypted_size(size))
         try:
             async with asyncio.timeout(PUT_DEADLINE):
-                done = await self._blobs.put(row.place, encrypted_file(sealed.path, self._keys, row))
+                done = await self._blobs.put(row.place, encrypt_file(sealed.path, self._keys, row))
         except TimeoutError:
             raise Unavailable(f"{self._blobs.name} did not accept a segment within {PUT_DEADLINE:g} s") from None
-        return row if done else await self._blocking(lambda: self._there(row, sealed, told))
+        return row if done else await self._blocking(lambda: self._read_stored(row, sealed, told))
 
-    def _there(self, row: Segment, sealed: Sealed, told: SegmentSurvey) -> Segment:
+    def _read_stored(self, row: Segment, sealed: Sealed, told: SegmentSurvey) -> Segment:
         """Return the row of a blob that is already stored. Raises Conflict if its content differs."""
         try:
             data_key = read_preamble(self._blobs, row.place).data_key
@@ -308,9 +308,9 @@ class Archiver:
             with open_blob(self._blobs, self._keys, row) as blob:
                 there = survey(blob, sealed.session, sealed.number)
         except Malformed as error:
-            raise _other(sealed, error.message) from error
+            raise _conflict(sealed, error.message) from error
         if (there.digest, there.size, there.damage) != (told.digest, told.size, told.damage):
-            raise _other(sealed, there.damage)
+            raise _conflict(sealed, there.damage)
         return row
 
     def _set_aside(self, sealed: Sealed, reason: str) -> None:
@@ -322,7 +322,7 @@ class Archiver:
             reason,
         )
 
-    def _say(self, done: Round) -> None:
+    def _log_trouble(self, done: Round) -> None:
         """Log when storing starts to fail and when it recovers."""
         if done.trouble and self._trouble_since is None:
             self._trouble_since = time.monotonic()
@@ -333,7 +333,7 @@ class Archiver:
             log.info("recordings can be stored again, after %.0f s", lasted)
 
 
-def _other(sealed: Sealed, why: str = "") -> Conflict:
+def _conflict(sealed: Sealed, why: str = "") -> Conflict:
     return Conflict(
         f"segment {sealed.number} of session {sealed.session} is already stored with different content"
         f"{why and f' ({why})'}; nothing was overwritten, and the local file is kept"

@@ -59,7 +59,7 @@ class FolderBlobs:
                 copy.writelines(content)
                 copy.flush()
                 os.fsync(copy.fileno())
-                return _name(partial, target)
+                return _publish(partial, target)
         finally:
             with suppress(OSError):
                 partial.unlink(missing_ok=True)
@@ -97,7 +97,7 @@ class FolderBlobs:
 
     def read(self, key: str, start: int, length: int) -> bytes:
         try:
-            descriptor = os.open(f"{self._folder}/{self._checked(key)}", os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(f"{self._folder}/{self._check_key(key)}", os.O_RDONLY | os.O_CLOEXEC)
             try:
                 return os.pread(descriptor, length, start)
             finally:
@@ -108,9 +108,9 @@ class FolderBlobs:
             raise self._unavailable(error) from error
 
     def _path(self, key: str) -> Path:
-        return self._folder / self._checked(key)
+        return self._folder / self._check_key(key)
 
-    def _checked(self, key: str) -> str:
+    def _check_key(self, key: str) -> str:
         """Return the key. Raises NotFound if it leads outside of the folder, as a tampered row could."""
         if key.startswith("/") or ".." in key.split("/"):
             raise NotFound(f"{key} is not in {self.name}")
@@ -120,7 +120,7 @@ class FolderBlobs:
         return Unavailable(f"the blob store ({self.name}) cannot be used: {error.strerror or error}")
 
 
-def _name(partial: Path, target: Path) -> bool:
+def _publish(partial: Path, target: Path) -> bool:
     try:
         os.link(partial, target)
     except FileExistsError:

@@ -63,10 +63,10 @@ def survey(source: Path | BinaryIO, session: UUID, number: int) -> SegmentSurvey
                 return SegmentSurvey(Hashed(io.BytesIO()).digest, 0, damage=error.message)
             _drain(hashed[0])
             return SegmentSurvey(hashed[0].digest, hashed[0].size, damage=error.message)
-        return _told(reader, hashed[0], session, number)
+        return _survey_events(reader, hashed[0], session, number)
 
 
-def _told(reader: SegmentReader, hashed: Hashed, session: UUID, number: int) -> SegmentSurvey:
+def _survey_events(reader: SegmentReader, hashed: Hashed, session: UUID, number: int) -> SegmentSurvey:
     header = reader.header
     damage = "" if (header.session, header.segment) == (session, number) else "its header names another segment"
     texts: list[Piece] = []
@@ -94,7 +94,7 @@ def _told(reader: SegmentReader, hashed: Hashed, session: UUID, number: int) -> 
         first or 0,
         last,
         refused,
-        reader.end is not None and not reader.end.goes_on,
+        reader.end is not None and not reader.end.continues,
         "; ".join(filter(None, damages)),
         tuple(texts),
     )

@@ -252,7 +252,7 @@ class Engine:
         self._parts.count("postern_sessions_opened", str(permit.verb))
         violations = None
         if self._parts.violations is not None:
-            violations = view.violated = self._parts.violations.of(session_id, permit)
+            violations = view.on_violation = self._parts.violations.of(session_id, permit)
         if self._parts.hooks is not None:
             self._parts.hooks.opened(session_id, permit, script)
         return OpenedSession(session_id, permit, start, view, recording, time.monotonic(), current(), violations)

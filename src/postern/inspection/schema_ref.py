@@ -38,7 +38,7 @@ _unpacked: OrderedDict[str, TargetSchema] = OrderedDict()
 _packed: OrderedDict[int, tuple[TargetSchema, SchemaRef]] = OrderedDict()
 
 
-def ref_of(schema: TargetSchema) -> SchemaRef:
+def pack_schema(schema: TargetSchema) -> SchemaRef:
     kept = _packed.get(id(schema))  # unique while the schema is referenced here
     if kept is None:
         kept = _packed[id(schema)] = (schema, SchemaRef(str(uuid4()), pickle.dumps(schema, pickle.HIGHEST_PROTOCOL)))

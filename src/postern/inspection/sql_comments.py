@@ -57,7 +57,7 @@ def _without_comments(text: bytes, tokens: re.Pattern[bytes], dollar_is_code: bo
         at = token.end()
         kind = token.lastgroup
         if kind == "dollar" and not dollar_is_code:
-            at = _behind(text, token.group(), at)
+            at = _end_of_dollar_quote(text, token.group(), at)
         elif kind in ("comment", "block"):
             if kind == "block":
                 at = _end_of_block(text, at)
@@ -67,7 +67,7 @@ def _without_comments(text: bytes, tokens: re.Pattern[bytes], dollar_is_code: bo
     return b" ".join(parts)
 
 
-def _behind(text: bytes, delimiter: bytes, at: int) -> int:
+def _end_of_dollar_quote(text: bytes, delimiter: bytes, at: int) -> int:
     end = text.find(delimiter, at)
     return len(text) if end < 0 else end + len(delimiter)
 

@@ -59,7 +59,7 @@ class Operation(Event):
     values: tuple[bytes | None, ...]
     truncated: bool
     unread: str = field(compare=False)
-    behind: bool = field(compare=False)
+    pipelined: bool = field(compare=False)
     unsure: tuple[int, ...] = field(compare=False)
     types: tuple[int, ...] = field(compare=False)
     encoding: str = field(compare=False)
@@ -82,7 +82,7 @@ class Operation(Event):
         self.encoding = encoding
         self.unsure = unsure
         self.unread = unread
-        self.behind = behind
+        self.pipelined = behind
         self.exchange = exchange
         self.text = text
         self.phase = phase
@@ -113,7 +113,7 @@ class Column:
     name: str
     kind: TextKind
     table: int = 0
-    place: int = 0
+    position: int = 0
     origin: tuple[str, str, str] | None = None
 
 
@@ -287,15 +287,15 @@ class Output(Event):
     def replace(self, texts: list[bytes]) -> None:
         raise NotImplementedError
 
-    def rendered(self) -> list[bytes]:
+    def rendered_texts(self) -> list[bytes]:
         """Return what the client's terminal displays of this output, if that differs from `texts`.
 
         After `replace` it returns what is left. Empty for output that no terminal displays.
         """
         return []
 
-    def replace_rendered(self, texts: list[bytes]) -> None:
-        """Replace the texts that `rendered` returned, in the same order. Changed ones are sent as plain text."""
+    def replace_rendered_texts(self, texts: list[bytes]) -> None:
+        """Replace the texts that `rendered_texts` returned, in the same order. Changed ones are sent as plain text."""
         raise NotImplementedError
 
     def change(self, form: CopyFormat, columns: Sequence[tuple[int, Change] | None]) -> list[tuple[int, int]]:
@@ -394,7 +394,7 @@ class End(Event):
     """Last record of a segment: why the session ended, or that the recording continues in the next segment."""
 
     reason: str
-    goes_on: bool = False
+    continues: bool = False
 
 
 RECORDED: tuple[type[Event], ...] = (Operation, ClientOutput, Completed, Refusal, Note, Resized, End)

@@ -65,9 +65,9 @@ class SessionView:
     metrics: Metrics = field(default_factory=Metrics)
     notes: list[Note] = field(default_factory=list)
     schema: TargetSchema | None = None
-    kept: dict[str, object] = field(default_factory=dict)
-    violated: Violated | None = None
-    meant: Callable[[str], Sequence[str]] | None = None
+    carried_over: dict[str, object] = field(default_factory=dict)
+    on_violation: Violated | None = None
+    resolve_name: Callable[[str], Sequence[str]] | None = None
     parsed: int = 0  # characters since the last read
 
     def may_parse(self, size: int) -> bool:

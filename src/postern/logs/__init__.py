@@ -52,7 +52,7 @@ def configure(
     ]
     as_json = structlog.processors.JSONRenderer()
 
-    def rendered(handler: logging.Handler, renderer: Any) -> logging.Handler:
+    def attach_formatter(handler: logging.Handler, renderer: Any) -> logging.Handler:
         drop = structlog.stdlib.ProcessorFormatter.remove_processors_meta
         handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=before, processors=[drop, renderer]))
         return handler
@@ -61,9 +61,11 @@ def configure(
     for former in root.handlers:
         if isinstance(former, BoundedFile):
             former.close()
-    root.handlers = [rendered(logging.StreamHandler(stream or sys.stderr), as_json if form == "json" else _text)]
+    root.handlers = [
+        attach_formatter(logging.StreamHandler(stream or sys.stderr), as_json if form == "json" else _text)
+    ]
     if folder is not None:
-        root.handlers.append(rendered(BoundedFile(folder, process), as_json))
+        root.handlers.append(attach_formatter(BoundedFile(folder, process), as_json))
     root.setLevel(level.upper())
     for name in (*_NOISY, *_TELLING):
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
@@ -120,9 +122,9 @@ def _text(_logger: object, _method: str, event: Event) -> str:
     rest = {
         key: value for key, value in event.items() if key not in ("timestamp", "level", "process", "logger", "event")
     }
-    return head + ("  " + " ".join(f"{key}={_quoted(value)}" for key, value in rest.items()) if rest else "")
+    return head + ("  " + " ".join(f"{key}={_quote(value)}" for key, value in rest.items()) if rest else "")
 
 
-def _quoted(value: object) -> str:
+def _quote(value: object) -> str:
     text = str(value)
     return repr(text) if " " in text or not text else text

@@ -39,7 +39,7 @@ class BoundedFile(logging.Handler):
         try:
             line = self.format(record).encode(errors="replace") + b"\n"
             if len(line) > MAX_LINE:
-                line = self._shortened(record) + b"\n"
+                line = self._shorten(record) + b"\n"
             if self._size + len(line) > SIZE:
                 self._rotate()
             if self._descriptor >= 0:
@@ -50,10 +50,10 @@ class BoundedFile(logging.Handler):
             self.handleError(record)
 
     def close(self) -> None:
-        self._let_go()
+        self._close_descriptor()
         super().close()
 
-    def _shortened(self, record: logging.LogRecord) -> bytes:
+    def _shorten(self, record: logging.LogRecord) -> bytes:
         """Return a note in place of a line that is too long."""
         note = f"a line of {record.name} was too long for this file; standard error has it"
         short = logging.LogRecord(record.name, record.levelno, record.pathname, record.lineno, note, None, None)
@@ -66,12 +66,12 @@ class BoundedFile(logging.Handler):
         self._size = os.fstat(self._descriptor).st_size
 
     def _rotate(self) -> None:
-        self._let_go()
+        self._close_descriptor()
         with contextlib.suppress(FileNotFoundError):
             self._path.replace(self._former)
         self._open()
 
-    def _let_go(self) -> None:
+    def _close_descriptor(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)

@@ -17,7 +17,7 @@ LIMIT = 4 * 1024 * 1024  # bytes of an answer
 LAG_EVERY = 1.0  # seconds
 
 
-async def tell(meters: Meters, folder: Path, process: str) -> asyncio.Server:
+async def serve_metrics(meters: Meters, folder: Path, process: str) -> asyncio.Server:
     """Start the server of this process's metrics. `process` is its name, as in logs."""
     path = folder / f"{PREFIX}{process}{SUFFIX}"
     await asyncio.to_thread(_prepare, path)

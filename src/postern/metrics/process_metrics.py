@@ -11,7 +11,7 @@ from postern.metrics.meters import Meters
 _BEGAN = time.time()  # approximate: this is imported while the process starts
 
 
-def of_process(meters: Meters) -> None:
+def sample_process(meters: Meters) -> None:
     meters.sample("process_cpu_seconds", _cpu)
     meters.sample("process_resident_memory_bytes", _resident)
     meters.sample("process_open_fds", lambda: float(descriptors.count_open()))

@@ -20,11 +20,11 @@ _PROCESS = "process"
 def text(by_process: Mapping[str, Mapping[str, Any] | None], machine: Mapping[str, float]) -> bytes:
     """Return the metrics page. `machine` has the gauges that belong to no process."""
     registry = CollectorRegistry()
-    registry.register(_Told(by_process, machine))
+    registry.register(_ProcessCollector(by_process, machine))
     return generate_latest(registry)
 
 
-class _Told(Collector):
+class _ProcessCollector(Collector):
     def __init__(self, by_process: Mapping[str, Mapping[str, Any] | None], machine: Mapping[str, float]) -> None:
         self._by_process = by_process
         self._machine = machine

@@ -24,7 +24,7 @@ def canonical(value: Mapping[str, Any]) -> bytes:
     try:
         if _is_plain(value):
             return _SORTING.encode(value).encode()
-        return _dumped(_sorted(value))
+        return _dump(_sort(value))
     except (UnicodeEncodeError, RecursionError) as error:
         raise Malformed(f"this has no canonical form: {error}") from None
 
@@ -32,7 +32,7 @@ def canonical(value: Mapping[str, Any]) -> bytes:
 def parse(data: bytes) -> dict[str, Any]:
     """Return the object. Raises Malformed if `data` is not the canonical form of an object, byte for byte."""
     try:
-        value = json.loads(data.decode(), parse_float=_refused, parse_constant=_refused)
+        value = json.loads(data.decode(), parse_float=_reject_number, parse_constant=_reject_number)
     except (ValueError, RecursionError) as error:
         raise Malformed(f"it is not JSON: {error}") from None
     if not isinstance(value, dict):
@@ -42,7 +42,7 @@ def parse(data: bytes) -> dict[str, Any]:
     return value
 
 
-def _dumped(value: Any) -> bytes:
+def _dump(value: Any) -> bytes:
     return _ENCODER.encode(value).encode()
 
 
@@ -64,7 +64,7 @@ def _is_plain(value: object) -> bool:
     return kind is list and all(map(_is_plain, value))  # type: ignore[call-overload]
 
 
-def _sorted(value: Any) -> Any:
+def _sort(value: Any) -> Any:
     if value is None or isinstance(value, (str, bool)):
         return value
     if isinstance(value, int):
@@ -74,9 +74,9 @@ def _sorted(value: Any) -> Any:
     if isinstance(value, Mapping):
         if not all(isinstance(name, str) for name in value):
             raise Malformed("an object with a name that is not a string has no canonical form")
-        return {name: _sorted(value[name]) for name in sorted(value, key=_units)}
+        return {name: _sort(value[name]) for name in sorted(value, key=_units)}
     if isinstance(value, (list, tuple)):
-        return [_sorted(item) for item in value]
+        return [_sort(item) for item in value]
     raise Malformed(f"{type(value).__name__} has no canonical form")
 
 
@@ -84,5 +84,5 @@ def _units(name: str) -> bytes:
     return name.encode("utf-16-be")
 
 
-def _refused(text: str) -> NoReturn:
+def _reject_number(text: str) -> NoReturn:
     raise ValueError(f"the number {text} has no canonical form")

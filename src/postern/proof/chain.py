@@ -13,7 +13,7 @@ from postern.errors import Malformed
 from postern.proof.canonical import parse
 from postern.proof.proof_findings import FindingKind, VerificationReport
 from postern.proof.proof_ledger import digest_of, first_hash, next_hash
-from postern.proof.proof_sessions import BINDS, bound
+from postern.proof.proof_sessions import BINDS, bound_facts
 
 _MOST_RECORDS = 100_000  # per entry
 
@@ -59,7 +59,7 @@ class Stated:
 
     def open(self, number: int, values: Mapping[str, Any]) -> None:
         """Apply the entry `opened`. Raises ValueError or KeyError if it is not valid."""
-        started, facts = _moment(values["started"]), _text(values["facts"])
+        started, facts = _timestamp(values["started"]), _text(values["facts"])
         self._binds = (_binds(values), self._binds[1])
         self.started, self._opening, self.opened_entry = started, facts, number
 
@@ -75,11 +75,11 @@ class Stated:
 
     def opens(self, opening: Mapping[str, Fact]) -> bool:
         """Return whether these facts are those of the entry `opened`. Raises Malformed."""
-        return digest_of(bound(opening, self._binds[0])) == self._opening
+        return digest_of(bound_facts(opening, self._binds[0])) == self._opening
 
     def closes(self, closing: Mapping[str, Fact] | None) -> bool:
         """Return whether these facts are those of the entry `closed`. Raises Malformed."""
-        return closing is not None and digest_of(bound(closing, self._binds[1])) == self._closing
+        return closing is not None and digest_of(bound_facts(closing, self._binds[1])) == self._closing
 
 
 class LedgerCheck:
@@ -138,7 +138,7 @@ class LedgerCheck:
             self._broken = True
         self.number, self._hash = number, digest
         self._report.entries += 1
-        self._keep(number, values)
+        self._apply(number, values)
         self._compare()
 
     def finish(self, since: datetime | None, last: int = 0) -> None:
@@ -201,9 +201,9 @@ class LedgerCheck:
         self._report.add(FindingKind.MISSING, f"{many} missing", entry=first)
         self._broken = True
 
-    def _keep(self, number: int, values: dict[str, Any]) -> None:
+    def _apply(self, number: int, values: dict[str, Any]) -> None:
         try:
-            at = _moment(values["at"])
+            at = _timestamp(values["at"])
             kind = EntryKind(values["kind"])
             if self._at is not None and at < self._at:
                 raise ValueError("time goes back")
@@ -211,7 +211,7 @@ class LedgerCheck:
             if kind is EntryKind.RECORDS:
                 self._seal(number, values)
             elif kind is not EntryKind.KEY:
-                self._state(number, kind, UUID(_text(values["session"])), values)
+                self._apply_to_session(number, kind, UUID(_text(values["session"])), values)
         except (ValueError, KeyError, TypeError, AttributeError):
             message = f"entry {number} of the ledger has invalid content"
             self._report.add(FindingKind.UNREADABLE, message, entry=number)
@@ -225,7 +225,7 @@ class LedgerCheck:
         self.records = max(self.records, batch.last)
         self.batches.append(batch)
 
-    def _state(self, number: int, kind: EntryKind, key: UUID, values: dict[str, Any]) -> None:
+    def _apply_to_session(self, number: int, kind: EntryKind, key: UUID, values: dict[str, Any]) -> None:
         one = self.sessions.setdefault(key, Stated())
         if (kind is EntryKind.OPENED and one.opened_entry) or (kind is EntryKind.CLOSED and one.closed_entry):
             message = f"session {key} is {kind.value} twice in the ledger"
@@ -256,7 +256,7 @@ def batch_of(entry: LedgerEntry) -> RecordBatch | None:
 
 def _batch(number: int, values: Mapping[str, Any]) -> RecordBatch:
     """Parse a batch. Raises ValueError, KeyError."""
-    oldest, newest = _moment(values["oldest"]), _moment(values["newest"])
+    oldest, newest = _timestamp(values["oldest"]), _timestamp(values["newest"])
     batch = RecordBatch(
         number, _count(values["first"]), _count(values["count"]), _text(values["digest"]), oldest, newest
     )
@@ -272,7 +272,7 @@ def _text(value: object) -> str:
     return value
 
 
-def _moment(value: object) -> datetime:
+def _timestamp(value: object) -> datetime:
     """Parse a timestamp. Raises ValueError, also without a time zone: it could not be compared with others."""
     at = datetime.fromisoformat(_text(value))
     if at.tzinfo is None:

@@ -78,13 +78,13 @@ class ExportMember(io.RawIOBase):
 
 def members(path: Path) -> Iterator[ExportMember]:
     """Yield the members. Each must be read to its end before the next. Raises Malformed, OSError."""
-    return _of_folder(path) if path.is_dir() else _of_tar(path)
+    return _folder_members(path) if path.is_dir() else _tar_members(path)
 
 
-def _of_folder(folder: Path) -> Iterator[ExportMember]:
+def _folder_members(folder: Path) -> Iterator[ExportMember]:
     files = [one for one in folder.rglob("*") if not one.is_dir() or one.is_symlink()]
     names = {one.relative_to(folder).as_posix(): one for one in files}
-    for name in sorted(names, key=_place):
+    for name in sorted(names, key=_sort_key):
         file = names[name]
         if file.is_symlink() or not file.is_file():
             raise Malformed(f"{name} is not a file")
@@ -94,12 +94,12 @@ def _of_folder(folder: Path) -> Iterator[ExportMember]:
             yield ExportMember(name, size, source, lambda file=file: file.open("rb"))  # type: ignore[misc]
 
 
-def _place(name: str) -> tuple[int, str]:
+def _sort_key(name: str) -> tuple[int, str]:
     group = group_of(name)
     return (GROUPS.index(group) if group else len(GROUPS), name)
 
 
-def _of_tar(path: Path) -> Iterator[ExportMember]:
+def _tar_members(path: Path) -> Iterator[ExportMember]:
     with path.open("rb") as source:
         while True:
             block = source.read(BLOCK)
@@ -179,7 +179,7 @@ class _Package:
         self.digest = PackageDigest()
 
     def manifest(self) -> Manifest:
-        found = [read_manifest(_small(member)) for member in self._group("manifest")]
+        found = [read_manifest(_read_small(member)) for member in self._group("manifest")]
         if not found:
             raise Malformed("this is not an export, or its beginning is missing: it has no manifest")
         return found[0]
@@ -238,7 +238,7 @@ class _Package:
             self._report.add(
                 FindingKind.FOREIGN, f"{member.member_name!r} is not part of an export, or is out of order"
             )
-            self._done(member)
+            self._finish_member(member)
 
     def _group(self, group: str) -> Iterator[ExportMember]:
         while True:
@@ -246,7 +246,7 @@ class _Package:
             # Foreign files are reported and skipped, wherever they are.
             while member is not None and not member.group:
                 self._report.add(FindingKind.FOREIGN, f"{member.member_name!r} is not part of an export")
-                self._done(member)
+                self._finish_member(member)
                 member = self._peek()
             if member is None or member.group != group:
                 return
@@ -255,7 +255,7 @@ class _Package:
                 self._report.add(FindingKind.REORDERED, f"{member.member_name} is out of order")
             self._place = place
             yield member
-            self._done(member)
+            self._finish_member(member)
 
     def _peek(self) -> ExportMember | None:
         if self._next is None:
@@ -266,7 +266,7 @@ class _Package:
                 self._members = iter(())
         return self._next
 
-    def _done(self, member: ExportMember) -> None:
+    def _finish_member(self, member: ExportMember) -> None:
         self._next = None
         try:
             member.finish(self.digest if member.group != "seal" else PackageDigest())
@@ -297,7 +297,7 @@ def _check_seal(package: _Package, manifest: Manifest, signatures: SignatureChec
     report = signatures.report
     for member in package.rest():
         try:
-            seal = read_seal(_small(member))
+            seal = read_seal(_read_small(member))
         except Malformed as error:
             report.add(FindingKind.UNREADABLE, f"the seal of the export: {error.message}")
             return
@@ -309,7 +309,7 @@ def _check_seal(package: _Package, manifest: Manifest, signatures: SignatureChec
         report.add(FindingKind.CHANGED, "the export does not match its seal: it was changed after it was made")
 
 
-def _small(member: ExportMember) -> bytes:
+def _read_small(member: ExportMember) -> bytes:
     data = member.read(_SMALL + 1) if member.size <= _SMALL else b""
     while len(data) < member.size <= _SMALL and (more := member.read(_SMALL)):
         data += more

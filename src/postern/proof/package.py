@@ -170,7 +170,7 @@ class PackageDigest:
         return self._hash.digest()
 
 
-def sealed(key: LedgerKey, at: datetime, digest: bytes) -> bytes:
+def seal_content(key: LedgerKey, at: datetime, digest: bytes) -> bytes:
     """Return the content of `seal.json`."""
     content = _seal_content(key.org_id, moment(at), key.id, digest)
     return canonical({**content, "signature": sign(key, _SEALED + canonical(content)).hex()})

@@ -57,7 +57,7 @@ def read_pem(text: bytes) -> list[bytes]:
     return found
 
 
-def signed(key: LedgerKey, head: LedgerHead, at: datetime, introduces: bytes | None = None) -> Checkpoint:
+def sign_checkpoint(key: LedgerKey, head: LedgerHead, at: datetime, introduces: bytes | None = None) -> Checkpoint:
     """Return the signed checkpoint of a ledger up to `head`."""
     unsigned = Checkpoint(key.org_id, head.number, head.hash, at, key.id, b"", introduces)
     signature = sign(key, _SIGNED + canonical(_content(unsigned)))
@@ -81,7 +81,7 @@ def is_good(checkpoint: Checkpoint, public: bytes) -> bool:
     return is_signed(public, checkpoint.signature, _SIGNED + canonical(_content(checkpoint)))
 
 
-def line_of(checkpoint: Checkpoint) -> bytes:
+def format_line(checkpoint: Checkpoint) -> bytes:
     """Return a checkpoint as a line without line feed."""
     return canonical({**_content(checkpoint), "signature": checkpoint.signature.hex()})
 
@@ -101,7 +101,7 @@ def read_line(line: bytes) -> Checkpoint:
             introduces=None if introduces is None else bytes.fromhex(introduces),
         )
         is_sound = type(found.number) is int and found.number > 0 and isinstance(found.key, str)
-        same = is_sound and len(found.hash) == hashlib.sha256().digest_size and line_of(found) == line
+        same = is_sound and len(found.hash) == hashlib.sha256().digest_size and format_line(found) == line
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         same = False
     if not same:

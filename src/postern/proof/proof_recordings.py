@@ -27,7 +27,7 @@ class SegmentCheck:
         self._left: set[UUID] = set()
         self._last: tuple[bytes, int] = (b"", 0)
 
-    def leave(self, session: UUID) -> None:
+    def skip(self, session: UUID) -> None:
         """Skip the segments of a session, for which the report already has a note."""
         self._left.add(session)
 
@@ -55,7 +55,7 @@ class SegmentCheck:
                 f"entry {stated.purged_entry} says that the recording of session {session} was purged, but "
                 f"{len(listed)} of its segments are still listed: the purge is in progress, or was interrupted"
             )
-            self.leave(session)
+            self.skip(session)
         return True
 
     def add(

@@ -18,7 +18,7 @@ BINDS = 2  # version of entries that are written now
 _SINCE: Mapping[str, int] = {"review_id": 2, "event_size": 2, "masked": 2, "metrics": 2, "refused": 2}
 
 
-def bound(facts: Mapping[str, Fact], binds: int) -> dict[str, Fact]:
+def bound_facts(facts: Mapping[str, Fact], binds: int) -> dict[str, Fact]:
     """Return the facts that an entry with this `binds` covers."""
     return {name: value for name, value in facts.items() if _SINCE.get(name, 1) <= binds}
 
@@ -48,11 +48,11 @@ def opening_of(facts: SessionFacts) -> dict[str, Fact]:
     return {**facts.opening, "script": None if facts.script is None else _digest(facts.script)}
 
 
-def told(facts: SessionFacts, segments: Sequence[ListedSegment]) -> VerifiedSession:
+def make_session(facts: SessionFacts, segments: Sequence[ListedSegment]) -> VerifiedSession:
     return VerifiedSession(facts.session_id, facts.opened_entry, opening_of(facts), facts.closing, segments)
 
 
-def line_of(facts: SessionFacts, segments: Sequence[ListedSegment]) -> bytes:
+def format_line(facts: SessionFacts, segments: Sequence[ListedSegment]) -> bytes:
     """Return a session as a line of an export, without line feed. Raises Malformed.
 
     Its metadata is a JSON text that no entry binds.
@@ -78,7 +78,7 @@ def read_line(line: bytes) -> VerifiedSession:
         session = UUID(values["session"])
         same = str(session) == values["session"] and (entry is None or (type(entry) is int and entry > 0))
         opening = {**_facts(values["opening"]), "script": None if script is None else _digest(script)}
-        listed = [_listed(one) for one in values["segments"]]
+        listed = [_read_segment(one) for one in values["segments"]]
         ended = None if closing is None else _facts(closing)
     except (ValueError, KeyError, TypeError, AttributeError):
         same = False
@@ -98,7 +98,7 @@ def _facts(values: object) -> dict[str, Fact]:
     return values
 
 
-def _listed(values: object) -> ListedSegment:
+def _read_segment(values: object) -> ListedSegment:
     if not isinstance(values, dict):
         raise ValueError("segments")
     number, size = values["number"], values["size"]

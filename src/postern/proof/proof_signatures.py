@@ -51,7 +51,7 @@ class SignatureCheck:
             if refusal and not self._trust.knows(one.key):
                 unknown.append(one)
             elif refusal:
-                self._forged(one, refusal)
+                self._report_forged(one, refusal)
             elif one.number in trusted and trusted[one.number].hash != one.hash:
                 message = f"entry {one.number} has two signed checkpoints with different hashes"
                 self.report.add(FindingKind.REWRITTEN, message, entry=one.number)
@@ -71,7 +71,7 @@ class SignatureCheck:
         old = [one for one in unknown if handed and first is not None and one.number < first]
         for one in unknown:
             if one not in old:
-                self._forged(one, f"it is signed by the key {one.key}, which is not among the given keys")
+                self._report_forged(one, f"it is signed by the key {one.key}, which is not among the given keys")
         if old:
             self.report.notes.append(
                 f"{len(old)} checkpoints are signed by an older key that was not given; newer ones cover their entries"
@@ -79,7 +79,7 @@ class SignatureCheck:
         if not trusted:
             self.report.add(FindingKind.UNPROVEN, "no checkpoint is signed by a given key: nothing is proven")
 
-    def _forged(self, one: Checkpoint, why: str) -> None:
+    def _report_forged(self, one: Checkpoint, why: str) -> None:
         self.report.add(
             FindingKind.FORGED, f"the checkpoint of entry {one.number} is not trusted: {why}", entry=one.number
         )

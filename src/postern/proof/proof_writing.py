@@ -6,7 +6,7 @@ import hashlib
 from datetime import datetime
 
 from postern.domain.sessions.ledger import LedgerKey
-from postern.proof.package import END, MANIFEST, SEAL, Manifest, PackageDigest, header, padding, part_name, sealed
+from postern.proof.package import END, MANIFEST, SEAL, Manifest, PackageDigest, header, padding, part_name, seal_content
 
 PART = 4 * 1024 * 1024  # bytes of lines per member
 
@@ -51,7 +51,7 @@ class PackageWriter:
     def end(self, at: datetime) -> bytes:
         """Return the seal and the end of the tar file."""
         data = self.flush()
-        seal = sealed(self._key, at, self._digest.digest())
+        seal = seal_content(self._key, at, self._digest.digest())
         return data + header(SEAL, len(seal)) + seal + padding(len(seal)) + END
 
     def _cut(self) -> bytes:

@@ -75,7 +75,7 @@ def digest_of_batch(contents: Iterable[bytes]) -> str:
     return digest.hexdigest()
 
 
-def line_of(record: SealedRecord) -> bytes:
+def format_line(record: SealedRecord) -> bytes:
     """Return a record as a line of an export, without line feed."""
     values = {"number": record.number, "content": record.content.decode(), "later": record.has_later}
     return canonical({**values, "facts": record.facts})

@@ -133,14 +133,14 @@ def _check_sessions(
             _check_session(told, stated, ledger, recordings, report)
         elif told.entry is None and scope.is_live:
             report.sessions_pending += 1
-            recordings.leave(key)
+            recordings.skip(key)
         elif scope.is_live and told.entry is not None and told.entry > ledger.number:
             report.sessions_pending += 1  # it was added while the ledger was read
-            recordings.leave(key)
+            recordings.skip(key)
         else:
             why = "is outside of the exported range" if key in ledger.sessions else "is not in the ledger"
             report.add(FindingKind.FOREIGN, f"session {key} exists but {why}", session=key, entry=told.entry)
-            recordings.leave(key)
+            recordings.skip(key)
     for key, stated in wanted.items():
         if key not in seen and not stated.is_purged:
             message = f"session {key} was removed: the ledger says that it was opened"

@@ -41,7 +41,7 @@ def read_preamble(blobs: Blobs, place: str) -> Preamble:
     return Preamble.decode(blobs.read(place, 0, cipher.PREAMBLE))
 
 
-def encrypted_file(path: Path, keys: SegmentKeys, segment: Segment) -> Iterator[bytes]:
+def encrypt_file(path: Path, keys: SegmentKeys, segment: Segment) -> Iterator[bytes]:
     """Yield the blob of the sealed file at `path`, encrypted with the segment's data key and a new salt.
 
     Blocks. Raises OSError, Malformed, Misconfigured, Unavailable.
@@ -49,11 +49,13 @@ def encrypted_file(path: Path, keys: SegmentKeys, segment: Segment) -> Iterator[
     assert segment.data_key is not None
     preamble = Preamble(segment.data_key, os.urandom(cipher.SALT))
     with path.open("rb", buffering=0) as file:
-        yield from cipher.encrypted(_key_of(keys, segment, preamble), preamble, iter(lambda: file.read(CHUNK), b""))
+        yield from cipher.encrypt_blob(
+            _derive_key(keys, segment, preamble), preamble, iter(lambda: file.read(CHUNK), b"")
+        )
 
 
-def _key_of(keys: SegmentKeys, segment: Segment, preamble: Preamble) -> bytes:
-    info = cipher.info(segment.org_id, segment.session_id, segment.number)
+def _derive_key(keys: SegmentKeys, segment: Segment, preamble: Preamble) -> bytes:
+    info = cipher.key_info(segment.org_id, segment.session_id, segment.number)
     return keys.derive(preamble.data_key, segment.org_id, salt=preamble.salt, info=info)
 
 
@@ -89,10 +91,10 @@ class BlobFile(io.RawIOBase):
         view = memoryview(buffer).cast("B")
         made = self._cipher or self._open()
         index, within = divmod(self._at, CHUNK)
-        if index >= cipher.count(self._size):
+        if index >= cipher.count_chunks(self._size):
             return 0
         if index != self._index:
-            self._chunk, self._index = self._decrypted(made, index), index
+            self._chunk, self._index = self._decrypt(made, index), index
         data = self._chunk[within : within + len(view)]
         view[: len(data)] = data
         self._at += len(data)
@@ -101,8 +103,8 @@ class BlobFile(io.RawIOBase):
     def chunks(self) -> Iterator[bytes]:
         """Yield the whole content, without the copies that reading into a buffer makes."""
         made = self._open()
-        for index in range(cipher.count(self._size)):
-            if chunk := self._decrypted(made, index):
+        for index in range(cipher.count_chunks(self._size)):
+            if chunk := self._decrypt(made, index):
                 yield chunk
 
     def _open(self) -> Cipher:
@@ -112,11 +114,11 @@ class BlobFile(io.RawIOBase):
             preamble = Preamble.decode(self._piece)
         else:
             preamble = read_preamble(self._blobs, segment.place)
-        self._cipher = Cipher(_key_of(self._keys, segment, preamble), preamble)
+        self._cipher = Cipher(_derive_key(self._keys, segment, preamble), preamble)
         return self._cipher
 
-    def _decrypted(self, made: Cipher, index: int) -> bytes:
-        last = index == cipher.count(self._size) - 1
+    def _decrypt(self, made: Cipher, index: int) -> bytes:
+        last = index == cipher.count_chunks(self._size) - 1
         begin = cipher.offset(index)
         end = self._size if last else begin + STEP
         if not (self._begin <= begin and end <= self._begin + len(self._piece)):

@@ -61,7 +61,7 @@ class Preamble:
         return cls(UUID(bytes=data_key), salt)
 
 
-def info(org_id: UUID, session_id: UUID, number: int) -> bytes:
+def key_info(org_id: UUID, session_id: UUID, number: int) -> bytes:
     """Return what a segment's key is bound to."""
     return b"postern: segment" + _INFO.pack(org_id.bytes, session_id.bytes, number)
 
@@ -86,7 +86,7 @@ class Cipher:
             ) from None
 
 
-def encrypted(key: bytes, preamble: Preamble, content: Iterable[bytes]) -> Iterator[bytes]:
+def encrypt_blob(key: bytes, preamble: Preamble, content: Iterable[bytes]) -> Iterator[bytes]:
     """Yield a whole blob, chunk by chunk. `content` comes in pieces of any size."""
     cipher = Cipher(key, preamble)
     yield preamble.encode()
@@ -105,7 +105,7 @@ def encrypted_size(size: int) -> int:
     return PREAMBLE + size + TAG * max(1, -(-size // CHUNK))
 
 
-def count(size: int) -> int:
+def count_chunks(size: int) -> int:
     """Return the number of chunks in a blob of `size` bytes. Raises Malformed if no blob has that size."""
     full, rest = divmod(size - PREAMBLE, STEP)
     # Only an empty segment has an empty chunk.
@@ -116,7 +116,7 @@ def count(size: int) -> int:
 
 def content_size(size: int) -> int:
     """Return the size of the segment in a blob of `size` bytes. Raises Malformed."""
-    return size - PREAMBLE - TAG * count(size)
+    return size - PREAMBLE - TAG * count_chunks(size)
 
 
 def offset(index: int) -> int:

@@ -107,7 +107,7 @@ class GroupCommit:
             self._round()
 
     def _round(self) -> None:
-        self._look()
+        self._check_space()
         with self._lock:
             ended, self._ended = self._ended, []
             self._sealed |= {one.spool.path for one in ended}
@@ -130,10 +130,10 @@ class GroupCommit:
             with self._lock:
                 self._sealed -= {one.spool.path for one in ended}
 
-    def _look(self) -> None:
+    def _check_space(self) -> None:
         if self._space is None:
             return
-        self._space.look()
+        self._space.check()
         if self._space.end:
             with self._lock:
                 running = list(self._spools)

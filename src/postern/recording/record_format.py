@@ -300,7 +300,7 @@ def _decode_resized(payload: bytes) -> Resized:
 
 
 def _encode_end(event: End, micros: int) -> bytes:
-    return _record(END, micros, json.dumps({"reason": event.reason, "goes_on": event.goes_on}).encode())
+    return _record(END, micros, json.dumps({"reason": event.reason, "goes_on": event.continues}).encode())
 
 
 def _decode_end(payload: bytes) -> End:

@@ -110,7 +110,7 @@ class RecordingLibrary:
     def _records(self, key: UUID, rows: SegmentRows, first: int) -> Iterator[tuple[int, Event | Gap]]:
         micros, goes_on = 0, False
         for segment in itertools.count(first):
-            copy, problem = self._opened(rows, key, segment)
+            copy, problem = self._try_open(rows, key, segment)
             if copy is not None:
                 for record in copy.records():
                     micros = record[0]
@@ -118,10 +118,10 @@ class RecordingLibrary:
                 end, problem = copy.reader.end, copy.problem
                 if end is None and copy.is_live:  # its last record can be incomplete
                     return  # its last record may be on its way
-                goes_on = end is not None and end.goes_on
+                goes_on = end is not None and end.continues
                 if problem:
                     yield micros, Gap(segment, problem)
-                if end is not None and not end.goes_on:
+                if end is not None and not end.continues:
                     return
             else:
                 if problem or goes_on or self._exists_beyond(rows, key, segment):
@@ -136,13 +136,13 @@ class RecordingLibrary:
         Damage appears in its place as error output. Starts somewhere before `since` (microseconds), never after it.
         Raises NotFound if there is no recording.
         """
-        for micros, event, pieces in self.told(session, since):
+        for micros, event, pieces in self.rendered_records(session, since):
             is_gap = isinstance(event, Gap)
             for kind, content in pieces:
                 # A gap comes with the unfinished output before it.
                 yield (Missing if is_gap and kind == ERROR else Moment)(micros, kind, content)
 
-    def told(
+    def rendered_records(
         self, session: Session | UUID, since: int = 0
     ) -> Iterator[tuple[int, Event | Gap, list[tuple[Kind, bytes]]]]:
         """Yield each record with what to display of it. Starts as `moments` does."""
@@ -164,15 +164,17 @@ class RecordingLibrary:
         reading = self.reading(session)
         protocol = reading.protocol()
         if output:
-            return recording_timeline.exchanges(self.told(session, since), output, in_turn=protocol not in self._framed)
-        told = seek.untold(reading.records(seek.first_segment(reading, since)))
+            return recording_timeline.exchanges(
+                self.rendered_records(session, since), output, in_turn=protocol not in self._framed
+            )
+        told = seek.without_rendering(reading.records(seek.first_segment(reading, since)))
         return recording_timeline.exchanges(told, 0, in_turn=True)
 
     def tail(self, session: Session | UUID, since: int = 0) -> RecordingTail:
         """Follow a session that runs, has ended, or whose recording has not started. Starts as `moments` does."""
-        return RecordingTail(self.reading(session), self.replay_of, since)
+        return RecordingTail(self.reading(session), self.make_replay, since)
 
-    def replay_of(self, protocol: str) -> tuple[RecordingReplay, bool]:
+    def make_replay(self, protocol: str) -> tuple[RecordingReplay, bool]:
         """Return a new replay, and whether each output record is whole messages."""
         framed = protocol in self._framed
         return RecordingReplay(self._renderers.get(protocol), framed=framed), framed
@@ -208,7 +210,7 @@ class RecordingLibrary:
                 made, is_cut = None, True
                 yield Problem(CUT, str(event), fails=False)
             elif is_cut:
-                yield from _ends(event)
+                yield from _yield_end(event)
 
     def operations(self, session: Session | UUID, since: int = 0) -> Iterator[tuple[float, bytes]]:
         """Yield (milliseconds since start, statement text) of all operations, with a comment for each missing part.
@@ -230,7 +232,7 @@ class RecordingLibrary:
         make = self._answers.get(protocol) if answers else None
         renderer = self._renderers.get(protocol)
         if answers and make is None and renderer is not None:
-            make = functools.partial(_lines_of, renderer)
+            make = functools.partial(_make_line_reader, renderer)
         return steps(reading.records(), make, framed=protocol in self._framed)
 
     def texts(self, session: Session | UUID, without: Set[int] = frozenset()) -> Iterator[tuple[int, list[Piece]]]:
@@ -242,7 +244,7 @@ class RecordingLibrary:
         key, rows = self._key_and_rows(session)
         is_there = False
         for segment in itertools.count(1):
-            copy = None if segment in without else self._opened(rows, key, segment)[0]
+            copy = None if segment in without else self._try_open(rows, key, segment)[0]
             is_there = is_there or copy is not None or segment in without
             if copy is not None and copy.is_live:
                 copy.reader.close()  # it can still grow
@@ -262,7 +264,7 @@ class RecordingLibrary:
         key = _key(session)
         return key, SegmentRows(self._stored, key)
 
-    def _opened(self, rows: SegmentRows, key: UUID, segment: int) -> tuple[_Copy | None, str]:
+    def _try_open(self, rows: SegmentRows, key: UUID, segment: int) -> tuple[_Copy | None, str]:
         """Open a segment as `_open` does; return the problem as text if it cannot be opened."""
         try:
             return self._open(rows, key, segment), ""
@@ -303,7 +305,7 @@ class RecordingLibrary:
         )
         if any(name is not None and name[1] > segment for name in names):
             return True
-        return rows.find(segment + 1) is not None or rows.beyond(segment)
+        return rows.find(segment + 1) is not None or rows.has_later(segment)
 
     def _paths(self, key: UUID, segment: int) -> Iterator[Path]:
         # A segment moves from spool to sealed to stored, so that looking in this order cannot miss it.
@@ -347,13 +349,13 @@ class SessionReading:
 
     def open(self, segment: int) -> SegmentReader | None:
         """Open a segment; None if it does not exist. Raises Malformed if it cannot be read, Unavailable."""
-        copy, problem = self._library._opened(self._rows, self._key, segment)
+        copy, problem = self._library._try_open(self._rows, self._key, segment)
         if problem:
             raise Malformed(problem)
         return None if copy is None else copy.reader
 
     def begins(self, segment: int) -> int | None:
-        row = self._rows.known(segment)
+        row = self._rows.find_cached(segment)
         return None if row is None else (row.begins + 1) * 1000
 
     def exists(self, segment: int) -> bool:
@@ -387,12 +389,12 @@ class _Copy:
             self.problem = CHANGED
 
 
-def _ends(event: object) -> Iterator[Result]:
+def _yield_end(event: object) -> Iterator[Result]:
     if isinstance(event, Refusal):
         yield Problem("ERROR", event.message)
     elif isinstance(event, Completed):
         yield Problem("ERROR", event.error, code=event.error_code) if event.error else Finished(event.tag)
 
 
-def _lines_of(renderer: Callable[[], Renderer]) -> AnswerReader:
+def _make_line_reader(renderer: Callable[[], Renderer]) -> AnswerReader:
     return LineAnswers(renderer())

@@ -63,15 +63,15 @@ class RecordingReplay:
     def _break(self, event: Gap | End) -> list[tuple[Kind, bytes]]:
         """Return the unfinished output, and a note for a gap."""
         if isinstance(event, End):
-            return [] if event.goes_on else self._left()
-        found = self._left()
+            return [] if event.continues else self._flush()
+        found = self._flush()
         self._lost = None if self._framed else ResyncPoint()
         return [*found, (ERROR, f"[note] {event}\n".encode())]
 
-    def _left(self) -> list[tuple[Kind, bytes]]:
+    def _flush(self) -> list[tuple[Kind, bytes]]:
         if self._renderer is None or self._lost is not None:
             return []
-        return _of_streams(self._renderer.rest())
+        return _label_streams(self._renderer.rest())
 
     def _pieces(self, event: Event) -> list[tuple[Kind, bytes]]:
         if isinstance(event, Operation):
@@ -98,10 +98,10 @@ class RecordingReplay:
             log.exception("recorded output could not be rendered; the rest is passed as raw bytes")
             self._renderer = None
             return [(ERROR, b"[note] output could not be rendered; the raw bytes follow\n"), (OUTPUT, data)]
-        return _of_streams(pieces)
+        return _label_streams(pieces)
 
 
-def _of_streams(pieces: list[tuple[str, bytes]]) -> list[tuple[Kind, bytes]]:
+def _label_streams(pieces: list[tuple[str, bytes]]) -> list[tuple[Kind, bytes]]:
     return [(ERROR if stream == "e" else OUTPUT, text) for stream, text in pieces]
 
 

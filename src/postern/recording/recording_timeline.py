@@ -45,7 +45,7 @@ class _Waiting:
 
     def take(self, micros: int, event: Event | Gap, pieces: list[tuple[Kind, bytes]]) -> None:
         if isinstance(event, Operation):
-            self._add(_begun(micros, event))
+            self._add(_start_exchange(micros, event))
         elif isinstance(event, Completed):
             self._complete(event)
         elif isinstance(event, Refusal):
@@ -82,8 +82,8 @@ class _Waiting:
             if one.note or one.number > event.exchange:
                 continue
             if one.number == event.exchange and not one.ended:
-                one.duration, one.rows, one.tag = event.micros, event.rows, _shown(event.tag)
-                one.error, one.error_code = one.error or _shown(event.error), one.error_code or event.error_code
+                one.duration, one.rows, one.tag = event.micros, event.rows, _readable(event.tag)
+                one.error, one.error_code = one.error or _readable(event.error), one.error_code or event.error_code
             one.ended = True
 
     def _refuse(self, micros: int, event: Refusal) -> None:
@@ -92,10 +92,10 @@ class _Waiting:
             mine = [Exchange(micros, event.exchange)]
             self._add(mine[0])
         for one in mine:
-            one.rule, one.refusal = _shown(event.rule), _shown(event.message)  # its answer is still to come
+            one.rule, one.refusal = _readable(event.rule), _readable(event.message)  # its answer is still to come
 
     def _show(self, micros: int, pieces: list[tuple[Kind, bytes]]) -> None:
-        one = self._answered()
+        one = self._find_answered()
         if one is None:
             one = Exchange(micros, ended=self._in_turn)
             self._add(one)
@@ -108,14 +108,14 @@ class _Waiting:
             self._size += min(len(content), max(room, 0))
             one.output_truncated = one.output_truncated or len(content) > room
 
-    def _answered(self) -> Exchange | None:
+    def _find_answered(self) -> Exchange | None:
         open_ones = (one for one in self._row if not one.note and not one.ended)
         if self._in_turn:
             return next(open_ones, None)
         return next((one for one in reversed(self._row) if not one.note), None)
 
 
-def _begun(micros: int, event: Operation) -> Exchange:
+def _start_exchange(micros: int, event: Operation) -> Exchange:
     encoded = text_of(event)
     values, room = [], STATEMENT
     for value in event.values:
@@ -137,7 +137,7 @@ def _begun(micros: int, event: Operation) -> Exchange:
     )
 
 
-def _shown(text: str) -> str:
+def _readable(text: str) -> str:
     """Return the text with undecodable bytes as `\\xff`, so that it fits JSON and UTF-8."""
     return as_bytes(text).decode(errors="backslashreplace")
 

@@ -114,20 +114,22 @@ def _recover_session(
             rows = () if sealed.exists() else stored(session)
             row = next((one for one in rows if one.number == segment), None)
             if row is None:
-                found = _with(found, _read, sealed, segment)
+                found = _add_segment(found, _read, sealed, segment)
             else:
-                found = _joined(found, _known(row, started_at), segment)
+                found = _join(found, _from_row(row, started_at), segment)
         elif spool is not None:
-            found = _with(found, _mark_and_seal, spool, segment, mark=mark if segment == max(spools) else None)
+            found = _add_segment(found, _mark_and_seal, spool, segment, mark=mark if segment == max(spools) else None)
     return found if found.ended_at else replace(found, ended_at=started_at)
 
 
-def _known(row: Segment, started_at: datetime) -> Recovered:
+def _from_row(row: Segment, started_at: datetime) -> Recovered:
     ended_at = started_at + timedelta(milliseconds=row.ends)
     return Recovered(row.session_id, ended_at, row.operations, row.refused, row.size, row.damage)
 
 
-def _with(found: Recovered, step: Callable[..., Recovered], path: Path, segment: int, **options: object) -> Recovered:
+def _add_segment(
+    found: Recovered, step: Callable[..., Recovered], path: Path, segment: int, **options: object
+) -> Recovered:
     """Add one segment to `found`. An error is reported, and does not affect the other segments."""
     try:
         more = step(found.session, path, **options)
@@ -139,10 +141,10 @@ def _with(found: Recovered, step: Callable[..., Recovered], path: Path, segment:
     except OSError as error:
         log.error("recording %s cannot be recovered now: %s", path, error)
         more = Recovered(found.session, damage=str(error))
-    return _joined(found, more, segment)
+    return _join(found, more, segment)
 
 
-def _joined(found: Recovered, more: Recovered, segment: int) -> Recovered:
+def _join(found: Recovered, more: Recovered, segment: int) -> Recovered:
     damage = f"segment {segment}: {more.damage}" if more.damage else ""
     return Recovered(
         found.session,
@@ -156,14 +158,14 @@ def _joined(found: Recovered, more: Recovered, segment: int) -> Recovered:
 
 def _read(session: UUID, path: Path) -> Recovered:
     with SegmentReader(path) as reader:
-        found, _ = _told(session, reader)
+        found, _ = _survey(session, reader)
     return found
 
 
 def _mark_and_seal(session: UUID, path: Path, *, mark: EndMark | None) -> Recovered:
     """Seal a segment. `mark` is only for the last one."""
     with SegmentReader(path) as reader:
-        found, marked = _told(session, reader, mark)
+        found, marked = _survey(session, reader, mark)
     if reader.end is None:
         micros = 0 if found.ended_at is None else round((found.ended_at - reader.header.started_at) / _MICROSECOND)
         records = _marks(reader.damage, micros, mark, marked=marked)
@@ -173,7 +175,7 @@ def _mark_and_seal(session: UUID, path: Path, *, mark: EndMark | None) -> Recove
     return found
 
 
-def _told(session: UUID, reader: SegmentReader, mark: EndMark | None = None) -> tuple[Recovered, bool]:
+def _survey(session: UUID, reader: SegmentReader, mark: EndMark | None = None) -> tuple[Recovered, bool]:
     """Return the segment's facts, and whether it was already marked."""
     operations = refused = 0
     micros: int | None = None
@@ -197,7 +199,7 @@ def _time_at(started_at: datetime, micros: int) -> datetime:
 
 def _marks(damage: str, micros: int, mark: EndMark | None, *, marked: bool) -> bytes:
     if mark is None:
-        return encode(End("", goes_on=True), micros)
+        return encode(End("", continues=True), micros)
     note = b"" if marked else encode(Note(mark.note, {"cut": damage} if damage else {}), micros)
     return note + encode(End(mark.reason), micros)
 

@@ -42,17 +42,17 @@ def records(session: Segmented, since: int, *, framed: bool) -> Iterator[Record]
     if framed:
         return session.records(first)
     first = rendering_segment(session, first, since)
-    return from_rest(session.records(first), first)
+    return from_resync_point(session.records(first), first)
 
 
 def rendering_segment(session: Segmented, segment: int, since: int) -> int:
     """Return the last segment, up to this one, in which rendering can start before `since`."""
-    while segment > 1 and not _has_rest(session, segment, since):
+    while segment > 1 and not _has_resync_point(session, segment, since):
         segment -= 1
     return segment
 
 
-def from_rest(found: Iterable[Record], first: int) -> Iterator[Record]:
+def from_resync_point(found: Iterable[Record], first: int) -> Iterator[Record]:
     """Yield the records that can be rendered, from the segment `first` on."""
     rest = ResyncPoint(come=first == 1)
     return (record for record in found if rest.has_come(record[1]))
@@ -74,12 +74,12 @@ def first_segment(session: Segmented, since: int) -> int:
     return low
 
 
-def untold(found: Iterable[Record]) -> Iterator[tuple[int, Event | Gap, list[tuple[Kind, bytes]]]]:
+def without_rendering(found: Iterable[Record]) -> Iterator[tuple[int, Event | Gap, list[tuple[Kind, bytes]]]]:
     """Yield records without rendering."""
     return ((micros, event, []) for micros, event in found)
 
 
-def _has_rest(session: Segmented, segment: int, since: int) -> bool:
+def _has_resync_point(session: Segmented, segment: int, since: int) -> bool:
     rest = ResyncPoint(come=segment == 1)
     reader = _open(session, segment)
     if reader is None:

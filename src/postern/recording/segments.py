@@ -54,7 +54,7 @@ class Segments:
         """Append a record. Raises RecordingFailed, and then on every further call."""
         size = self.spool.size
         if size > self._empty and (size >= self._most or micros - self._since >= self._longest):
-            self._go_on(micros)
+            self._start_next(micros)
         self.spool.append(record)
 
     def fail(self, reason: str) -> None:
@@ -70,7 +70,7 @@ class Segments:
                 log.error("the end of recording %s could not be written: %s", self.spool.path.name, error.message)
         self._commits.finish(self.spool, self._sealed_path(), done, soon=soon)
 
-    def _go_on(self, micros: int) -> None:
+    def _start_next(self, micros: int) -> None:
         done, sealed = self.spool, self._sealed_path()
         header = replace(self._header, segment=self._header.segment + 1)
         try:
@@ -79,7 +79,7 @@ class Segments:
             done.fail(error.message)
             raise
         try:
-            done.append(encode(End("", goes_on=True), micros))
+            done.append(encode(End("", continues=True), micros))
         except RecordingFailed:
             spool.close(sealed=True)
             spool.path.unlink()
@@ -88,7 +88,7 @@ class Segments:
         self._empty = spool.size
         self._before += done.size
         self._commits.register(spool)
-        self._commits.finish(done, sealed, functools.partial(_sealed, done.path.name))
+        self._commits.finish(done, sealed, functools.partial(_log_seal_error, done.path.name))
 
     def _begin(self, header: Header) -> Spool:
         return Spool.create(spool_path(self._home, self._worker, header.session, header.segment), header)
@@ -97,6 +97,6 @@ class Segments:
         return sealed_path(self._home, self._header.session, self._header.started_at, self._header.segment)
 
 
-def _sealed(name: str, error: Exception | None) -> None:
+def _log_seal_error(name: str, error: Exception | None) -> None:
     if error is not None:  # its spool is whole, and is sealed at the next start of the worker
         log.error("segment %s could not be sealed; it is sealed at the next start: %s", name, error)

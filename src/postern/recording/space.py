@@ -33,9 +33,9 @@ class Space:
         self._next = 0.0
         self.refusal = ""  # why no session can start, empty if one can
         self.end = ""  # why running sessions must end, empty if they need not
-        self.look()
+        self.check()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Check the space, at most once a second, by one system call. For one thread."""
         now = time.monotonic()
         if now < self._next:
@@ -56,10 +56,10 @@ class Space:
         if free < self._least // 2:
             self.end = self.refusal
         if bool(before) != bool(self.refusal):
-            log.log(*_said(self.refusal))
+            log.log(*_log_entry(self.refusal))
 
 
-def _said(refusal: str) -> tuple[int, str]:
+def _log_entry(refusal: str) -> tuple[int, str]:
     if refusal:
         return logging.ERROR, f"no session can start: {refusal}"
     return logging.INFO, "there is enough space for recordings again"

@@ -60,7 +60,7 @@ class _Answers:
         waiting, self._waiting = self._waiting, []
         for at, data in waiting:
             if self._reader is not None:
-                yield from self._shown(at, self._reader, data)
+                yield from self._read(at, self._reader, data)
 
     def take(self, at: float, event: Event | Gap) -> None:
         if isinstance(event, Gap):
@@ -73,7 +73,7 @@ class _Answers:
         if isinstance(event, ClientOutput):
             self._waiting.append((at, event.data))
 
-    def _shown(self, at: float, reader: AnswerReader, data: bytes) -> Iterator[Step]:
+    def _read(self, at: float, reader: AnswerReader, data: bytes) -> Iterator[Step]:
         try:
             answers = reader.feed(data)
         except PosternError as error:

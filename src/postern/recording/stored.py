@@ -49,13 +49,13 @@ class SegmentRows:
             self._rows = {row.number: row for row in self._stored.segments(self._session_id)}
         return self._rows.get(number)
 
-    def known(self, number: int) -> Segment | None:
+    def find_cached(self, number: int) -> Segment | None:
         """Return a segment's row; query the store only the first time."""
         if self._asked:
             return self._rows.get(number)
         return self.find(number)
 
-    def beyond(self, number: int) -> bool:
+    def has_later(self, number: int) -> bool:
         """Return whether a later segment is known."""
         return any(known > number for known in self._rows)
 

@@ -27,7 +27,7 @@ _PATIENCE = 2.0  # seconds in which unreadable data can still become complete
 
 
 class RecordingTail(Tail):
-    """Tail of one session. `replay_of` is that of the library."""
+    """Tail of one session. `replay_of` is `RecordingLibrary.make_replay`."""
 
     def __init__(
         self, session: seek.Segmented, replay_of: Callable[[str], tuple[RecordingReplay, bool]], since: int
@@ -103,7 +103,7 @@ class RecordingTail(Tail):
             return self._after_the_last()
         self._stuck = None
         if isinstance(record[1], End):
-            self._ended = not record[1].goes_on
+            self._ended = not record[1].continues
             self._leave()
         return record
 

@@ -35,18 +35,18 @@ class UnfinishedSpools:
         if self._thread.ident is not None:
             self._thread.join()
 
-    def once(self) -> int:
+    def repair(self) -> int:
         """Finish unfinished spools; return their number of sessions.
 
         Only a file that two checks in a row find is unfinished: another can have been created just now.
         """
-        before = self._left()
+        before = self._list_idle()
         if not before or self._stop.wait(min(1.0, self._interval)):
             return 0
-        left = before & self._left()
+        left = before & self._list_idle()
         return len(recover(self._folder, mark=GAVE_UP, only=left)) if left else 0
 
-    def _left(self) -> set[Path]:
+    def _list_idle(self) -> set[Path]:
         # `busy` comes last: a new file is registered after its creation, and a sealed one removed before it is
         # unregistered.
         files = set(self._folder.glob("*.rec"))
@@ -55,6 +55,6 @@ class UnfinishedSpools:
     def _run(self) -> None:
         while not self._stop.wait(self._interval):
             try:
-                self.once()
+                self.repair()
             except Exception:
                 log.exception("unfinished recordings in %s could not be processed", self._folder)

@@ -498,7 +498,7 @@ class Link:
     def _violated(
         self, action: Literal["deny", "warn", "review"], rule: str, message: str, operations: Sequence[Operation]
     ) -> None:
-        violated = self._pipeline.session.violated
+        violated = self._pipeline.session.on_violation
         if violated is not None:
             violated(action, rule, message, operations)
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from postern.protocols.spec import ScriptSyntax
 from postern.runbooks.effort import Effort
 from postern.runbooks.faults import Fault
-from postern.runbooks.formatting import kind_of, shown
+from postern.runbooks.formatting import format_value, kind_of
 from postern.runbooks.functions import FUNCTIONS, is_true, text_of
-from postern.runbooks.inputs import compiled, problem
-from postern.runbooks.quoting import quoted
+from postern.runbooks.inputs import compile_pattern, problem
+from postern.runbooks.quoting import quote_value
 from postern.runbooks.runbook_signatures import literal_text
 from postern.runbooks.runbook_tree import (
     Block,
@@ -200,7 +200,7 @@ class TemplateEvaluator:
             return self._call(node, dot)
         except Fault as fault:
             fault.at = node.at if fault.at is None else fault.at
-            fault.parameters = fault.parameters or tuple(dict.fromkeys(mentioned(node)))
+            fault.parameters = fault.parameters or tuple(dict.fromkeys(mentioned_inputs(node)))
             raise
 
     def _input(self, node: FieldNode, base: Value) -> str:
@@ -236,9 +236,9 @@ class TemplateEvaluator:
             if not is_true(value):
                 raise Fault(text_of(values[0], name))
         elif name == "default":
-            return value if is_true(value) else values[0] if isinstance(values[0], str) else shown(values[0])
+            return value if is_true(value) else values[0] if isinstance(values[0], str) else format_value(values[0])
         elif name == "pattern":
-            if not compiled(text_of(values[0], name), node.at).search(bare(text_of(value, name)).encode()):
+            if not compile_pattern(text_of(values[0], name), node.at).search(bare(text_of(value, name)).encode()):
                 raise Fault(f"must match the pattern {values[0]}")
         elif name in _CHECKS:
             if node.subject is None:
@@ -247,8 +247,8 @@ class TemplateEvaluator:
             return self._export(text_of(values[0], name), text_of(value, name))
         elif name in ("squote", "dquote", "quotechar"):
             quote = _QUOTES.get(name) or text_of(values[0], name)
-            text = value if isinstance(value, str) else shown(value)
-            return quoted_text(quoted(self.syntax, quote, text), text, quote)
+            text = value if isinstance(value, str) else format_value(value)
+            return quoted_text(quote_value(self.syntax, quote, text), text, quote)
         return value
 
     def _check(self, node: Call, text: str) -> None:
@@ -270,19 +270,19 @@ class TemplateEvaluator:
 
     def _emit(self, value: Value, pipeline: TemplatePipeline) -> None:
         try:
-            for part in parts_of(shown(value)):
+            for part in parts_of(format_value(value)):
                 if isinstance(part, Quoted):
                     whole = str(part)
-                    self._grow(whole if self.is_shown else self.places.quoted(part.quote, part.value, whole))
+                    self._grow(whole if self.is_shown else self.places.quote_value(part.quote, part.value, whole))
                 else:
                     self._emit_raw(part)
         except Fault as fault:
             fault.at = pipeline.at if fault.at is None else fault.at
-            fault.parameters = fault.parameters or tuple(dict.fromkeys(mentioned(pipeline.value)))
+            fault.parameters = fault.parameters or tuple(dict.fromkeys(mentioned_inputs(pipeline.value)))
             raise
 
     def _emit_raw(self, text: str) -> None:
-        self.places.text(text)
+        self.places.add_text(text)
         self._grow(text)
 
     def _grow(self, text: str) -> None:
@@ -309,10 +309,10 @@ class TemplateEvaluator:
             raise Fault(f"functions read and write more than {MAX_WORK:,} characters", at)
 
 
-def mentioned(node: Expression) -> list[str]:
+def mentioned_inputs(node: Expression) -> list[str]:
     """Return the inputs that an expression names, for messages."""
     if isinstance(node, FieldNode):
         return [node.name]
     if isinstance(node, Call):
-        return [name for one in node.args for name in mentioned(one)]
+        return [name for one in node.args for name in mentioned_inputs(one)]
     return []

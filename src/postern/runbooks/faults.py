@@ -40,6 +40,6 @@ class Fault(Exception):
         self.parameters = parameters
 
 
-def place_of(text: str, at: int) -> tuple[int, int]:
+def position_of(text: str, at: int) -> tuple[int, int]:
     """Return line and column, from 1."""
     return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)

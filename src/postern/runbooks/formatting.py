@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from postern.runbooks.faults import Fault
-from postern.runbooks.values import Inputs, Value, assembled, is_made
+from postern.runbooks.values import Inputs, Value, assemble, is_made
 
 MAX_WIDTH = 1_000
 _VERB = re.compile(r"%([-+# 0]*)([0-9*]*)(?:\.([0-9*]*))?(.?)", re.DOTALL)
 _SHORT = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v", "\\": "\\\\"}
 
 
-def shown(value: Value) -> str:
+def format_value(value: Value) -> str:
     """Format a value as `%v` does. A text stays unchanged, with its information about quotes. Raises Fault."""
     if isinstance(value, str):
         return value
@@ -45,24 +45,24 @@ def _shortest(value: float) -> str:
     return f"{sign}{mantissa}e{'-' if power < 0 else '+'}{abs(power):02}"
 
 
-def printed(values: Sequence[Value]) -> str:
+def print_values(values: Sequence[Value]) -> str:
     """Format values as `print` does, with a blank between two values that are not texts."""
     parts: list[str] = []
     for number, value in enumerate(values):
         if number and not isinstance(value, str) and not isinstance(values[number - 1], str):
             parts.append(" ")
-        parts.append(shown(value))
-    return assembled(parts)
+        parts.append(format_value(value))
+    return assemble(parts)
 
 
-def printed_line(values: Sequence[Value]) -> str:
+def print_line(values: Sequence[Value]) -> str:
     parts: list[str] = []
     for number, value in enumerate(values):
-        parts += [" ", shown(value)] if number else [shown(value)]
-    return assembled([*parts, "\n"])
+        parts += [" ", format_value(value)] if number else [format_value(value)]
+    return assemble([*parts, "\n"])
 
 
-def printed_as(pattern: str, values: Sequence[Value]) -> str:
+def format_values(pattern: str, values: Sequence[Value]) -> str:
     """Format values as `printf` does. The number of values must match the format. Raises Fault."""
     parts: list[str] = []
     done = used = 0
@@ -77,16 +77,16 @@ def printed_as(pattern: str, values: Sequence[Value]) -> str:
             raise Fault("the format of printf ends within a verb; write a percent sign as %%")
         if used >= len(values):
             raise Fault(f"printf has no value for its verb %{verb}")
-        parts += _formatted(
-            verb, flags, _bounded(width), None if precision is None else _bounded(precision), values[used]
+        parts += _format_verb(
+            verb, flags, _parse_width(width), None if precision is None else _parse_width(precision), values[used]
         )
         used += 1
     if used < len(values):
         raise Fault(f"printf has {len(values)} values, but its format takes {used}")
-    return assembled([*parts, pattern[done:]])
+    return assemble([*parts, pattern[done:]])
 
 
-def _bounded(digits: str) -> int:
+def _parse_width(digits: str) -> int:
     if "*" in digits:
         raise Fault("printf takes widths only as numbers in its format")
     if len(digits) > 5 or int(digits or 0) > MAX_WIDTH:
@@ -94,15 +94,15 @@ def _bounded(digits: str) -> int:
     return int(digits or 0)
 
 
-def _formatted(verb: str, flags: str, width: int, precision: int | None, value: Value) -> list[str]:
+def _format_verb(verb: str, flags: str, width: int, precision: int | None, value: Value) -> list[str]:
     if verb in "sv" and isinstance(value, str):
         if precision is not None and is_made(value):
             raise Fault("a quoted text cannot be cut; cut it first, then quote it")
         text = value if precision is None else value[:precision]
     elif verb == "v" or (verb == "s" and isinstance(value, list)) or (verb == "t" and isinstance(value, bool)):
-        text = shown(value)
+        text = format_value(value)
     elif verb in "qxX" and isinstance(value, str):
-        text = _go_quoted(value) if verb == "q" else value.encode().hex()
+        text = _quote_go(value) if verb == "q" else value.encode().hex()
         text = text.upper() if verb == "X" else text
     elif verb in "dxXobcUq" and isinstance(value, int) and not isinstance(value, bool):
         return [_integer(verb, flags, width, precision, value)]
@@ -118,12 +118,12 @@ def _integer(verb: str, flags: str, width: int, precision: int | None, value: in
     if verb in "cqU":
         if not 0 <= value <= 0x10FFFF or 0xD800 <= value < 0xE000:
             raise Fault(f"%{verb} of printf takes the code of a character")
-        text = {"c": chr(value), "q": f"'{_escaped(chr(value), chr(39))}'", "U": f"U+{value:04X}"}[verb]
+        text = {"c": chr(value), "q": f"'{_escape(chr(value), chr(39))}'", "U": f"U+{value:04X}"}[verb]
         return text.ljust(width) if "-" in flags else text.rjust(width)
     digits = format(abs(value), verb).rjust(precision or 0, "0")
     prefix = {"x": "0x", "X": "0X", "o": "0", "b": "0b"}.get(verb, "") if "#" in flags else ""
     sign = "-" if value < 0 else "+" if "+" in flags else " " if " " in flags else ""
-    return _padded(sign + prefix, digits, flags if precision is None else flags.replace("0", ""), width)
+    return _pad(sign + prefix, digits, flags if precision is None else flags.replace("0", ""), width)
 
 
 def _float(verb: str, flags: str, width: int, precision: int | None, value: float) -> str:
@@ -133,20 +133,20 @@ def _float(verb: str, flags: str, width: int, precision: int | None, value: floa
         digits = digits.upper() if verb == "G" else digits
     else:
         digits = format(abs(value), f".{6 if precision is None else precision}{verb}")
-    return _padded(sign, digits, flags, width)
+    return _pad(sign, digits, flags, width)
 
 
-def _padded(sign: str, digits: str, flags: str, width: int) -> str:
+def _pad(sign: str, digits: str, flags: str, width: int) -> str:
     if "-" in flags:
         return (sign + digits).ljust(width)
     return sign + digits.rjust(width - len(sign), "0") if "0" in flags else (sign + digits).rjust(width)
 
 
-def _go_quoted(value: str) -> str:
-    return '"' + _escaped(value, '"') + '"'
+def _quote_go(value: str) -> str:
+    return '"' + _escape(value, '"') + '"'
 
 
-def _escaped(value: str, quote: str) -> str:
+def _escape(value: str, quote: str) -> str:
     def one(char: str) -> str:
         if char == quote:
             return "\\" + char

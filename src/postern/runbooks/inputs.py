@@ -107,7 +107,7 @@ def _is_url(value: str) -> bool:
 
 
 @lru_cache(maxsize=64)  # shared by all organisations, so that the memory of all patterns is bounded
-def _compiled(pattern: str) -> Any:
+def _compile_cached(pattern: str) -> Any:
     options = re2.Options()
     options.max_mem = PATTERN_MEMORY
     options.log_errors = False
@@ -115,10 +115,10 @@ def _compiled(pattern: str) -> Any:
     return re2.compile(pattern.encode(), options)
 
 
-def compiled(pattern: str, at: int) -> Any:
+def compile_pattern(pattern: str, at: int) -> Any:
     """Compile a pattern with RE2, which takes time linear in the value. Raises Fault."""
     try:
-        return _compiled(pattern)
+        return _compile_cached(pattern)
     except re2.error as error:
         detail = error.args[0] if error.args else ""
         reason = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)

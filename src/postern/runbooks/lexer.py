@@ -99,7 +99,7 @@ def _action(text: str, at: int, opened: int) -> Iterator[TemplateToken]:
             continue
         start = found.start()
         if kind in ("string", "char"):
-            value = unescaped(value[1:-1], start, value[0])
+            value = unescape(value[1:-1], start, value[0])
         elif kind == "raw":
             kind, value = "string", value[1:-1].replace("\r", "")
         elif kind == "number" and len(value) > MAX_NUMBER:
@@ -119,7 +119,7 @@ def _unreadable(text: str, at: int) -> str:
     return f"{sign!r} is not valid in an action"
 
 
-def unescaped(body: str, at: int, quote: str) -> str:
+def unescape(body: str, at: int, quote: str) -> str:
     """Return the text of a literal in Go's syntax."""
     if "\\" not in body:
         return body

@@ -164,7 +164,7 @@ def is_plain(syntax: ScriptSyntax, value: str) -> bool:
     return (_PLAIN if syntax is ScriptSyntax.SHELL else _WORD).fullmatch(value) is not None
 
 
-def quoted(syntax: ScriptSyntax, quote: str, value: str, prefix: str = "") -> str:
+def quote_value(syntax: ScriptSyntax, quote: str, value: str, prefix: str = "") -> str:
     """Return a value as a literal in these quotes. `prefix`: E or N in front of it. Raises Fault."""
     if _CONTROL.search(value):
         raise Fault("a value with control characters cannot be quoted; use encodeb64 for it")
@@ -193,7 +193,7 @@ def _shell_double(value: str, _: str) -> str:
     return '"' + escaped.replace("!", "\"'!'\"") + '"'
 
 
-def _doubled(value: str, quote: str) -> str:
+def _double_quotes(value: str, quote: str) -> str:
     closing = _CLOSING.get(quote, quote)
     return quote + value.replace(closing, closing * 2) + closing
 
@@ -201,10 +201,10 @@ def _doubled(value: str, quote: str) -> str:
 def _escape_string(value: str, prefix: str) -> str:
     """Write a literal that does not depend on standard_conforming_strings and backslash_quote."""
     if "\\" not in value and prefix.upper() != "E":
-        return _doubled(value, "'")
+        return _double_quotes(value, "'")
     if prefix.upper() == "N":
         raise Fault("a value with a backslash cannot be quoted after N; remove the N")
-    return ("" if prefix else "E") + _doubled(value.replace("\\", "\\\\"), "'")
+    return ("" if prefix else "E") + _double_quotes(value.replace("\\", "\\\\"), "'")
 
 
 def _tsql(value: str, prefix: str) -> str:
@@ -213,22 +213,22 @@ def _tsql(value: str, prefix: str) -> str:
     """
     n = "" if prefix or value.isascii() else "N"
     if not re.search(r"[\n\r]|\$\(", value):
-        return n + _doubled(value, "'")
-    return _joined(value, r"([\n\r]|\$(?=\())", lambda char: f"NCHAR({ord(char)})", "+", n, prefix)
+        return n + _double_quotes(value, "'")
+    return _join_terms(value, r"([\n\r]|\$(?=\())", lambda char: f"NCHAR({ord(char)})", "+", n, prefix)
 
 
 def _oracle(value: str, prefix: str) -> str:
     """Write an Oracle literal. SQL*Plus expands &… and ends statements at line ends, also in literals, as above."""
     if not re.search(r"[\n\r&]", value):
-        return _doubled(value, "'")
-    return _joined(value, r"([\n\r&])", lambda char: f"CHR({ord(char)})", "||", "", prefix)
+        return _double_quotes(value, "'")
+    return _join_terms(value, r"([\n\r&])", lambda char: f"CHR({ord(char)})", "||", "", prefix)
 
 
-def _joined(value: str, apart: str, written: Callable[[str], str], operator: str, n: str, prefix: str) -> str:
+def _join_terms(value: str, apart: str, written: Callable[[str], str], operator: str, n: str, prefix: str) -> str:
     if prefix:
         raise Fault(f"this value cannot be quoted after {prefix}; remove the {prefix}")
     parts = re.split(apart, value)
-    terms = [written(part) if number % 2 else n + _doubled(part, "'") for number, part in enumerate(parts)]
+    terms = [written(part) if number % 2 else n + _double_quotes(part, "'") for number, part in enumerate(parts)]
     return f"({operator.join(terms)})"
 
 
@@ -239,12 +239,12 @@ def _without(forbidden: str, quote: str) -> Callable[[str, str], str]:
         found = re.search(forbidden, value)
         if found:
             raise Fault(f"a value with {found[0]!r} cannot be written between two {quote} here")
-        return _doubled(value, quote)
+        return _double_quotes(value, quote)
 
     return rule
 
 
-def _backslashed(quote: str) -> Callable[[str, str], str]:
+def _backslash_rule(quote: str) -> Callable[[str, str], str]:
     """Return the rule of languages that escape with backslashes."""
 
     def rule(value: str, _: str) -> str:
@@ -256,36 +256,36 @@ def _backslashed(quote: str) -> Callable[[str, str], str]:
     return rule
 
 
-def _plainly(quote: str) -> Callable[[str, str], str]:
-    return lambda value, _: _doubled(value, quote)
+def _doubling_rule(quote: str) -> Callable[[str, str], str]:
+    return lambda value, _: _double_quotes(value, quote)
 
 
 def _backslashes_doubled(quote: str) -> Callable[[str, str], str]:
-    return lambda value, _: _doubled(value.replace("\\", "\\\\"), quote)
+    return lambda value, _: _double_quotes(value.replace("\\", "\\\\"), quote)
 
 
 _RULES: Mapping[tuple[ScriptSyntax, str], Callable[[str, str], str]] = {
     (ScriptSyntax.SHELL, "'"): _shell_single,
     (ScriptSyntax.SHELL, '"'): _shell_double,
     (ScriptSyntax.DOLLAR_QUOTES, "'"): _escape_string,
-    (ScriptSyntax.DOLLAR_QUOTES, '"'): _plainly('"'),
+    (ScriptSyntax.DOLLAR_QUOTES, '"'): _doubling_rule('"'),
     (ScriptSyntax.BACKSLASH_ESCAPES, "'"): _backslashes_doubled("'"),
     (ScriptSyntax.BACKSLASH_ESCAPES, '"'): _backslashes_doubled('"'),
-    (ScriptSyntax.BACKSLASH_ESCAPES, "`"): _plainly("`"),
+    (ScriptSyntax.BACKSLASH_ESCAPES, "`"): _doubling_rule("`"),
     (ScriptSyntax.TSQL, "'"): _tsql,
     (ScriptSyntax.TSQL, '"'): _without(r"[\n\r]|\$\(", '"'),
     (ScriptSyntax.TSQL, "["): _without(r"[\n\r]|\$\(", "["),
     (ScriptSyntax.PL_SQL, "'"): _oracle,
     (ScriptSyntax.PL_SQL, '"'): _without(r'[\n\r&"]', '"'),
-    (ScriptSyntax.SQLITE, "'"): _plainly("'"),
-    (ScriptSyntax.SQLITE, '"'): _plainly('"'),
-    (ScriptSyntax.SQLITE, "`"): _plainly("`"),
+    (ScriptSyntax.SQLITE, "'"): _doubling_rule("'"),
+    (ScriptSyntax.SQLITE, '"'): _doubling_rule('"'),
+    (ScriptSyntax.SQLITE, "`"): _doubling_rule("`"),
     (ScriptSyntax.SQLITE, "["): _without(r"\]", "["),
     (ScriptSyntax.SQL, "'"): _without(r"\\", "'"),  # some systems read a backslash as an escape, others do not
     (ScriptSyntax.SQL, '"'): _without(r"\\", '"'),
-    (ScriptSyntax.PYTHON, "'"): _backslashed("'"),
-    (ScriptSyntax.PYTHON, '"'): _backslashed('"'),
-    (ScriptSyntax.JAVASCRIPT, "'"): _backslashed("'"),
-    (ScriptSyntax.JAVASCRIPT, '"'): _backslashed('"'),
-    (ScriptSyntax.JAVASCRIPT, "`"): _backslashed("`"),
+    (ScriptSyntax.PYTHON, "'"): _backslash_rule("'"),
+    (ScriptSyntax.PYTHON, '"'): _backslash_rule('"'),
+    (ScriptSyntax.JAVASCRIPT, "'"): _backslash_rule("'"),
+    (ScriptSyntax.JAVASCRIPT, '"'): _backslash_rule('"'),
+    (ScriptSyntax.JAVASCRIPT, "`"): _backslash_rule("`"),
 }

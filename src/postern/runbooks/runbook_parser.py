@@ -135,7 +135,7 @@ class _Parser:
         known = len(self.variables)
         pipeline = self._whole_pipeline(may_declare=True, is_range=word.value == "range")
         declared = len(self.variables)
-        self._deeper(word)
+        self._enter_block(word)
         self.ranges += word.value == "range"
         body, ended = self._body()
         self.ranges -= word.value == "range"
@@ -175,14 +175,14 @@ class _Parser:
         self.templates[name] = ()
         outer, ranges = self.variables, self.ranges
         self.variables, self.ranges = [""], 0
-        self._deeper(word)
+        self._enter_block(word)
         body, ended = self._body()
         self._end(ended, word)
         self.blocks -= 1
         self.variables, self.ranges = outer, ranges
         self.templates[name] = body
 
-    def _deeper(self, word: TemplateToken) -> None:
+    def _enter_block(self, word: TemplateToken) -> None:
         self.blocks += 1
         if self.blocks > MAX_BLOCKS:
             raise Fault(f"more than {MAX_BLOCKS} blocks are nested", word.at)
@@ -202,21 +202,21 @@ class _Parser:
 
     def _pipeline(self, may_declare: bool, is_range: bool) -> TemplatePipeline:
         start = self._peek()
-        names, assigns = self._declared(is_range) if may_declare else ((), False)
+        names, assigns = self._declarations(is_range) if may_declare else ((), False)
         value = self._command(None)
         while self._peek().kind == "sign" and self._peek().value == "|":
             self._next()
             value = self._command(value)
         if assigns:
             for name in names:
-                self._known(name, start.at)
+                self._require_variable(name, start.at)
         else:
             self.variables.extend(names)
             if len(self.variables) > MAX_VARIABLES:
                 raise Fault(f"there are more than {MAX_VARIABLES} variables in scope", start.at)
         return TemplatePipeline(start.at, value, names, assigns)
 
-    def _declared(self, is_range: bool) -> tuple[tuple[str, ...], bool]:
+    def _declarations(self, is_range: bool) -> tuple[tuple[str, ...], bool]:
         names: list[str] = []
         ahead = self.at
         while self.tokens[ahead].kind == "variable" and len(names) < 2:
@@ -279,7 +279,7 @@ class _Parser:
         if token.kind == "field":
             return FieldNode(token.at, token.value[1:], Dot(token.at))
         if token.kind == "variable":
-            self._known(token.value[1:], token.at)
+            self._require_variable(token.value[1:], token.at)
             return VariableNode(token.at, token.value[1:])
         if token.kind == "string":
             return Literal(token.at, token.value)
@@ -296,12 +296,12 @@ class _Parser:
         if token.kind == "sign" and token.value == ".":
             return Dot(token.at)
         if token.kind == "sign" and token.value == "(":
-            return self._parenthesised(token)
+            return self._parenthesised_value(token)
         if token.kind == "close":
             raise Fault("an action cannot be empty", token.at)
         raise Fault(f"{token.value!r} is not valid here", token.at)
 
-    def _parenthesised(self, token: TemplateToken) -> Expression:
+    def _parenthesised_value(self, token: TemplateToken) -> Expression:
         self.parentheses += 1
         if self.parentheses > MAX_EXPRESSION:
             raise Fault(f"more than {MAX_EXPRESSION} parentheses are nested", token.at)
@@ -331,7 +331,7 @@ class _Parser:
 
     # Tokens
 
-    def _known(self, name: str, at: int) -> None:
+    def _require_variable(self, name: str, at: int) -> None:
         if name not in self.variables:
             raise Fault(f"the variable ${name} is not defined here", at)
 

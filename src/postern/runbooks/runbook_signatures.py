@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from postern.runbooks.faults import Fault
-from postern.runbooks.inputs import TYPES, compiled
+from postern.runbooks.inputs import TYPES, compile_pattern
 from postern.runbooks.runbook_tree import Call, Literal
 
 MAX_LENGTH = 1_000_000  # limit of the arguments of minlength, maxlength and order
@@ -79,7 +79,7 @@ def check_call(call: Call) -> None:
     signature = SIGNATURES[call.name]
     given = len(call.args)
     if given < signature.least or (signature.most is not None and given > signature.most):
-        raise Fault(f"{call.name} takes {_counted(signature)}, but has {given}", call.at)
+        raise Fault(f"{call.name} takes {_describe_count(signature)}, but has {given}", call.at)
     literals = call.args[: signature.literals] if signature.literals else ()
     for one in literals:
         if not isinstance(one, Literal) or one.value is None:
@@ -104,7 +104,7 @@ def _check_literal(call: Call, first: str) -> None:
     if call.name == "type" and first not in TYPES:
         raise Fault(f"the type {first!r} does not exist; use one of {', '.join(TYPES)}", call.at)
     if call.name == "pattern":
-        compiled(first, call.at)
+        compile_pattern(first, call.at)
     if call.name in _NUMBERS:
         least = -MAX_LENGTH if call.name == "order" else 0
         if not re.fullmatch(r"-?[0-9]{1,10}", first) or not least <= int(first) <= MAX_LENGTH:
@@ -118,7 +118,7 @@ def _check_literal(call: Call, first: str) -> None:
         raise Fault(f"{call.name} needs a character", call.at)
 
 
-def _counted(signature: Signature) -> str:
+def _describe_count(signature: Signature) -> str:
     if signature.least == signature.most:
         return f"{signature.least} argument{'s' * (signature.least != 1)}"
     return f"at least {signature.least}" if signature.most is None else f"{signature.least} to {signature.most}"

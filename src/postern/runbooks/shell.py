@@ -180,7 +180,7 @@ class Shell(Scanner):
         if mode in ("'", "$'"):
             return self._quote(text, at, mode)
         if mode == "`":
-            return self._backquoted(text, at)
+            return self._read_backquotes(text, at)
         pattern = _PATTERNS.get(mode, _CODE)
         sign = pattern.search(text, at)
         if pattern is _CODE:
@@ -257,7 +257,7 @@ class Shell(Scanner):
         self._open.pop()
         return end + 1
 
-    def _backquoted(self, text: str, at: int) -> int:
+    def _read_backquotes(self, text: str, at: int) -> int:
         """Read text between backquotes. Shells first find the end, whatever quotes and comments precede it, and then
         parse.
         """

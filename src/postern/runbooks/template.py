@@ -17,7 +17,7 @@ from postern.domain.text import one_line
 from postern.protocols.spec import ScriptSyntax
 from postern.runbooks.effort import Effort
 from postern.runbooks.evaluator import TemplateEvaluator
-from postern.runbooks.faults import Fault, RenderError, TemplateError, place_of
+from postern.runbooks.faults import Fault, RenderError, TemplateError, position_of
 from postern.runbooks.inputs import problem_of
 from postern.runbooks.quoting import syntax_of
 from postern.runbooks.runbook_parser import read
@@ -92,7 +92,7 @@ class ParameterSurvey:
         made = [replace(one, type="select") if one.options and one.type == "text" else one for one in made]
         return tuple(sorted(made, key=lambda one: (one.order is None, one.order or 0)))
 
-    def unquoted(self, parameters: tuple[Parameter, ...]) -> tuple[str, ...]:
+    def find_unquoted(self, parameters: tuple[Parameter, ...]) -> tuple[str, ...]:
         return tuple(p.name for p in parameters if p.name in self.raw and p.type not in _STRICT and not p.options)
 
     def _walk(self, nodes: tuple[Node, ...], dot: ValueMark, known: dict[str, VariableFacts], inside: bool) -> None:
@@ -252,7 +252,7 @@ class Template:
         is called at intervals, to yield to other work; an exception in it stops the rendering. Raises RenderError,
         which names all missing, unknown and wrong inputs at once.
         """
-        given = self._checked(values)
+        given = self._check_values(values)
         effort = Effort(rest)
         made = self._run(given, syntax, effort, is_shown=False)
         hidden = {one.name for one in self.parameters if one.is_hidden and given[one.name]}
@@ -267,11 +267,11 @@ class Template:
         try:
             return Rendered(machine.run(), machine.environment)
         except Fault as fault:
-            raise self._refused(fault) from None
+            raise self._render_error(fault) from None
         except RecursionError:
             raise RenderError("the runbook's blocks and calls are nested too deeply") from None
 
-    def _checked(self, values: Mapping[str, str]) -> dict[str, str]:
+    def _check_values(self, values: Mapping[str, str]) -> dict[str, str]:
         names = [one.name for one in self.parameters]
         unknown = sorted(str(name) for name in values.keys() - set(names))
         if unknown:
@@ -290,10 +290,10 @@ class Template:
             raise RenderError(told, parameters=tuple(wrong))
         return given
 
-    def _refused(self, fault: Fault) -> RenderError:
+    def _render_error(self, fault: Fault) -> RenderError:
         about = ", ".join(fault.parameters)
         message = f"input {about}: {fault.message}" if about else fault.message
-        line, column = (0, 0) if fault.at is None else place_of(self._text, fault.at)
+        line, column = (0, 0) if fault.at is None else position_of(self._text, fault.at)
         return RenderError(message, line, column, fault.parameters)
 
 
@@ -308,10 +308,10 @@ def parse(text: str) -> Template:
         survey = ParameterSurvey(tree)
         parameters = survey.parameters()
     except Fault as fault:
-        raise TemplateError(fault.message, *place_of(text, fault.at or 0)) from None
+        raise TemplateError(fault.message, *position_of(text, fault.at or 0)) from None
     except RecursionError:
         raise TemplateError("blocks and calls are nested too deeply", 1, 1) from None
-    return Template(parameters, survey.unquoted(parameters), text, tree, survey)
+    return Template(parameters, survey.find_unquoted(parameters), text, tree, survey)
 
 
 def _problem(parameter: Parameter, value: str) -> str:

@@ -16,7 +16,7 @@ import re
 from postern.protocols.spec import ScriptSyntax
 from postern.runbooks.effort import Effort
 from postern.runbooks.faults import Fault
-from postern.runbooks.quoting import is_plain, quoted
+from postern.runbooks.quoting import is_plain, quote_value
 from postern.runbooks.scanners import ProgramScanner, Scanner, ScannerState, Sql, UnknownScanner
 from postern.runbooks.shell import Shell
 
@@ -42,10 +42,10 @@ class TemplatePlaces:
         self._is_delicate = False  # a value could have a special meaning
         self._is_open = False  # the text after the last value can still change its meaning
 
-    def text(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         self._unread.append(text)
 
-    def quoted(self, quote: str, value: str, text: str) -> str:
+    def quote_value(self, quote: str, value: str, text: str) -> str:
         """Return the quoted value as it can be inserted here. Raises Fault if it could be read as anything else.
 
         `text` is its form where quotes have their normal meaning.
@@ -65,7 +65,7 @@ class TemplatePlaces:
                 raise Fault(_AGAIN)
             self._is_open = self._is_open or is_open
             prefix = scanner.prefix(quote)
-            text = quoted(self._syntax, quote, value, prefix) if prefix else text
+            text = quote_value(self._syntax, quote, value, prefix) if prefix else text
         if isinstance(scanner, Sql):
             if scanner.is_within_tags and "$" in value:
                 raise Fault("this is within dollar quotes, which a value with a dollar sign could end")

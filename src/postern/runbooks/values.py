@@ -45,7 +45,7 @@ def is_made(text: str) -> bool:
     return isinstance(text, Quoted | Pieces)
 
 
-def assembled(texts: Iterable[str]) -> str:
+def assemble(texts: Iterable[str]) -> str:
     parts = tuple(_flat(texts))
     whole = "".join(parts)
     if not any(isinstance(part, Quoted) for part in parts):

@@ -52,14 +52,14 @@ def _origins(policy: Policy, view: SessionView) -> SessionOrigins | None:
     asks = any(rule.columns for rule in policy.masking)
     make = _lineage_of(view.connection_subtype) if asks else None
     if make is None:
-        view.kept.pop(_KEPT, None)
+        view.carried_over.pop(_KEPT, None)
         return None
-    kept = view.kept.get(_KEPT)
+    kept = view.carried_over.get(_KEPT)
     if kept is not None:
         return cast("SessionOrigins", kept)
-    found = view.kept[_KEPT] = make(lambda: view.schema)
+    found = view.carried_over[_KEPT] = make(lambda: view.schema)
     if view.metrics.operations:
-        found.missed()
+        found.record_gap()
     return found
 
 
@@ -74,5 +74,7 @@ def masks(rule: MaskingRule, key: Secret, samples: Samples) -> MaskedSamples:
         if isinstance(verdict, Refuse):
             raise Denied(verdict.message)
     return MaskedSamples(
-        tuple(text.decode("utf-8", "replace") for text in texts.held), rows.shown(), dict(view.metrics.info_types)
+        tuple(text.decode("utf-8", "replace") for text in texts.held),
+        rows.visible_rows(),
+        dict(view.metrics.info_types),
     )

@@ -14,9 +14,9 @@ from postern.archive.archiver import Round
 from postern.domain.event import CREATED
 from postern.domain.reviews.review import ReviewEvent
 from postern.errors import Unavailable
-from postern.metrics.exporter import gather, tell, watch_lag
+from postern.metrics.exporter import gather, serve_metrics, watch_lag
 from postern.metrics.meters import Meters
-from postern.metrics.process_metrics import of_process
+from postern.metrics.process_metrics import sample_process
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.ports.review_ports import ReviewNews
@@ -39,10 +39,10 @@ async def telling(settings: Settings, meters: Meters, database: Database, proces
     database.observer = lambda seconds: meters.observe("postern_store_seconds", seconds)
     meters.sample("postern_store_connections", lambda: database.in_use)
     meters.sample("postern_store_connections_max", lambda: database.most_in_use)
-    of_process(meters)
+    sample_process(meters)
     folder = settings.home / "run"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    server = await tell(meters, folder, process)
+    server = await serve_metrics(meters, folder, process)
     lag = asyncio.create_task(watch_lag(meters))
     try:
         yield

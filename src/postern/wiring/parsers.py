@@ -53,17 +53,17 @@ def parser_for(protocol: str) -> Parser | None:
 def session_parser(policy: Policy, protocol: str, view: SessionView) -> SessionParser | None:
     """One that stays as long as policies need it: it must hear of every statement."""
     judges = any(rule.judges_statements for rail in policy.guardrails for rule in rail.input)
-    kept = view.kept.pop(_KEPT, None)
+    kept = view.carried_over.pop(_KEPT, None)
     names = cast("SessionParser | None", kept) if judges and kept is not None else None
     if judges and names is None:
         names = _names_of(parser_for(protocol))
         if names is not None and view.metrics.operations:
-            names.missed()
+            names.record_gap()
     if names is None:
-        view.meant = None
+        view.resolve_name = None
         return None
-    view.kept[_KEPT] = names
-    view.meant = lambda text: names.meant(text, view.schema)
+    view.carried_over[_KEPT] = names
+    view.resolve_name = lambda text: names.executed_statements(text, view.schema)
     return names
 
 
@@ -81,10 +81,10 @@ def client_encodings(policy: Policy, protocol: str, view: SessionView) -> Interc
     spec = None if parser is None else _SPOKEN.get(parser.dialect)
     if parser is None or spec is None or spec.encodings is None:
         return None
-    interceptor = view.kept.get(_ENCODINGS)
+    interceptor = view.carried_over.get(_ENCODINGS)
     if interceptor is None:
         # It keeps what was prepared, when the policy is renewed.
-        interceptor = view.kept[_ENCODINGS] = spec.encodings(parser)
+        interceptor = view.carried_over[_ENCODINGS] = spec.encodings(parser)
     return cast("Interceptor", interceptor)
 
 

@@ -14,7 +14,7 @@ from postern.domain.rules.guardrail_presets import PRESETS
 from postern.inspection.guardrails.guardrail_interceptor import SEARCHED_AT_ONCE, GuardRailInterceptor
 from postern.inspection.guardrails.guardrail_rules import judge_text, load
 from postern.inspection.guardrails.guardrail_tasks import JudgeText, read_answer
-from postern.inspection.schema_ref import ref_of
+from postern.inspection.schema_ref import pack_schema
 from postern.inspection.sql.sql_parser import Parser, SessionParser
 from postern.interception.events import Operation
 from postern.interception.pipeline import AT_ONCE, SessionView
@@ -64,7 +64,7 @@ def test_another_process_knows_what_the_session_has_prepared(names: SessionParse
     parser: Parser = PostgresParser() if names.__class__ is PreparedStatements else MySqlParser()
     of = rails(Rule(RuleType.READ_ONLY))
     rules = load(of, parser, None)
-    names.passed(prepare)
+    names.record_statement(prepare)
     answer = read_answer(rules, elsewhere(JudgeText(of, parser, None, "execute p", names)))
     assert answer == judge_text(rules, "execute p", names)
     assert answer is not None
@@ -72,8 +72,8 @@ def test_another_process_knows_what_the_session_has_prepared(names: SessionParse
 
 
 def test_schema_is_unpacked_once_for_each_snapshot() -> None:
-    ref = ref_of(cases_postgres.SCHEMA)
-    assert ref_of(cases_postgres.SCHEMA) is ref
+    ref = pack_schema(cases_postgres.SCHEMA)
+    assert pack_schema(cases_postgres.SCHEMA) is ref
     there = pickle.loads(pickle.dumps(ref)).load()
     assert there is not cases_postgres.SCHEMA
     assert there.relations == cases_postgres.SCHEMA.relations

@@ -22,7 +22,7 @@ def column(name: str = "x", schema: str = "", table: str = "", of: str = "") -> 
 
 
 def told(of: MySqlSessionLineage, text: str, *columns: Column) -> list[str | None] | None:
-    of.asked(text)
+    of.record_statement(text)
     found = of.of(text, columns)
     if found is None:
         return None
@@ -58,13 +58,13 @@ def test_without_a_snapshot_constants_are_known() -> None:
 
 def test_variables_are_followed_and_keep_what_they_may_hold() -> None:
     of = session()
-    of.asked("set @x = 1, @Y = (select email from users)")
+    of.record_statement("set @x = 1, @Y = (select email from users)")
     assert told(of, "select @x, @y, @`Y`", column(), column(), column()) == ["", "users.email", "users.email"]
-    of.asked("set @y = 'harmless'")  # it may have failed
+    of.record_statement("set @y = 'harmless'")  # it may have failed
     assert told(of, "select @y", column()) == ["users.email"]
-    of.asked("select name into @x from users")
+    of.record_statement("select name into @x from users")
     assert told(of, "select @x", column()) == ["users.name"]
-    of.asked("set @z = @x")
+    of.record_statement("set @z = @x")
     assert told(of, "select @z, @never", column(), column()) == ["users.name", ""]
 
 
@@ -89,7 +89,7 @@ def test_variables_are_followed_and_keep_what_they_may_hold() -> None:
 def test_attack_a_variable_that_somebody_else_fills(text: str) -> None:
     of = session()
     assert told(of, "select @x", column()) == [""]
-    of.asked(text)
+    of.record_statement(text)
     assert told(of, "select @x", column()) == [None]
 
 
@@ -99,33 +99,33 @@ def test_attack_a_variable_that_a_row_hands_to_the_next() -> None:
 
 def test_prepared_statements_are_known_by_their_names() -> None:
     of = session()
-    of.asked("prepare s from 'select email from users'")
+    of.record_statement("prepare s from 'select email from users'")
     assert told(of, "execute S", column("email")) == ["users.email"]
-    of.asked("prepare s from 'select name from users'")
+    of.record_statement("prepare s from 'select name from users'")
     assert told(of, "execute s", column("name")) == ["users.name"]
     assert told(of, "execute t", column("email")) == [None]
 
 
 def test_what_a_variable_holds_is_what_is_prepared() -> None:
     of = session()
-    of.asked("set @q = concat('select ', 'email', ' from users')")
-    of.asked("prepare s from @q")
+    of.record_statement("set @q = concat('select ', 'email', ' from users')")
+    of.record_statement("prepare s from @q")
     assert told(of, "execute s", column("email")) == ["users.email"]
-    of.asked("select note into @q from orders")
-    of.asked("prepare t from @q")
+    of.record_statement("select note into @q from orders")
+    of.record_statement("prepare t from @q")
     assert told(of, "execute t", column("x")) == [None]
 
 
 def test_what_is_given_to_a_prepared_statement_shows() -> None:
     of = session()
-    of.asked("set @e = (select email from users)")
-    of.asked("prepare s from 'select concat(?, name) from users'")
+    of.record_statement("set @e = (select email from users)")
+    of.record_statement("prepare s from 'select concat(?, name) from users'")
     assert told(of, "execute s using @e", column("x")) == ["users.email users.name"]
 
 
 def test_handlers_are_known_by_their_names() -> None:
     of = session()
-    of.asked("handler users open as h")
+    of.record_statement("handler users open as h")
     assert told(of, "handler h read first", column("id"), column("email"), column("name")) == [
         "users.id",
         "users.email",
@@ -156,7 +156,7 @@ def test_handlers_are_known_by_their_names() -> None:
 def test_attack_a_temporary_table_shadows_one_that_is_known(text: str) -> None:
     of = session()
     assert told(of, "select upper(note) from orders", column("upper(note)")) == ["orders.note"]
-    of.asked(text)
+    of.record_statement(text)
     assert told(of, "select upper(note) from orders", column("upper(note)")) == [None]
 
 
@@ -174,7 +174,7 @@ def test_what_a_session_changes_elsewhere_leaves_the_rest_known() -> None:
         "flush tables",
         "commit",
     ):
-        of.asked(text)
+        of.record_statement(text)
     assert told(of, "select upper(note) from orders", column("x")) == ["orders.note"]
 
 
@@ -200,7 +200,7 @@ def test_what_a_session_changes_elsewhere_leaves_the_rest_known() -> None:
 )
 def test_ordinary_statement_leaves_variables_settings_and_names_known(text: str) -> None:
     of = session()
-    of.asked(text)
+    of.record_statement(text)
     assert told(of, "select @x, @@group_concat_max_len", column(), column()) == ["", ""]
     assert told(of, "select upper(note) from orders", column("x")) == ["orders.note"]
 
@@ -215,7 +215,7 @@ def test_attack_function_with_the_name_of_one_that_changes_nothing(name: str) ->
     ):
         of = session(schema=schema)
         assert told(of, "select @x", column()) == [""]
-        of.asked(text)
+        of.record_statement(text)
         assert told(of, "select @x", column()) == [None], text
 
 
@@ -223,14 +223,14 @@ def test_missed_statements_make_what_was_just_read_unknown() -> None:
     of = session()
     text = "select email from users"
     assert told(of, text, column("email")) == ["users.email"]
-    of.missed()
+    of.record_gap()
     found = of.of(text, (column("email"),))
     assert found == (None,)
 
 
 def test_a_database_that_is_used_counts_besides_the_first() -> None:
     of = session()
-    of.asked("use hr")
+    of.record_statement("use hr")
     assert told(of, "select secret from users", column("secret")) == ["users.secret"]
     assert told(of, "select * from users", column("id"), column("secret")) == ["users.id", "users.secret"]
     assert told(of, "select email from users", column("email")) == ["users.email"]
@@ -239,7 +239,7 @@ def test_a_database_that_is_used_counts_besides_the_first() -> None:
 def test_attack_more_databases_than_are_kept() -> None:
     of = session()
     for n in range(20):
-        of.asked(f"use d{n}")
+        of.record_statement(f"use d{n}")
     assert told(of, "select secret from users", column("secret")) == [None]
     assert told(of, "select note from orders", column("note")) == ["orders.note"]  # there is one only
 
@@ -265,7 +265,7 @@ def test_attack_messages_quote_values() -> None:
 def test_attack_a_setting_that_carries_a_value() -> None:
     of = session()
     assert told(of, "select @@group_concat_max_len", column()) == [""]
-    of.asked("set group_concat_max_len = (select id from users)")
+    of.record_statement("set group_concat_max_len = (select id from users)")
     assert told(of, "select @@group_concat_max_len", column()) == [None]
     assert told(of, "show variables", column(), column()) == [None, None]
 
@@ -273,7 +273,7 @@ def test_attack_a_setting_that_carries_a_value() -> None:
 def test_attack_counts_of_warnings_tell_what_went_wrong_with_values() -> None:
     of = session()
     assert told(of, "select @@warning_count, @@session.error_count, 1", *[column()] * 3) == [None, None, ""]
-    of.asked("set @k = @@warning_count")
+    of.record_statement("set @k = @@warning_count")
     assert told(of, "select @k", column()) == [None]
 
 
@@ -302,13 +302,13 @@ def test_attack_tables_of_counters_tell_lengths_of_values() -> None:
 
 def test_attack_an_id_that_is_kept() -> None:
     of = session()
-    of.asked("update orders set user_id = last_insert_id(user_id)")
+    of.record_statement("update orders set user_id = last_insert_id(user_id)")
     assert told(of, "select last_insert_id(), @@identity", column(), column()) == ["orders.user_id"] * 2
 
 
 def test_what_was_missed_may_have_done_anything() -> None:
     of = session()
-    of.missed()
+    of.record_gap()
     assert told(of, "select @x, 1", column(), column("1")) == [None, ""]
     assert told(of, "select email from users", column("email")) == [None]
 
@@ -326,9 +326,9 @@ def test_a_view_that_calls_code_may_fill_variables() -> None:
     calling = relation("w", "id", definition="select `shop`.`leak`() AS `id`")
     schema = target(USERS, ORDERS, calling, functions=(Function("shop", "leak", harmless=False),))
     of = session(schema=schema)
-    of.asked("select note from orders")
+    of.record_statement("select note from orders")
     assert told(of, "select @x", column()) == [""]
-    of.asked("select 1 from w")
+    of.record_statement("select 1 from w")
     assert told(of, "select @x", column()) == [None]
 
 
@@ -355,12 +355,12 @@ def test_a_text_of_several_statements_is_known_by_the_columns_of_each() -> None:
 def test_attack_a_name_that_is_code_in_another_character_set(setting: str) -> None:
     """MariaDB 10.11 shows the e-mail address here: SWE7 has no backtick, and prepares a question mark for each."""
     of = session()
-    of.asked(setting)
-    of.asked("prepare p from 'select `, (select email from users limit 1), `'")
+    of.record_statement(setting)
+    of.record_statement("prepare p from 'select `, (select email from users limit 1), `'")
     assert told(of, "execute p using @x, @x", column(), column(), column()) == [None] * 3
 
 
 def test_attack_a_name_that_ends_elsewhere_in_another_character_set() -> None:
     of = session()
-    of.asked("prepare p from _gbk'select 1 `\u4f60`, `, (select email from users limit 1) `\u4f60`'")
+    of.record_statement("prepare p from _gbk'select 1 `\u4f60`, `, (select email from users limit 1) `\u4f60`'")
     assert told(of, "execute p", column(), column()) == [None, None]

@@ -67,7 +67,7 @@ def schema() -> TargetSchema:
 
 
 def plain(lineage: SessionLineage | MySqlSessionLineage, text: str, width: int = 1) -> str:
-    lineage.asked(text)
+    lineage.record_statement(text)
     found = lineage.of(text, tuple(Column("x", TextKind.TEXT) for _ in range(width)))
     assert found is not None
     assert None not in found
@@ -131,7 +131,7 @@ def test_description_of_the_answer_alone_tells_a_plain_column() -> None:
 )
 def test_only_counting_plain_columns_shows_nothing_of_them(engine: int, text: str, refs: str) -> None:
     of = sessions(schema())[engine]
-    of.asked(text)
+    of.record_statement(text)
     found = of.of(text, (Column("x", TextKind.TEXT),))
     assert found is not None
     assert found[0] is not None
@@ -169,7 +169,7 @@ POSTGRES_CORRELATED = {
 
 
 def _refs(of: SessionLineage | MySqlSessionLineage, text: str) -> str:
-    of.asked(text)
+    of.record_statement(text)
     found = of.of(text, (Column("x", TextKind.TEXT),))
     assert found is not None
     assert found[0] is not None

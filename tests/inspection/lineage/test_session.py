@@ -84,8 +84,8 @@ def test_a_text_of_several_statements_is_known_by_the_columns_of_each() -> None:
 
 def test_cursors_and_prepared_statements_are_known_by_their_names() -> None:
     of = session()
-    of.asked("declare c cursor for select email from users")
-    of.asked("prepare c as select name from users")
+    of.record_statement("declare c cursor for select email from users")
+    of.record_statement("prepare c as select name from users")
     assert told(of, "fetch 1 from c", column("email")) == ["users.email"]
     assert told(of, "execute c", column("name")) == ["users.name"]
     assert told(of, "fetch 1 from d", column("email")) == [None]
@@ -93,28 +93,28 @@ def test_cursors_and_prepared_statements_are_known_by_their_names() -> None:
 
 def test_attack_a_cursor_that_is_declared_again_in_vain() -> None:
     of = session()
-    of.asked("declare c cursor with hold for select email as x from users")
-    of.asked("declare c cursor for select 'harmless' as x")  # fails: there is one of that name
+    of.record_statement("declare c cursor with hold for select email as x from users")
+    of.record_statement("declare c cursor for select 'harmless' as x")  # fails: there is one of that name
     assert told(of, "fetch c", column("x")) == ["users.email"]
 
 
 def test_a_cursor_of_that_name_with_other_columns_is_another() -> None:
     of = session()
-    of.asked("declare c cursor for select id, email from users")
-    of.asked("close c")
-    of.asked("declare c cursor for select id, note from orders")
+    of.record_statement("declare c cursor for select id, email from users")
+    of.record_statement("close c")
+    of.record_statement("declare c cursor for select id, note from orders")
     assert told(of, "fetch c", column("id"), column("note")) == ["orders.id", "orders.note"]
 
 
 def test_attack_more_cursors_than_are_kept() -> None:
     of = session()
     for n in range(1_000):
-        of.asked(f"declare c{n} cursor for select name as x from users")
+        of.record_statement(f"declare c{n} cursor for select name as x from users")
     assert told(of, "fetch c0", column("x")) == ["users.name"]
     assert told(of, "fetch c999", column("x")) == [None]
     for n in range(100):
-        of.asked(f"declare c0 cursor for select {n} || name as x from users")
-        of.asked(f"declare c0 cursor for select email || {n}, id as x from users where id = {n}")
+        of.record_statement(f"declare c0 cursor for select {n} || name as x from users")
+        of.record_statement(f"declare c0 cursor for select email || {n}, id as x from users where id = {n}")
     assert told(of, "fetch c0", column("x")) in ([None], ["users.name"])
 
 
@@ -131,38 +131,38 @@ def test_attack_a_temporary_table_shadows_one_that_is_known() -> None:
     ):
         of = session()
         assert told(of, "select upper(note) from orders", column()) == ["orders.note"]
-        of.asked(text)
+        of.record_statement(text)
         assert told(of, "select upper(note) from orders", column()) == [None], text
 
 
 def test_what_a_session_changes_elsewhere_leaves_the_rest_known() -> None:
     of = session()
-    of.asked("create temp table mine (x text)")
-    of.asked("begin; set work_mem = '1MB'; insert into orders (note) values ('x'); commit")
+    of.record_statement("create temp table mine (x text)")
+    of.record_statement("begin; set work_mem = '1MB'; insert into orders (note) values ('x'); commit")
     assert told(of, "select upper(note) from orders", column()) == ["orders.note"]
 
 
 def test_attack_a_view_that_was_replaced() -> None:
     of = session()
-    of.asked("create or replace view v as select name from users")
+    of.record_statement("create or replace view v as select name from users")
     assert told(of, "select mail from v", column("mail", 101, 1)) == [None]
 
 
 def test_attack_more_names_than_are_kept() -> None:
     of = session()
     for n in range(300):
-        of.asked(f"create temp table t{n} (x text)")
+        of.record_statement(f"create temp table t{n} (x text)")
     assert told(of, "select upper(note) from orders", column()) == [None]
 
 
 def test_attack_a_setting_that_carries_a_value() -> None:
     of = session()
     assert told(of, "show application_name", column()) == [""]
-    of.asked("select set_config('application_name', email, false) from users")
+    of.record_statement("select set_config('application_name', email, false) from users")
     assert told(of, "show application_name", column()) == [None]
     assert told(of, "show my.own", column()) == [None]
     spelled = session()
-    spelled.asked(r"""select U&"set\005fconfig"('application_name', email, false) from users""")
+    spelled.record_statement(r"""select U&"set\005fconfig"('application_name', email, false) from users""")
     assert told(spelled, "show application_name", column()) == [None]
 
 
@@ -171,7 +171,7 @@ def test_attack_a_path_that_was_changed() -> None:
     for text in ("set search_path = mine", "set schema 'mine'", "set local role x", "discard all", "reset all"):
         of = session(mine)
         assert told(of, "select upper(note) from orders", column()) == ["orders.note"]
-        of.asked(text)
+        of.record_statement(text)
         assert told(of, "select upper(note) from orders", column()) == [None], text
 
 
@@ -201,7 +201,7 @@ def test_a_backslash_that_means_the_same_in_both_ways_costs_nothing() -> None:
 
 def test_attack_a_cursor_over_a_text_that_is_read_in_two_ways() -> None:
     of = session()
-    of.asked("declare c cursor for select '\\'', upper(email) from users --', 1")
+    of.record_statement("declare c cursor for select '\\'', upper(email) from users --', 1")
     assert told(of, "fetch c", column("?column?"), column("upper")) == ["", "users.email"]
 
 
@@ -213,10 +213,10 @@ def test_long_chains_of_operators_are_followed() -> None:
 def test_a_statement_that_comes_again_is_read_by_what_has_happened_since() -> None:
     of = session()
     for _ in range(2):
-        of.asked("select email from users")
+        of.record_statement("select email from users")
         assert told(of, "select email from users", column("email")) == ["users.email"]
-    of.asked("create temp table users (email text)")
-    of.asked("select email from users")
+    of.record_statement("create temp table users (email text)")
+    of.record_statement("select email from users")
     assert told(of, "select email from users", column("email")) == [None]
 
 
@@ -239,8 +239,8 @@ def test_a_statement_that_comes_again_is_read_by_what_has_happened_since() -> No
 )
 def test_ordinary_statement_leaves_settings_names_and_cursors_known(text: str) -> None:
     of = session()
-    of.asked("declare c cursor for select email from users")
-    of.asked(text)
+    of.record_statement("declare c cursor for select email from users")
+    of.record_statement(text)
     assert told(of, "show application_name", column()) == [""]
     assert told(of, "select upper(note) from orders", column()) == ["orders.note"]
     assert told(of, "fetch c", column("email")) == ["users.email"]
@@ -263,7 +263,7 @@ def test_ordinary_statement_leaves_settings_names_and_cursors_known(text: str) -
 def test_attack_statement_that_may_copy_a_value_into_a_setting(text: str) -> None:
     of = session()
     assert told(of, "show application_name", column()) == [""]
-    of.asked(text)
+    of.record_statement(text)
     assert told(of, "show application_name", column()) == [None]
 
 
@@ -271,17 +271,17 @@ def test_attack_statement_that_changes_what_its_own_names_mean() -> None:
     """The answer is read by what the session knows after the text, not by what it knew when the text was sent."""
     of = session()
     text = "create temp table users as select note as email from orders; select email from users"
-    of.asked(text)
+    of.record_statement(text)
     assert told(of, text, column("email")) == [None]
 
 
 def test_missed_statements_make_what_was_just_read_unknown() -> None:
     of = session()
     text = "select email from users"
-    of.asked("declare c cursor for select email from users")
-    of.asked(text)
+    of.record_statement("declare c cursor for select email from users")
+    of.record_statement(text)
     assert told(of, text, column("email")) == ["users.email"]
-    of.missed()
+    of.record_gap()
     assert told(of, text, column("email")) == [None]
     assert told(of, "fetch c", column("email")) == [None]
     assert told(of, "show application_name", column()) == [None]
@@ -293,10 +293,10 @@ def test_only_an_unchanged_session_answers_without_reading_again(follows: str) -
     of = SessionLineage(Lineage(), lambda: known[0])
     text = "select email from users"
     assert of.unread(text) is not None
-    of.asked(text)
+    of.record_statement(text)
     if follows == "another snapshot":
         known.pop(0)
     elif follows == "doubts":
-        of.missed()
+        of.record_gap()
     assert (of.unread(text) is None) == (follows == "the same")
     assert of.unread("select name from users") is not None

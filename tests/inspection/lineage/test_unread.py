@@ -50,8 +50,8 @@ def test_another_process_reads_what_this_one_does(dialect: str) -> None:
             while (unread := there.unread(text)) is not None:
                 unread.keep(elsewhere(unread))
                 read += 1
-            here.asked(text)
-            there.asked(text)
+            here.record_statement(text)
+            there.record_statement(text)
             assert there.of(text, ()) == here.of(text, ())
     assert read > 50
 
@@ -69,7 +69,7 @@ def test_what_was_kept_is_not_read_again(dialect: str, monkeypatch: pytest.Monke
     }
     monkeypatch.setattr(f"{modules[dialect]}._read", None)
     assert session.unread(LONG) is None
-    session.asked(LONG)
+    session.record_statement(LONG)
     (of,) = session.of(LONG, ()) or (None,)
     assert of is not None
     assert {ref.column for ref in of.refs} == {"name"}

@@ -91,7 +91,7 @@ class Told:
 
 
 class Session(Protocol):
-    def asked(self, text: str) -> None: ...
+    def record_statement(self, text: str) -> None: ...
 
     def of(self, text: str, columns: tuple[Column, ...]) -> Sequence[Origin | None] | None: ...
 
@@ -116,7 +116,7 @@ def judged(
         assert not isinstance(truth, str)
         session = begin()
         for statement in case:
-            session.asked(statement)
+            session.record_statement(statement)
         columns = truth.answer.columns
         is_copy = case[-1].startswith("copy")  # whose columns nobody tells
         origins = session.of(case[-1], () if is_copy else columns) or (None,) * len(columns)

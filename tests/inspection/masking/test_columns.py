@@ -51,7 +51,7 @@ class Known:
     def add(self, statement: str, *origins: Origin) -> None:
         self._sources[statement] = origins
 
-    def asked(self, statement: str) -> None:
+    def record_statement(self, statement: str) -> None:
         self.heard.append(statement)
 
     def unread(self, statement: str) -> None:
@@ -79,7 +79,7 @@ def shown(
     masking.see(Operation(0, statement), view)
     rows = SampleRows(columns, [row])
     verdict = masking.see(rows, view)
-    return verdict if isinstance(verdict, Refuse) else rows.shown()[0]
+    return verdict if isinstance(verdict, Refuse) else rows.visible_rows()[0]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_results_of_one_request_are_each_masked_by_their_own_columns() -> None:
         ]
         for result in results:
             masking.see(result, session)
-        assert [result.shown()[0] for result in results] == [("7", "****"), ("****", "7"), ("7",), ("****",)]
+        assert [result.visible_rows()[0] for result in results] == [("7", "****"), ("****", "7"), ("7",), ("****",)]
 
 
 def test_where_it_cannot_be_known_a_strict_rule_refuses() -> None:

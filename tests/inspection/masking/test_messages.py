@@ -9,7 +9,7 @@ import pytest
 
 from postern.domain.rules.masking import MaskingRule, Strictness, TypeGroup
 from postern.domain.targets.target_schema import Relation, TargetSchema
-from postern.inspection.masking.error_messages import _LOOKS, known
+from postern.inspection.masking.error_messages import _LOOKS, make_known_check
 from postern.inspection.masking.masking_interceptor import Masking
 from postern.inspection.masking.statement_facts import StatementFacts
 from postern.interception.events import Operation
@@ -328,7 +328,7 @@ def test_attack_a_setting_takes_the_name_that_an_error_quotes_from_a_value(numbe
 
 def test_only_so_many_quotes_of_a_message_are_looked_up() -> None:
     """What follows is withheld, whatever it says."""
-    is_known = known("select surname from users", SCHEMA)
+    is_known = make_known_check("select surname from users", SCHEMA)
     assert [is_known(b"surname") for _ in range(_LOOKS)] == [True] * _LOOKS
     assert not is_known(b"surname")
     assert not is_known(b"Doe")
@@ -355,13 +355,13 @@ def test_only_so_many_quotes_of_a_message_are_looked_up() -> None:
     ],
 )
 def test_only_words_of_the_statement_and_names_of_the_target_are_known(segment: bytes, is_there: bool) -> None:
-    assert known("select Surname from users", SCHEMA)(segment) == is_there
+    assert make_known_check("select Surname from users", SCHEMA)(segment) == is_there
 
 
 @pytest.mark.parametrize("statement", [None, ""])
 def test_without_a_statement_and_a_schema_nothing_is_known(statement: str | None) -> None:
-    assert not known(statement, None)(b"surname")
-    assert known(statement, SCHEMA)(b"note")
+    assert not make_known_check(statement, None)(b"surname")
+    assert make_known_check(statement, SCHEMA)(b"note")
 
 
 def test_attack_a_message_that_takes_long_to_read() -> None:

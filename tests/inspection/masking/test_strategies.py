@@ -35,7 +35,7 @@ PARTIAL, HASH = Substitutes(Strategy.PARTIAL, b""), Substitutes(Strategy.HASH, K
     ],
 )
 def test_partly_shown(kind: str, value: str, shown: str) -> None:
-    assert PARTIAL.found(kind, value.encode()) == shown.encode()
+    assert PARTIAL.replace_found(kind, value.encode()) == shown.encode()
 
 
 @given(st.sampled_from([*InfoType, "CUSTOM"]), st.text(min_size=1, max_size=40))
@@ -44,7 +44,7 @@ def test_partly_shown(kind: str, value: str, shown: str) -> None:
 @example(InfoType.CREDIT_CARD, "000")
 def test_never_more_than_half_is_shown(kind: str, value: str) -> None:
     """Of the letters and digits; but for the domain of an address."""
-    shown = PARTIAL.found(kind, value.encode()).decode("utf-8", "replace")
+    shown = PARTIAL.replace_found(kind, value.encode()).decode("utf-8", "replace")
     if "@" in shown:
         shown = shown.partition("@")[0]
     kept = len(re.sub(r"[\W_]", "", shown))
@@ -52,12 +52,12 @@ def test_never_more_than_half_is_shown(kind: str, value: str) -> None:
 
 
 def test_hashes_are_keyed_stable_and_of_one_shape() -> None:
-    one = HASH.found("EMAIL_ADDRESS", b"ann@example.com")
+    one = HASH.replace_found("EMAIL_ADDRESS", b"ann@example.com")
     assert re.fullmatch(rb"h_[a-p]{32}", one)
-    assert one == Substitutes(Strategy.HASH, KEY).found("CUSTOM", b"ann@example.com")
+    assert one == Substitutes(Strategy.HASH, KEY).replace_found("CUSTOM", b"ann@example.com")
     assert one == HASH.change(Scalar.TEXT, b"ann@example.com")
-    assert one != Substitutes(Strategy.HASH, b"x" * 32).found("EMAIL_ADDRESS", b"ann@example.com")
-    assert one != HASH.found("EMAIL_ADDRESS", b"bob@example.com")
+    assert one != Substitutes(Strategy.HASH, b"x" * 32).replace_found("EMAIL_ADDRESS", b"ann@example.com")
+    assert one != HASH.replace_found("EMAIL_ADDRESS", b"bob@example.com")
     with pytest.raises(ValueError, match="needs a key"):
         Substitutes(Strategy.HASH, b"")
 
@@ -160,7 +160,7 @@ def test_what_is_remembered_has_a_bound() -> None:
     one = Substitutes(Strategy.PARTIAL, b"")
     for number in range(_MEMO + 10):
         one.change(Scalar.TEXT, b"name %d" % number)
-        one.found("CUSTOM", b"name %d" % number)
+        one.replace_found("CUSTOM", b"name %d" % number)
         one.change(Scalar.BIGINT, b"%d" % number)
     assert sum(map(len, one._memos.values())) <= _MEMO
     assert len(one._found) <= _MEMO

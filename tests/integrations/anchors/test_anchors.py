@@ -25,7 +25,7 @@ from postern.errors import Misconfigured, Unavailable
 from postern.integrations.anchors.anchor_webhook import WebhookAnchor
 from postern.integrations.anchors.bucket import BucketAnchor
 from postern.integrations.anchors.file import FileAnchor
-from postern.proof.proof_checkpoints import line_of, new_key, read_line, signed
+from postern.proof.proof_checkpoints import format_line, new_key, read_line, sign_checkpoint
 from postern.settings import load
 from postern.wiring.app import anchors
 
@@ -40,13 +40,13 @@ def now() -> datetime:
 
 
 def checkpoint(number: int = 1) -> Checkpoint:
-    return signed(KEY, LedgerHead(number, bytes(32)), BEGIN)
+    return sign_checkpoint(KEY, LedgerHead(number, bytes(32)), BEGIN)
 
 
 async def test_a_file_gets_a_line_for_each(tmp_path: Path) -> None:
     anchor = FileAnchor(tmp_path / "anchors.jsonl")
     for number in (1, 2):
-        await anchor.put(checkpoint(number), line_of(checkpoint(number)))
+        await anchor.put(checkpoint(number), format_line(checkpoint(number)))
     lines = (tmp_path / "anchors.jsonl").read_bytes().splitlines()
     assert [read_line(line) for line in lines] == [checkpoint(1), checkpoint(2)]
 
@@ -91,7 +91,7 @@ def receiver() -> Iterator[Receiver]:
 
 async def test_a_webhook_gets_the_line_signed_by_the_shared_secret(receiver: Receiver) -> None:
     anchor = WebhookAnchor(f"http://127.0.0.1:{receiver.server_port}/anchors", SECRET, now)
-    line = line_of(checkpoint(7))
+    line = format_line(checkpoint(7))
     await anchor.put(checkpoint(7), line)
     [(headers, body)] = receiver.heard
     assert body == line
@@ -143,7 +143,7 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 async def test_a_checkpoint_in_a_bucket_is_locked(s3: Any) -> None:
     s3.create_bucket(Bucket="anchors", ObjectLockEnabledForBucket=True)
     anchor = BucketAnchor("s3://anchors/postern", timedelta(days=30), now)
-    await anchor.put(checkpoint(3), line_of(checkpoint(3)))
+    await anchor.put(checkpoint(3), format_line(checkpoint(3)))
     key = f"postern/{ORG}/000000000003.json"
     kept = s3.get_object(Bucket="anchors", Key=key)
     assert read_line(kept["Body"].read().rstrip(b"\n")) == checkpoint(3)

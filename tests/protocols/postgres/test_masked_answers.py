@@ -27,7 +27,7 @@ MARKED = frozenset({ColumnRef("public", "users", "secret")})
 class Third:
     """The third column of every answer is marked."""
 
-    def asked(self, statement: str) -> None:
+    def record_statement(self, statement: str) -> None:
         return None
 
     def unread(self, statement: str) -> None:

@@ -104,7 +104,7 @@ class Marked:
         ]
         self._sources: Sources = tuple(Origin(ref, frozenset({ref})) for ref in refs)
 
-    def asked(self, statement: str) -> None:
+    def record_statement(self, statement: str) -> None:
         return None
 
     def unread(self, statement: str) -> None:

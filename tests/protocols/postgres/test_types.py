@@ -212,4 +212,4 @@ def test_a_value_is_readable_whatever_it_is(value: bytes, oid: int) -> None:
 
 def test_a_column_keeps_where_it_stands_in_its_table() -> None:
     column, _ = describe(PostgresField("c", 25, 0, table=16_400, place=3))
-    assert (column.table, column.place) == (16_400, 3)
+    assert (column.table, column.position) == (16_400, 3)

@@ -242,7 +242,7 @@ def utc_now() -> datetime:
 def _text(parked: HeldRequest) -> str:
     """All that the decision lets through, with its values and what it runs by name: who approves must see what runs, in
     the order in which it is written, and how often. Nothing of it steers a screen."""
-    meant = parked.pipeline.session.meant
+    meant = parked.pipeline.session.resolve_name
     shown: dict[str, set[int]] = {}  # in which exchanges it runs
     for operation in parked.request.operations:
         values = [_value(number, value, operation) for number, value in enumerate(operation.values, 1)]

@@ -23,16 +23,16 @@ class SessionRowCounts:
         self._counts: dict[_Key, int] = {}
         self._fetches: dict[int, bytes] = {}  # cursor that a request reads, by exchange
 
-    def asked(self, operation: Operation) -> None:
+    def track_cursors(self, operation: Operation) -> None:
         text = operation.text.lower()
         if "fetch" not in text and "declare" not in text:
             return
         for reading in readings(operation.text.encode("utf-8", "surrogatepass")):
             statements = reading.split(b";")
             for declared in filter(None, map(_DECLARE.match, statements)):
-                self._counts.pop(_folded(declared[1]), None)
+                self._counts.pop(_fold_name(declared[1]), None)
                 self._counts.pop(_ANY, None)
-            names = {_last(statement) for statement in statements if _FETCH.match(statement)}
+            names = {_read_cursor_name(statement) for statement in statements if _FETCH.match(statement)}
             if names:
                 self._fetches[operation.exchange] = names.pop() if len(names) == 1 else _ANY
         while len(self._fetches) > _MOST:
@@ -49,14 +49,14 @@ class SessionRowCounts:
         return count
 
 
-def _last(statement: bytes) -> bytes:
+def _read_cursor_name(statement: bytes) -> bytes:
     """Return the cursor's name at the end of a FETCH."""
     statement = statement.rstrip()
     if statement.endswith(b'"'):
-        return _folded(b'"' + statement[:-1].rpartition(b'"')[2] + b'"')
-    return _folded(statement.split()[-1].rpartition(b'"')[2])
+        return _fold_name(b'"' + statement[:-1].rpartition(b'"')[2] + b'"')
+    return _fold_name(statement.split()[-1].rpartition(b'"')[2])
 
 
-def _folded(name: bytes) -> bytes:
+def _fold_name(name: bytes) -> bytes:
     """Return a cursor's name as the target reads it: in lower case unless quoted."""
     return name[1:-1].replace(b'""', b'"') if name.startswith(b'"') else name.lower()

@@ -26,7 +26,7 @@ class Culprit:
         return f"{self.rail} / {self.rule}"
 
     @property
-    def named(self) -> str:
+    def label(self) -> str:
         return f'guard rail "{self.rail}" (rule "{self.rule}")'
 
 
@@ -41,17 +41,17 @@ class GuardRailFinding:
     reason: str = ""
     unknown: bool = False
 
-    def said(self, beginning: str) -> str:
+    def describe(self, beginning: str) -> str:
         """Return the message to users. `beginning` states the action; the rule is always named, also after its author's
         message.
         """
         why = f": {self.reason}" if self.reason else ""
         if self.culprit.message:
             return f"{self.culprit.message} [{self.culprit.title}{why}]"
-        return f"{beginning} {self.culprit.named}{why}"
+        return f"{beginning} {self.culprit.label}{why}"
 
 
-def named(rail: GuardRail, rules: tuple[Rule, ...]) -> list[tuple[Culprit, Rule]]:
+def name_rules(rail: GuardRail, rules: tuple[Rule, ...]) -> list[tuple[Culprit, Rule]]:
     return [(Culprit(rail.name, rule.name or str(number), rule.message), rule) for number, rule in enumerate(rules, 1)]
 
 

@@ -90,10 +90,10 @@ class GuardRailInterceptor:
     def see(self, event: Event, session: SessionView) -> Verdict:
         if isinstance(event, Operation):
             if self._rules.most is not None:
-                self._counts.asked(event)
+                self._counts.track_cursors(event)
             if not self._judges_input:
                 return FORWARD
-            rules = self._current()
+            rules = self._current_rules()
             known = None if event.truncated else rules.judged.get(event.text)
             # A cached finding never depends on names.
             by_name = known is None and rules.statements is not None and BY_NAME.search(event.text) is not None
@@ -101,9 +101,9 @@ class GuardRailInterceptor:
             # After the verdict, and also for denied statements: a name too many is harmless.
             if self._session_parser is not None and not event.truncated:
                 if event.phase is not RUN:
-                    self._session_parser.passed(event.text, by_protocol=True)
-                elif by_name or self._session_parser.keeps(event.text):
-                    self._session_parser.passed(event.text)
+                    self._session_parser.record_statement(event.text, by_protocol=True)
+                elif by_name or self._session_parser.matters_later(event.text):
+                    self._session_parser.record_statement(event.text)
             return verdict
         if isinstance(event, Rows | Output):
             return self._see_answer(event, session)
@@ -111,7 +111,7 @@ class GuardRailInterceptor:
 
     # Input
 
-    def _current(self) -> CompiledRules:
+    def _current_rules(self) -> CompiledRules:
         """Return the rules, reloaded if the target's schema has changed."""
         if self._rules.statements is not None:
             target = self._target()
@@ -139,7 +139,7 @@ class GuardRailInterceptor:
             return _refuse(large, self._help(session), "this is too large to be judged by")
         if known is not None:
             found = with_values(rules, known[0], event.values)
-            return FORWARD if found is None else _answer(found, event, self._help(session))
+            return FORWARD if found is None else _decide(found, event, self._help(session))
         size = len(event.text)
         if by_name and self._session_parser is not None:
             size += self._session_parser.weight
@@ -151,7 +151,7 @@ class GuardRailInterceptor:
             return Hold(_ticket(), "this statement is being parsed", work=Work(None, judge))
         parser = self._session_parser if by_name else None
         task: Callable[[], object] = JudgeText(self._rails, self._parser, rules.target, event.text, parser)
-        conclude = partial(self._judged, rules, event, session, by_name=by_name)
+        conclude = partial(self._conclude_work, rules, event, session, by_name=by_name)
         return Hold(_ticket(), "this statement is being parsed", work=Work(task, conclude))
 
     def _judge(
@@ -160,7 +160,7 @@ class GuardRailInterceptor:
         finding = judge_text(rules, event.text, self._session_parser if by_name else None)
         return self._conclude(rules, event, session, finding, by_name=by_name)
 
-    def _judged(
+    def _conclude_work(
         self, rules: CompiledRules, event: Operation, session: SessionView, found: object, *, by_name: bool
     ) -> Verdict:
         return self._conclude(rules, event, session, read_answer(rules, found), by_name=by_name)
@@ -177,7 +177,7 @@ class GuardRailInterceptor:
         if not by_name:
             rules.judged.put(event.text, finding)
         found = with_values(rules, finding, event.values)
-        return FORWARD if found is None else _answer(found, event, self._help(session))
+        return FORWARD if found is None else _decide(found, event, self._help(session))
 
     def _help(self, session: SessionView) -> str:
         """Return how to request what was denied."""
@@ -187,7 +187,7 @@ class GuardRailInterceptor:
     # Output
 
     def _see_answer(self, event: Rows | Output, session: SessionView) -> Verdict:
-        over = self._over(event)
+        over = self._find_excess_rows(event)
         if over is not None:
             return _refuse(over, self._help(session))
         if not self._looks_at_output:
@@ -199,7 +199,7 @@ class GuardRailInterceptor:
             texts = event.texts()
         if not texts:
             return FORWARD
-        seen = texts if isinstance(event, Rows) else [*texts, *event.rendered()]
+        seen = texts if isinstance(event, Rows) else [*texts, *event.rendered_texts()]
         worst: GuardRailFinding | None = None
         for one in rules.output:
             worst = worse(worst, one.judge(seen))
@@ -213,10 +213,10 @@ class GuardRailInterceptor:
                 return _refuse(failed, self._help(session))
             if masker.size:
                 session.metrics.transformed_bytes += masker.size
-                masked = self._masked(masker, session)
+                masked = self._announce_masks(masker, session)
         return masked if worst is None else _warn(worst, self._help(session))
 
-    def _masked(self, masker: Masker, session: SessionView) -> Verdict:
+    def _announce_masks(self, masker: Masker, session: SessionView) -> Verdict:
         """Tell the client once about each rule. The mark in the answer names the rule each time."""
         untold = [culprit for culprit in masker.culprits if culprit not in self._told_masks]
         if not untold:
@@ -224,12 +224,12 @@ class GuardRailInterceptor:
         self._told_masks.add(untold[0])
         return Warn(
             rule=untold[0].title,
-            message=GuardRailFinding(untold[0], Action.MASK).said("masked by"),
+            message=GuardRailFinding(untold[0], Action.MASK).describe("masked by"),
             hint=f"{self._help(session)} This notice appears once.",
             is_violation=False,
         )
 
-    def _over(self, event: Rows | Output) -> GuardRailFinding | None:
+    def _find_excess_rows(self, event: Rows | Output) -> GuardRailFinding | None:
         most = self._rules.most
         if most is None:
             return None
@@ -241,14 +241,14 @@ class GuardRailInterceptor:
         return GuardRailFinding(most[1], Action.DENY, f"the answer has more than {most[0]} rows")
 
 
-def _answer(finding: GuardRailFinding, event: Operation, access_help: str) -> Verdict:
+def _decide(finding: GuardRailFinding, event: Operation, access_help: str) -> Verdict:
     """Turn a finding into a verdict. Warnings and reviews wait until a prepared statement runs."""
     if event.phase is not RUN and finding.action is not Action.DENY:
         return FORWARD
     if finding.action is Action.WARN:
         return _warn(finding, access_help)
     if finding.action is Action.REVIEW:
-        return Hold(_ticket(), finding.said("held by"), rule=finding.culprit.title)
+        return Hold(_ticket(), finding.describe("held by"), rule=finding.culprit.title)
     return _refuse(finding, access_help)
 
 
@@ -259,10 +259,10 @@ def _ticket() -> str:
 def _warn(finding: GuardRailFinding, access_help: str) -> Warn:
     return Warn(
         rule=finding.culprit.title,
-        message=finding.said("warning of"),
+        message=finding.describe("warning of"),
         hint=f"It was not blocked, and is recorded. {access_help}",
     )
 
 
 def _refuse(finding: GuardRailFinding, access_help: str, beginning: str = "blocked by") -> Refuse:
-    return Refuse(rule=finding.culprit.title, message=finding.said(beginning), hint=access_help)
+    return Refuse(rule=finding.culprit.title, message=finding.describe(beginning), hint=access_help)

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
 from postern.domain.targets.target_schema import TargetSchema
-from postern.inspection.guardrails.guardrail_findings import Culprit, GuardRailFinding, StatementCache, named
+from postern.inspection.guardrails.guardrail_findings import Culprit, GuardRailFinding, StatementCache, name_rules
 from postern.inspection.guardrails.guardrail_texts import Masker, by_severity, of_text
 from postern.inspection.guardrails.statements import StatementRules, worse
 from postern.inspection.sql.sql_parser import Parser, SessionParser
@@ -17,8 +17,8 @@ class CompiledRules:
     """Compiled rules by direction, shared by the sessions that they apply to."""
 
     def __init__(self, rails: tuple[GuardRail, ...], parser: Parser | None, target: TargetSchema | None) -> None:
-        inputs = [each for rail in rails for each in named(rail, rail.input)]
-        outputs = [each for rail in rails for each in named(rail, rail.output)]
+        inputs = [each for rail in rails for each in name_rules(rail, rail.input)]
+        outputs = [each for rail in rails for each in name_rules(rail, rail.output)]
         about_statements = [(culprit, rule) for culprit, rule in inputs if rule.judges_statements]
         self.input = by_severity(inputs)
         self.first: Culprit | None = inputs[0][0] if inputs else None
@@ -26,13 +26,13 @@ class CompiledRules:
         self.output = by_severity(outputs)
         masks = of_text(outputs, Action.MASK)
         self.masker = Masker(masks) if masks else None
-        self.most = _fewest(outputs)
+        self.most = _strictest_max_rows(outputs)
         self.judged = StatementCache()
         self.target = target
         self.culprits = [culprit for culprit, _ in inputs]
 
 
-def _fewest(outputs: list[tuple[Culprit, Rule]]) -> tuple[int, Culprit] | None:
+def _strictest_max_rows(outputs: list[tuple[Culprit, Rule]]) -> tuple[int, Culprit] | None:
     """Return the strictest max_rows and its rule."""
     found = [(rule.most, culprit) for culprit, rule in outputs if rule.type is RuleType.MAX_ROWS]
     return min(found, key=lambda one: one[0]) if found else None

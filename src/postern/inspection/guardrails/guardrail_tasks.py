@@ -11,7 +11,7 @@ from postern.domain.rules.guardrail import Action, GuardRail
 from postern.domain.targets.target_schema import TargetSchema
 from postern.inspection.guardrails.guardrail_findings import GuardRailFinding
 from postern.inspection.guardrails.guardrail_rules import CompiledRules, judge_text, load
-from postern.inspection.schema_ref import ref_of
+from postern.inspection.schema_ref import pack_schema
 from postern.inspection.sql.sql_parser import Parser, SessionParser
 
 _Answer = tuple[int, str, str, bool]  # the culprit's index, action, reason, unknown
@@ -30,7 +30,7 @@ class JudgeText:
     ) -> None:
         self._rails = rails
         self._parser = parser
-        self._schema = None if target is None else ref_of(target)
+        self._schema = None if target is None else pack_schema(target)
         self._text = text
         self._names = names
 

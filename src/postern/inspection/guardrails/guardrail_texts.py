@@ -47,9 +47,9 @@ class RuleSet:
             return None
         whole = readable(texts[index])
         culprit = self.culprit(whole)
-        return GuardRailFinding(culprit, self._action, self._quoted(culprit, whole) if quotes else "")
+        return GuardRailFinding(culprit, self._action, self._quote_match(culprit, whole) if quotes else "")
 
-    def _quoted(self, culprit: Culprit, text: bytes) -> str:
+    def _quote_match(self, culprit: Culprit, text: bytes) -> str:
         spans = next(lookup.spans(text) for one, lookup in self._each if one is culprit)
         start, end = spans[0] if spans else (0, 0)
         quoted = one_line(text[start:end].decode("utf-8", "replace"))
@@ -108,13 +108,13 @@ class Masker:
         return None if found is None else found.culprit
 
     def mask_rows(self, rows: Rows) -> GuardRailFinding | None:
-        self._begin()
+        self._reset()
         masked: list[tuple[int, list[bytes]]] = []
         for index, column in enumerate(rows.columns):
             texts = rows.texts(index)
             if not texts or self._rules.judge(texts) is None:
                 continue
-            new = self._replaced(texts, column.kind, is_line=False)
+            new = self._mask_texts(texts, column.kind, is_line=False)
             if isinstance(new, GuardRailFinding):
                 return new
             masked.append((index, new))
@@ -122,28 +122,28 @@ class Masker:
             rows.replace(index, new)
         return None
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self.size = 0
         self.culprits = []
 
     def mask_output(self, output: Output, texts: list[bytes]) -> GuardRailFinding | None:
-        self._begin()
+        self._reset()
         kind = TextKind.OPAQUE if output.channel is Channel.FUNCTION else TextKind.TEXT
-        shown = output.rendered()
+        shown = output.rendered_texts()
         if shown and self._rules.judge(shown) is not None:
-            new = self._replaced(shown, kind, is_line=False)
+            new = self._mask_texts(shown, kind, is_line=False)
             if isinstance(new, GuardRailFinding):
                 return new
-            output.replace_rendered(new)
+            output.replace_rendered_texts(new)
             texts = output.texts()
         if texts and self._rules.judge(texts) is not None:
-            new = self._replaced(texts, kind, is_line=output.channel is Channel.COPY)
+            new = self._mask_texts(texts, kind, is_line=output.channel is Channel.COPY)
             if isinstance(new, GuardRailFinding):
                 return new
             output.replace(new)
         return None
 
-    def _replaced(self, texts: list[bytes], kind: TextKind, *, is_line: bool) -> list[bytes] | GuardRailFinding:
+    def _mask_texts(self, texts: list[bytes], kind: TextKind, *, is_line: bool) -> list[bytes] | GuardRailFinding:
         new: list[bytes] = []
         for text in texts:
             whole = readable(text)
@@ -153,7 +153,7 @@ class Masker:
                 continue
             culprit = self._rules.culprit(whole)
             mark = f"[masked:{_NOT_IN_NAMES.sub('-', culprit.rule)}]".encode()
-            made = self._masked(text, whole, spans, kind, mark, is_line=is_line)
+            made = self._mask_text(text, whole, spans, kind, mark, is_line=is_line)
             if made is None:
                 return GuardRailFinding(
                     culprit, Action.MASK, "its match cannot be masked here without breaking the answer"
@@ -163,7 +163,7 @@ class Masker:
                 self.culprits.append(culprit)
         return new
 
-    def _masked(
+    def _mask_text(
         self, text: bytes, whole: bytes, spans: list[tuple[int, int]], kind: TextKind, mark: bytes, *, is_line: bool
     ) -> bytes | None:
         if kind is TextKind.JSON:

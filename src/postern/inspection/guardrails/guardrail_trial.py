@@ -5,7 +5,7 @@ from __future__ import annotations
 from postern.domain.rules.guardrail import TEXT_TYPES, Action, GuardRail, Rule
 from postern.domain.rules.statement import Statement
 from postern.domain.rules.trial import Answered, Hit, RecordedStatement, Trial
-from postern.inspection.guardrails.guardrail_findings import Culprit, GuardRailFinding, named
+from postern.inspection.guardrails.guardrail_findings import Culprit, GuardRailFinding, name_rules
 from postern.inspection.guardrails.guardrail_interceptor import BY_NAME
 from postern.inspection.guardrails.guardrail_rules import CompiledRules, judge_text, with_values
 from postern.inspection.guardrails.guardrail_texts import patterns_of
@@ -19,7 +19,7 @@ def try_input(rail: GuardRail, text: str, parser: Parser | None) -> Trial:
     """Try the input rules on a text. Raises Invalid when a rule judges statements and there is no parser."""
     found: list[tuple[GuardRailFinding, tuple[tuple[int, int], ...]]] = []
     spellings = readings(text.encode("utf-8", "replace"))
-    rules = named(rail, rail.input)
+    rules = name_rules(rail, rail.input)
     about_statements = [one for one in rules if one[1].judges_statements]
     reader = StatementRules(about_statements, parser, UNASKED) if about_statements else None
     for culprit, rule in rules:
@@ -28,7 +28,7 @@ def try_input(rail: GuardRail, text: str, parser: Parser | None) -> Trial:
             if any(lookup.hits(spelling) for spelling in spellings):
                 found.append((GuardRailFinding(culprit, rule.action), _spans(lookup, text)))
         elif reader is not None:
-            finding = _of_statements(reader, culprit, rule, text)
+            finding = _judge_statements(reader, culprit, rule, text)
             if finding is not None:
                 found.append((finding, ()))
     statements = parser.parse(text) if parser is not None else ()
@@ -38,7 +38,7 @@ def try_input(rail: GuardRail, text: str, parser: Parser | None) -> Trial:
 def try_output(rail: GuardRail, text: str) -> Trial:
     """Try the text rules for output. Rows are not counted, because there are none."""
     found: list[tuple[GuardRailFinding, tuple[tuple[int, int], ...]]] = []
-    for culprit, rule in named(rail, rail.output):
+    for culprit, rule in name_rules(rail, rail.output):
         if rule.type in TEXT_TYPES:
             lookup = Lookup(patterns_of(rule))
             if lookup.hits(text.encode("utf-8", "replace")):
@@ -46,7 +46,7 @@ def try_output(rail: GuardRail, text: str) -> Trial:
     return _trial(found, ())
 
 
-def _of_statements(reader: StatementRules, culprit: Culprit, rule: Rule, text: str) -> GuardRailFinding | None:
+def _judge_statements(reader: StatementRules, culprit: Culprit, rule: Rule, text: str) -> GuardRailFinding | None:
     one = StatementRule(culprit, rule)
     worst: GuardRailFinding | None = None
     for statement in reader.parse(text, one.harmless):
@@ -70,7 +70,7 @@ def _trial(
         worst = worse(worst, finding)
     hits = tuple(Hit(one.culprit.rule, one.action, one.reason, spans, one.unknown) for one, spans in found)
     return Trial(
-        worst.action if worst else None, worst.said(_BEGINNINGS[worst.action]) if worst else "", hits, statements
+        worst.action if worst else None, worst.describe(_BEGINNINGS[worst.action]) if worst else "", hits, statements
     )
 
 
@@ -105,12 +105,12 @@ class SessionTrier:
         self._refused: set[str] = set()  # texts whose preparation would be denied, so that they never run
         self._rows = 0
 
-    def asked(self, step: RecordedStatement) -> Hit | None:
+    def judge_statement(self, step: RecordedStatement) -> Hit | None:
         """Return the rule that would decide on this statement."""
         self._rows = 0
         if self._rules.first is None:
             return None
-        finding = self._judged(step)
+        finding = self._find(step)
         if finding is None or (step.prepared and finding.action is not Action.DENY):
             return None
         if step.prepared:
@@ -120,7 +120,7 @@ class SessionTrier:
             return None
         return _hit(finding)
 
-    def _judged(self, step: RecordedStatement) -> GuardRailFinding | None:
+    def _find(self, step: RecordedStatement) -> GuardRailFinding | None:
         rules = self._rules
         if step.truncated:
             assert rules.first is not None
@@ -133,11 +133,11 @@ class SessionTrier:
             finding = judge_text(rules, step.text, by_name)
             if by_name is None:
                 rules.judged.put(step.text, finding)
-        if self._names is not None and (step.prepared or by_name is not None or self._names.keeps(step.text)):
-            self._names.passed(step.text, by_protocol=step.prepared)
+        if self._names is not None and (step.prepared or by_name is not None or self._names.matters_later(step.text)):
+            self._names.record_statement(step.text, by_protocol=step.prepared)
         return with_values(rules, finding, step.values)
 
-    def answered(self, step: Answered) -> Hit | None:
+    def judge_answer(self, step: Answered) -> Hit | None:
         """Return the rule that would decide on this part of an answer."""
         rules = self._rules
         before, self._rows = self._rows, 0 if step.ends else self._rows + step.rows

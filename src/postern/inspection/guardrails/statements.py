@@ -53,21 +53,21 @@ class StatementRule:
             is_whole = statement.without_where or statement.tag.startswith("TRUNCATE")
             return f"{tag} has no condition" if is_whole else ""
         if rule.type is RuleType.READ_ONLY:
-            return _does(tag, statement.effects - _HARMLESS - {Effect.UNKNOWN})
+            return _describe_effects(tag, statement.effects - _HARMLESS - {Effect.UNKNOWN})
         if rule.type is RuleType.DENY_FULL_SCANS:
             scanned = self._first(statement.scans, target, sure=True)
-            return f"{tag} reads all of {_spelled(scanned)}; add a condition or a LIMIT" if scanned is not None else ""
+            return f"{tag} reads all of {_spell(scanned)}; add a condition or a LIMIT" if scanned is not None else ""
         done = statement.effects & rule.effects if rule.effects else statement.effects
         if not done:
             return ""
         if not self._guarded:
             if done == {Effect.UNKNOWN}:
                 return statement.reason or _NOT_TOLD
-            return _does(tag, done - {Effect.UNKNOWN})
+            return _describe_effects(tag, done - {Effect.UNKNOWN})
         touched = self._first(statement.objects, target, sure=True)
         if touched is None:
             return ""
-        return f"{tag} touches {_spelled(touched)}" + (_AMBIGUOUS if _is_bare(touched, self._guarded) else "")
+        return f"{tag} touches {_spell(touched)}" + (_AMBIGUOUS if _is_bare(touched, self._guarded) else "")
 
     def _unknown(self, statement: Statement, target: TargetSchema | None) -> str:
         """Return why a match cannot be excluded; empty if it can."""
@@ -104,7 +104,7 @@ class StatementRules:
         if parser is None:
             culprit = rules[0][0]
             raise Invalid(
-                f"{culprit.named} judges what statements do, and this connection has no parser for its statements; "
+                f"{culprit.label} judges what statements do, and this connection has no parser for its statements; "
                 "use text rules there"
             )
         self._parser = parser
@@ -188,7 +188,7 @@ def _function(spelled: str) -> tuple[str, str]:
     return schema.strip().removeprefix("*"), name.strip()
 
 
-def _does(tag: str, effects: frozenset[Effect]) -> str:
+def _describe_effects(tag: str, effects: frozenset[Effect]) -> str:
     return f"{tag} ({', '.join(sorted(effects))})" if effects else ""
 
 
@@ -205,7 +205,7 @@ def _order(touched: ObjectName) -> tuple[str, str, str]:
     return str(touched.kind), touched.schema, touched.name
 
 
-def _spelled(touched: ObjectName) -> str:
+def _spell(touched: ObjectName) -> str:
     if touched == EVERYTHING:
         return "unknown objects"
     name = f"{touched.schema}.{touched.name}" if touched.schema else touched.name

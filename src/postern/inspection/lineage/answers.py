@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from postern.domain.targets.target_schema import Origin
-from postern.inspection.lineage.scope import Out, either, merged, union
+from postern.inspection.lineage.scope import Out, either, merge_sources, union
 from postern.interception.events import Column
 
 Outs = tuple[Out, ...]
@@ -27,7 +27,7 @@ def one_of(meant: Sequence[Outs | None], columns: Sequence[Column], cut: Callabl
         if first == other:
             continue
         if len(first) != len(other) or any(out.many for out in (*first, *other)):
-            return (Out(None, merged([*first, *other]), many=True),)
+            return (Out(None, merge_sources([*first, *other]), many=True),)
         first = tuple(
             Out(a.name, union([a.sources, b.sources]), plain=either(a.plain, b.plain))
             for a, b in zip(first, other, strict=True)
@@ -60,5 +60,5 @@ def spread(outs: Outs, width: int) -> list[Out] | None:
     between = width - len(head) - len(tail)
     if between < 0:
         return None
-    middle = Out(None, merged(outs[first : last + 1]))
+    middle = Out(None, merge_sources(outs[first : last + 1]))
     return [*head, *([middle] * between), *tail]

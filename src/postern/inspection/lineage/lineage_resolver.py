@@ -34,9 +34,9 @@ from postern.inspection.lineage.scope import (
     WorkBudget,
     either,
     is_nothing_else,
-    merged,
+    merge_sources,
     only,
-    renamed,
+    rename_columns,
     union,
 )
 
@@ -49,7 +49,7 @@ class KnownTables(Protocol):
     def table(self, schema: str, name: str) -> tuple[Sequence[Out], str]:
         """Return the columns of a table or view, and its schema."""
 
-    def computed(self, schema: str, name: str) -> frozenset[str] | None:
+    def computed_columns(self, schema: str, name: str) -> frozenset[str] | None:
         """Return the columns that the server computes from others on each write; None if any can be computed."""
 
 
@@ -118,7 +118,11 @@ class LineageResolver:
             items = self._rules.items(scope, target.table, target.schema)
             if len(items) == 1:
                 return [out for out in items[0].outs if not out.hidden]
-            return [Out(None, merged([out for item in items for out in item.outs]), many=True)] if items else [UNKNOWN]
+            return (
+                [Out(None, merge_sources([out for item in items for out in item.outs]), many=True)]
+                if items
+                else [UNKNOWN]
+            )
         row = None if target.row is None else self._row(target.row, scope)
         return [Out(None, self.of(target.otherwise, scope, ctes), many=True)] if row is None else list(row.outs)
 
@@ -131,15 +135,15 @@ class LineageResolver:
         if clause.recursive:
             found = Ctes({}, ctes)
             for table in clause.tables:
-                found.of[self._rules.folded(table.name)] = self._cte(table, parent, found)
+                found.of[self._rules.fold_name(table.name)] = self._cte(table, parent, found)
             return found
         for table in clause.tables:
-            ctes = Ctes({self._rules.folded(table.name): self._cte(table, parent, ctes)}, ctes)
+            ctes = Ctes({self._rules.fold_name(table.name): self._cte(table, parent, ctes)}, ctes)
         return ctes
 
     def _cte(self, table: rel.CommonTable, parent: Scope | None, ctes: Ctes) -> Cte:
         def read() -> list[Out]:
-            return _added(table, renamed(self.query(table.query, parent, ctes), table.columns))
+            return _add_columns(table, rename_columns(self.query(table.query, parent, ctes), table.columns))
 
         def seed() -> list[Out]:
             first, within = table.query, ctes
@@ -148,7 +152,7 @@ class LineageResolver:
                 first = first.left if isinstance(first, rel.SetOperation) else first.query
             if first is table.query:
                 return [UNKNOWN]
-            return _added(table, renamed(self.query(first, parent, within), table.columns))
+            return _add_columns(table, rename_columns(self.query(first, parent, within), table.columns))
 
         return Cte(table.name, read, seed)
 
@@ -197,7 +201,7 @@ class LineageResolver:
         """Resolve one element. `left` is what precedes it in the same FROM, which lateral elements can use."""
         self._work.step()
         if isinstance(source, rel.TableName):
-            return self._named(source, ctes)
+            return self._resolve_name(source, ctes)
         if isinstance(source, rel.JoinedTables):
             return self._join(source, scope, left, ctes)
         if isinstance(source, rel.DerivedTable):
@@ -213,13 +217,13 @@ class LineageResolver:
             return FromPart(items, tuple([out for part in parts for out in part.outs]))
         return FromPart((), (UNKNOWN,))
 
-    def _named(self, table: rel.TableName, ctes: Ctes) -> FromPart:
-        cte = None if table.schema else ctes.find(self._rules.folded(table.name))
+    def _resolve_name(self, table: rel.TableName, ctes: Ctes) -> FromPart:
+        cte = None if table.schema else ctes.find(self._rules.fold_name(table.name))
         if cte is None:
             return self._table(table)
         outs: Sequence[Out] = cte.outs()
         if cte.name != table.name:  # some servers can take it for a table
-            outs = [Out(None, merged([*outs, *self._tables.table("", table.name)[0]]), many=True)]
+            outs = [Out(None, merge_sources([*outs, *self._tables.table("", table.name)[0]]), many=True)]
         return _part(table.name, outs, table.alias)
 
     def _table(self, table: rel.TableName) -> FromPart:
@@ -236,7 +240,7 @@ class LineageResolver:
         names = join.using
         if join.natural:
             if any(out.name is None for out in left.outs + right.outs):
-                return _joined(join, items, (Out(None, merged(left.outs + right.outs), many=True),))
+                return _make_join_part(join, items, (Out(None, merge_sources(left.outs + right.outs), many=True),))
             both = {out.name for out in right.outs}
             names = tuple(dict.fromkeys([out.name for out in left.outs if out.name is not None and out.name in both]))
         if names and join.swapped:
@@ -245,7 +249,7 @@ class LineageResolver:
         rest = tuple([out for out in left.outs + right.outs if out.name not in names])
         if join.using_alias:
             items += (Item(join.using_alias, common),)
-        return _joined(join, items, common + rest)
+        return _make_join_part(join, items, common + rest)
 
     def _rows(self, rows: rel.FunctionRows, scope: Scope, ctes: Ctes) -> FromPart:
         outs: list[Out] = []
@@ -257,7 +261,7 @@ class LineageResolver:
             else:
                 outs += [Out(name, sources) for name in one.names]
         if rows.columns:
-            sources = merged(outs)
+            sources = merge_sources(outs)
             outs = [Out(name, sources) for name in rows.columns]
         if rows.ordinality:
             outs.append(Out("ordinality", NOTHING))
@@ -291,15 +295,15 @@ class LineageResolver:
     def _sources_of(self, column: rel.ColumnName, scope: Scope, ctes: Ctes) -> Sources:
         return self._column(column, scope).sources
 
-    def _known(self, value: rel.KnownValue, scope: Scope, ctes: Ctes) -> Sources:
+    def _known_sources(self, value: rel.KnownValue, scope: Scope, ctes: Ctes) -> Sources:
         return value.sources
 
     def _whole_row(self, row: rel.WholeRow, scope: Scope, ctes: Ctes) -> Sources:
         self._work.step(len(scope.outs) >> 4)
         if not row.table:
-            return merged(scope.outs)
+            return merge_sources(scope.outs)
         items = self._rules.items(scope, row.table, row.schema)
-        return merged([out for item in items for out in item.outs]) if items else None
+        return merge_sources([out for item in items for out in item.outs]) if items else None
 
     def _word(self, word: rel.Word, scope: Scope, ctes: Ctes) -> Sources:
         level: Scope | None = scope
@@ -310,7 +314,7 @@ class LineageResolver:
             level = level.outer()
         return NOTHING
 
-    def _counted(self, counted: rel.Counted, scope: Scope, ctes: Ctes) -> Sources:
+    def _count_sources(self, counted: rel.Counted, scope: Scope, ctes: Ctes) -> Sources:
         found = self._column(counted.column, scope)
         return NOTHING if is_nothing_else(found) else found.sources
 
@@ -339,14 +343,14 @@ class LineageResolver:
     def _inner_query(self, inner: rel.InnerQuery, scope: Scope, ctes: Ctes) -> Sources:
         def read() -> Sources:
             outs = self.query(inner.query, scope, ctes)
-            return NOTHING if inner.exists else merged(outs)
+            return NOTHING if inner.exists else merge_sources(outs)
 
         return self._filters.of(scope, read)
 
     def _variable(self, variable: rel.VariableValue, scope: Scope, ctes: Ctes) -> Sources:
-        return self._variables.kept(variable.name)
+        return self._variables.sources_of(variable.name)
 
-    def _assigned(self, assigned: rel.Assigned, scope: Scope, ctes: Ctes) -> Sources:
+    def _assign(self, assigned: rel.Assigned, scope: Scope, ctes: Ctes) -> Sources:
         found = self.of(assigned.value, scope, ctes)
         for name in assigned.names:
             self._variables.assign(name, found)
@@ -361,7 +365,7 @@ class LineageResolver:
             scope = self._from(change.beside, Scope(parent).with_parts([target] if change.beside_sees else []), ctes)
             seen = target if change.beside_sees else FromPart((), ())
             beside = [FromPart(tuple(scope.items[len(seen.items) :]), tuple(scope.outs[len(seen.outs) :]))]
-        written = self._inserted(change, target, parent, ctes)
+        written = self._resolve_inserted(change, target, parent, ctes)
         parts = [*beside, target] if change.table_last else [target, *beside]
         scope = self._beside(Scope(parent), parts)
         if change.upsert:
@@ -380,7 +384,7 @@ class LineageResolver:
                 scope.items.append(Item(name, after.outs))
         return self.targets(change.returning, scope, ctes)
 
-    def _inserted(
+    def _resolve_inserted(
         self, change: rel.ChangeStatement, target: FromPart, parent: Scope | None, ctes: Ctes
     ) -> dict[str, Sources]:
         """Return the sources that a query writes into each column, by name."""
@@ -389,9 +393,9 @@ class LineageResolver:
         names = change.columns or _names(target)
         given = self.query(change.query, parent, ctes)
         if change.is_loose:
-            return {"": merged(given)}
+            return {"": merge_sources(given)}
         if any(out.many for out in given):
-            given = [Out(None, merged(given))] * len(names)
+            given = [Out(None, merge_sources(given))] * len(names)
         written: dict[str, Sources] = {}
         for name, out in zip(names, given, strict=False):
             _write(written, name, out.sources)
@@ -401,7 +405,7 @@ class LineageResolver:
         """Return the target after the change. Written values can appear in any computed column."""
         computed = None
         if "" not in written and change.table is not None:
-            computed = self._tables.computed(change.table.schema, change.table.name)
+            computed = self._tables.computed_columns(change.table.schema, change.table.name)
         anything = union(written.values())
         outs: list[Out] = []
         for out in target.outs:
@@ -416,11 +420,11 @@ class LineageResolver:
 
 
 _VALUES: Final[dict[type, Callable[[LineageResolver, Any, Scope, Ctes], Sources]]] = {
-    rel.Assigned: LineageResolver._assigned,
+    rel.Assigned: LineageResolver._assign,
     rel.ColumnName: LineageResolver._sources_of,
-    rel.Counted: LineageResolver._counted,
+    rel.Counted: LineageResolver._count_sources,
     rel.InnerQuery: LineageResolver._inner_query,
-    rel.KnownValue: LineageResolver._known,
+    rel.KnownValue: LineageResolver._known_sources,
     rel.RowField: LineageResolver._row_field,
     rel.VariableValue: LineageResolver._variable,
     rel.WholeRow: LineageResolver._whole_row,
@@ -433,12 +437,12 @@ def _part(
 ) -> FromPart:
     if alias is not None:
         name, schema = alias.name, ""
-        outs = renamed(outs, alias.columns)
+        outs = rename_columns(outs, alias.columns)
     columns = tuple(outs)
     return FromPart((Item(name, columns, schema, system),), columns)
 
 
-def _joined(join: rel.JoinedTables, items: tuple[Item, ...], outs: tuple[Out, ...]) -> FromPart:
+def _make_join_part(join: rel.JoinedTables, items: tuple[Item, ...], outs: tuple[Out, ...]) -> FromPart:
     """Return a join as part of FROM. With an alias, only the alias can be used."""
     return FromPart(items, outs) if join.alias is None else _part("", outs, join.alias)
 
@@ -457,18 +461,18 @@ def _side(part: FromPart, name: str) -> Out:
 def _both(left: list[Out], right: list[Out]) -> list[Out]:
     """Return the columns of a set operation: the names of the left side, and the sources of both."""
     if len(left) != len(right) or any(out.many for out in (*left, *right)):
-        return [Out(None, merged([*left, *right]), many=True)]
+        return [Out(None, merge_sources([*left, *right]), many=True)]
     return [
         Out(a.name, union([a.sources, b.sources]), plain=either(a.plain, b.plain))
         for a, b in zip(left, right, strict=True)
     ]
 
 
-def _added(table: rel.CommonTable, outs: list[Out]) -> list[Out]:
+def _add_columns(table: rel.CommonTable, outs: list[Out]) -> list[Out]:
     """Add the columns of SEARCH and CYCLE, which contain the columns that they follow."""
     if not table.added:
         return outs
-    everything = merged(outs)
+    everything = merge_sources(outs)
     return [*outs, *(Out(name, everything if holds else NOTHING) for name, holds in table.added)]
 
 

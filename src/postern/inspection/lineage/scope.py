@@ -63,7 +63,7 @@ class Out:
 UNKNOWN: Final = Out(None, None, many=True)
 
 
-def merged(outs: Iterable[Out]) -> Sources:
+def merge_sources(outs: Iterable[Out]) -> Sources:
     return union([out.sources for out in outs])
 
 
@@ -84,10 +84,10 @@ def only(name: str, exact: Sequence[Out], fuzzy: Sequence[Out] = ()) -> Out:
     """Return the column that a name means: the exact match, if there is just one and no other candidate."""
     if len(exact) == 1 and not fuzzy:
         return exact[0]
-    return Out(name, merged([*exact, *fuzzy]))
+    return Out(name, merge_sources([*exact, *fuzzy]))
 
 
-def renamed(outs: Sequence[Out], names: Sequence[str]) -> list[Out]:
+def rename_columns(outs: Sequence[Out], names: Sequence[str]) -> list[Out]:
     """Return the first columns under new names, as an alias with a list of names does.
 
     After a column that stands for any number, a name can belong to each of the following ones.
@@ -96,7 +96,7 @@ def renamed(outs: Sequence[Out], names: Sequence[str]) -> list[Out]:
     left = list(names)
     for place, out in enumerate(outs):
         if out.many and left:
-            rest = merged(outs[place:])
+            rest = merge_sources(outs[place:])
             return [*found, *(Out(name, rest) for name in left), Out(None, rest, many=True)]
         if left:
             found.append(Out(left.pop(0), out.sources, plain=out.plain))
@@ -181,7 +181,7 @@ class NameRules:
     sees_aliases: bool = False
     widest: int = 1664
 
-    def folded(self, name: str) -> str:
+    def fold_name(self, name: str) -> str:
         return name if self.fold is None else self.fold(name)
 
     def is_meant(self, one: str | None, name: str) -> bool:
@@ -207,7 +207,7 @@ class NameRules:
                 return only(name, found, fuzzy)
             level = level.outer()
         for item in self.items(scope, name) if self.rows else ():
-            return Out(name, merged([*item.outs, *fuzzy]))
+            return Out(name, merge_sources([*item.outs, *fuzzy]))
         return only(name, (), fuzzy) if fuzzy else None
 
     def items(self, scope: Scope, table: str, schema: str = "") -> list[Item]:
@@ -217,7 +217,7 @@ class NameRules:
         level: Scope | None = scope
         while level is not None:
             for item in level.items:
-                if schema and self.folded(item.schema) != self.folded(schema):
+                if schema and self.fold_name(item.schema) != self.fold_name(schema):
                     continue
                 if item.name == table and exact is None:
                     exact = item
@@ -256,7 +256,7 @@ class Variables:
         self.put: dict[str, Sources] = {}
         self.is_settled = True
 
-    def kept(self, name: str) -> Sources:
+    def sources_of(self, name: str) -> Sources:
         return None if self._lost else self._held.get(name, NOTHING)
 
     def assign(self, name: str, sources: Sources) -> None:
@@ -332,12 +332,12 @@ class Cte:
             return self._guess
         self._reading = True
         try:
-            self._outs = self._settled()
+            self._outs = self._resolve_fully()
         finally:
             self._reading = False
         return self._outs
 
-    def _settled(self) -> list[Out]:
+    def _resolve_fully(self) -> list[Out]:
         outs: list[Out] = []
         for _ in range(self._MOST):
             self._asked = False

@@ -160,7 +160,7 @@ def compile_re2(expression: bytes) -> Any:
     return re2.compile(expression, _options(FEW_MEMORY))
 
 
-def narrowed(expression: bytes, mask: Mask) -> Mask:
+def narrow(expression: bytes, mask: Mask) -> Mask:
     """Return `mask`, applied only to texts in which `expression` matches.
 
     RE2 checks edges and whole lengths in one more fast search. This saves the slow search of text that touches letters,
@@ -242,7 +242,7 @@ def spans_valid(pattern: re.Pattern[bytes], judge: Callable[[bytes], tuple[int, 
     return find
 
 
-def narrowed_find(expression: bytes, find: Find) -> Find:
+def narrow_find(expression: bytes, find: Find) -> Find:
     """Return `find`, applied only to texts in which `expression` matches."""
     search = compile_linear(expression).search
     return lambda text: find(text) if search(text) else []
@@ -254,7 +254,7 @@ def pattern_form(
     """Return the form of a kind that the pattern alone decides, with a fixed replacement."""
     substitute, find = substitute_all(pattern, mask), spans_all(pattern)
     if like is not None:
-        substitute, find = narrowed(like, substitute), narrowed_find(like, find)
+        substitute, find = narrow(like, substitute), narrow_find(like, find)
     return ValueForm(candidate, substitute, find, score)
 
 
@@ -267,7 +267,7 @@ def judged_form(
     """Return the form of a kind whose candidates need a closer check."""
     substitute, find = substitute_valid(pattern, judge), spans_valid(pattern, judge)
     if like is not None:
-        substitute, find = narrowed(like, substitute), narrowed_find(like, find)
+        substitute, find = narrow(like, substitute), narrow_find(like, find)
     return ValueForm(candidate, substitute, find, score)
 
 

@@ -29,7 +29,7 @@ from postern.inspection.masking.detector import (
     compile_re2,
     compile_set,
 )
-from postern.inspection.masking.masking_language import MODEL_TYPES, LanguageModel, model_forms, provided
+from postern.inspection.masking.masking_language import MODEL_TYPES, LanguageModel, model_forms, provided_model
 
 # Maximal distance of a word before a value, in bytes.
 REACH = 64
@@ -188,7 +188,7 @@ class Detectors:
         self.types = types
         self._catalogue = catalogue
         self._told = told
-        self._looked = [_in_doubt(one, told) if doubted else one for one in catalogue.looked]
+        self._looked = [_lower_scores(one, told) if doubted else one for one in catalogue.looked]
         # Forms that the column's name supports, although no context word is in the text.
         self._extra = [
             (index, compile_candidate(one.form.candidate).search)
@@ -213,7 +213,10 @@ class Detectors:
         for index in self.worth(text):
             for span, score in self._spans(index, text):
                 found.append((*span, score, index))
-        return [Found(str(self._looked[index].kind), start, end, score) for start, end, score, index in _apart(found)]
+        return [
+            Found(str(self._looked[index].kind), start, end, score)
+            for start, end, score, index in _remove_overlaps(found)
+        ]
 
     def mask_column(self, texts: Sequence[bytes], joined: bytes) -> tuple[str, list[bytes]] | None:
         """Return the replacements if every text is a value of one kind and nothing else.
@@ -274,7 +277,7 @@ class Detectors:
         spans = [span for span, _ in self._spans(index, text)]
         if not spans:
             return MaskedText(text)
-        return _replaced(text, spans, one.form)
+        return _replace_spans(text, spans, one.form)
 
     def _spans(self, index: int, text: bytes) -> Iterator[tuple[Span, float]]:
         """Yield the form's values whose score reaches the threshold."""
@@ -300,13 +303,13 @@ def _in_a_list(between: bytes) -> bool:
     return 0 < len(between) <= 3 and not between.strip(_SEPARATORS)
 
 
-def _in_doubt(one: CandidateForm, told: frozenset[str]) -> CandidateForm:
+def _lower_scores(one: CandidateForm, told: frozenset[str]) -> CandidateForm:
     if one.alone >= FIRM or one.kind in told:
         return one
     return CandidateForm(one.kind, one.form, one.words, one.alone - DOUBT, one.told - DOUBT)
 
 
-def _replaced(text: bytes, spans: list[Span], form: ValueForm) -> MaskedText:
+def _replace_spans(text: bytes, spans: list[Span], form: ValueForm) -> MaskedText:
     """Replace each value as the form would if it stood alone."""
     parts: list[bytes] = []
     kept = size = 0
@@ -318,7 +321,7 @@ def _replaced(text: bytes, spans: list[Span], form: ValueForm) -> MaskedText:
     return MaskedText(b"".join(parts), len(spans), size)
 
 
-def _apart(found: list[tuple[int, int, float, int]]) -> list[tuple[int, int, float, int]]:
+def _remove_overlaps(found: list[tuple[int, int, float, int]]) -> list[tuple[int, int, float, int]]:
     """Remove overlaps: the longer one stays; of two equal ones, the one with the higher score."""
     kept: list[tuple[int, int, float, int]] = []
     for one in sorted(found, key=lambda one: (one[0], -one[1], -one[2], one[3])):
@@ -379,6 +382,6 @@ def detectors_for(
     searched.
     """
     names: frozenset[str] = frozenset(types)
-    language = language or provided()
+    language = language or provided_model()
     told, doubted = _hints(names, tokens_of(column)) if column else (frozenset(), False)
     return _for_hints(names, custom, threshold, language, told, doubted)

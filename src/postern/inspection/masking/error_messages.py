@@ -74,7 +74,7 @@ def nothing_known(segment: bytes) -> bool:
     return not segment
 
 
-def known(statement: str | None, schema: TargetSchema | None) -> Known:
+def make_known_check(statement: str | None, schema: TargetSchema | None) -> Known:
     """Return a function that tells whether a text is the client's own, or the name of a table or column."""
     said = (statement or "")[:_LONGEST_STATEMENT].lower()
     left = _LOOKS
@@ -103,13 +103,13 @@ def _names(schema: TargetSchema) -> frozenset[str]:
     return frozenset(found)
 
 
-def of_a_signal(labels: Sequence[str]) -> list[bytes]:
+def mask_as_signal(labels: Sequence[str]) -> list[bytes]:
     """Return the replacement of an error that can be user-written: each field as SIGNAL's own."""
     fixed = {"errno": SIGNAL_NUMBER, "code": _SIGNAL_CODE}
     return [fixed.get(label, MASK) for label in labels]
 
 
-def withheld(
+def withhold_values(
     texts: Sequence[bytes], labels: Sequence[str], is_known: Known, *, strict: bool, is_error: bool = True
 ) -> list[bytes]:
     """Return a message without the values that it quotes.
@@ -131,11 +131,11 @@ def withheld(
     if not labels:
         return [_without(text, may_stay) for text in texts]
     if inside and strict:
-        return [_fixed(text, label, is_error=is_error) for text, label in zip(texts, labels, strict=True)]
+        return [_fix_field(text, label, is_error=is_error) for text, label in zip(texts, labels, strict=True)]
     return [_part(text, label, may_stay) for text, label in zip(texts, labels, strict=True)]
 
 
-def _fixed(text: bytes, label: str, *, is_error: bool) -> bytes:
+def _fix_field(text: bytes, label: str, *, is_error: bool) -> bytes:
     """Return a field of a message from code in the target. The severities that code can choose are those of notices."""
     if label == _SEVERITY:
         return text if is_error else b"NOTICE"

@@ -79,9 +79,9 @@ class ColumnRules:
         # Data of unknown origin can be anything.
         self.unsure = Decided((), tuple(Doubt(one, "") for one in self._rules if one.may_doubt))
 
-    def asked(self, statement: str) -> None:
+    def record_statement(self, statement: str) -> None:
         if self._origins is not None:
-            self._origins.asked(statement)
+            self._origins.record_statement(statement)
 
     def unread(self, statement: str) -> UnreadText | None:
         return None if self._origins is None else self._origins.unread(statement)

@@ -72,12 +72,12 @@ class Hashes:
 
     def token(self, value: bytes) -> bytes:
         """Return the hash of a text."""
-        return TOKEN_START + self._checked(b"text", value, _HASHED, _CHECKED).hex().encode().translate(_LETTERS)
+        return TOKEN_START + self._hash_with_check(b"text", value, _HASHED, _CHECKED).hex().encode().translate(_LETTERS)
 
     def _mac(self, purpose: bytes, value: bytes) -> bytes:
         return hmac.digest(self._key, purpose + b"\0" + value, "sha256")
 
-    def _checked(self, purpose: bytes, value: bytes, hashed: int, checked: int) -> bytes:
+    def _hash_with_check(self, purpose: bytes, value: bytes, hashed: int, checked: int) -> bytes:
         """Return a hash and its check, with so many bytes each."""
         mac = self._mac(purpose, value)[:hashed]
         return mac + self._mac(b"check", mac)[:checked]
@@ -86,12 +86,12 @@ class Hashes:
         """Hash a number. Equal numbers have equal hashes in all types of the same width."""
         # a faster path with the same result, for most numbers
         if value.isdigit() and len(value) <= _FEW_DIGITS and scalar not in FLOATS:
-            return self._counted(scalar, b"%d" % int(value))
+            return self._hash_number(scalar, b"%d" % int(value))
         number = Decimal(float(value)) if scalar in FLOATS else Decimal(value.decode())
         whole = number.is_finite() and abs(number.adjusted()) < 400 and number == number.to_integral_value()
-        return self._counted(scalar, b"%d" % int(number) if whole else str(number.normalize()).encode())
+        return self._hash_number(scalar, b"%d" % int(number) if whole else str(number.normalize()).encode())
 
-    def _counted(self, scalar: Scalar, plain: bytes) -> bytes:
+    def _hash_number(self, scalar: Scalar, plain: bytes) -> bytes:
         """Return the hash of a number in plain form."""
         bits = _REAL_BITS if scalar is Scalar.REAL else _BITS[scalar]
         unit = _REAL_UNIT if scalar is Scalar.REAL else 1
@@ -127,19 +127,19 @@ class Hashes:
 
     def _uuid(self, value: bytes) -> bytes:
         """Return a UUID of version 8, which is for private use (RFC 9562, 5.8)."""
-        new = self._checked(b"uuid", value, 11, _CHECKED).hex()
+        new = self._hash_with_check(b"uuid", value, 11, _CHECKED).hex()
         return str(UUID(f"{new[:12]}8{new[12:15]}8{new[15:]}")).encode()
 
     def _bytes(self, value: bytes) -> bytes:
-        return self._checked(b"bytes", value, _HASHED, _CHECKED)
+        return self._hash_with_check(b"bytes", value, _HASHED, _CHECKED)
 
     def _address(self, value: bytes) -> bytes:
         """Return a private address of version 6."""
         packed = ip_address(value.decode()).packed
-        return str(IPv6Address(b"\xfd" + self._checked(b"address", packed, 11, _CHECKED))).encode()
+        return str(IPv6Address(b"\xfd" + self._hash_with_check(b"address", packed, 11, _CHECKED))).encode()
 
     def _hardware(self, value: bytes) -> bytes:
         """Return a locally administered hardware address, which no manufacturer assigns."""
         raw = bytes.fromhex(value.decode())
         checked = len(raw) - 4
-        return (b"\xfe" + self._checked(b"hardware", raw, 3, checked)).hex().encode()
+        return (b"\xfe" + self._hash_with_check(b"hardware", raw, 3, checked)).hex().encode()

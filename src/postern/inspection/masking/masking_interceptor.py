@@ -25,10 +25,10 @@ from postern.inspection.masking.detectors import THRESHOLD, Detectors
 from postern.inspection.masking.error_messages import (
     MASK,
     is_harmless_setting,
-    known,
+    make_known_check,
+    mask_as_signal,
     nothing_known,
-    of_a_signal,
-    withheld,
+    withhold_values,
 )
 from postern.inspection.masking.joined_texts import Hits, mask_texts
 from postern.inspection.masking.json_documents import mask_documents
@@ -159,7 +159,7 @@ class Masking:
             session.metrics.not_inspected += 1
             if self._is_strict or not isinstance(event, (Rows, Output)):
                 raise
-            self._note(event.exchange, type(error).__name__, session)
+            self._add_note(event.exchange, type(error).__name__, session)
             refusal = None
         if refusal is not None:
             return refusal
@@ -175,13 +175,13 @@ class Masking:
             if unread.size <= AT_ONCE and session.may_parse(unread.size):
                 unread.read()
                 continue
-            conclude = partial(self._go_on, operation, session, unread)
+            conclude = partial(self._continue, operation, session, unread)
             work = Work(unread.task if unread.size > AT_ONCE else None, conclude)
             return Hold(f"masking {next(_tickets)}", "this statement is being parsed", work=work)
-        self._asked(operation)
+        self._record_operation(operation)
         return FORWARD
 
-    def _go_on(self, operation: Operation, session: SessionView, unread: UnreadText, found: object) -> Verdict:
+    def _continue(self, operation: Operation, session: SessionView, unread: UnreadText, found: object) -> Verdict:
         """Continue after one part was resolved: a text that it executes can still be unresolved."""
         if unread.size > AT_ONCE:
             unread.keep(found)
@@ -189,15 +189,15 @@ class Masking:
             unread.read()
         return self._see_operation(operation, session)
 
-    def _asked(self, operation: Operation) -> None:
+    def _record_operation(self, operation: Operation) -> None:
         if self._columns is not None:
-            self._columns.asked(operation.text)
+            self._columns.record_statement(operation.text)
         if operation.phase is RUN:
-            known = self._statements.get(operation.exchange)
-            if known is not None:
-                if operation.text not in known and known:
+            texts = self._statements.get(operation.exchange)
+            if texts is not None:
+                if operation.text not in texts and texts:
                     self._forget(operation.exchange)
-                    self._keep(operation.exchange, (*known, operation.text))
+                    self._keep(operation.exchange, (*texts, operation.text))
                 return
             self._keep(operation.exchange, (operation.text,))
 
@@ -213,7 +213,7 @@ class Masking:
     def _forget(self, exchange: int) -> None:
         self._length -= sum(map(len, self._statements.pop(exchange)))
 
-    def _answered(self, exchange: int) -> tuple[str, ...]:
+    def _statements_of_answer(self, exchange: int) -> tuple[str, ...]:
         """Return the statements that this can be the answer to, and forget those of earlier exchanges, which are
         answered.
         """
@@ -221,11 +221,11 @@ class Masking:
             self._forget(first)
         return self._statements.get(exchange, ())
 
-    def _asked_for(self, rows: Rows) -> tuple[str, ...]:
+    def _statements_of_rows(self, rows: Rows) -> tuple[str, ...]:
         """Return the statements that these rows can be the answer to, also if a cursor fetches them."""
         if rows.began != rows.exchange:
             return self._fetched.get(rows.began, ())
-        statements = self._answered(rows.exchange)
+        statements = self._statements_of_answer(rows.exchange)
         if isinstance(rows, Heading) and rows.may_fetch and sum(map(len, statements)) <= _FETCHED_LENGTH:
             if len(self._fetched) >= _FETCHED:
                 del self._fetched[next(iter(self._fetched))]
@@ -238,11 +238,11 @@ class Masking:
             return None
         if isinstance(event, Rows):
             plan = self._plan(event, session.schema)
-            refusal = self._doubts(plan.decided, event.exchange, session)
+            refusal = self._handle_doubts(plan.decided, event.exchange, session)
             if refusal is not None:
                 return refusal
             if isinstance(event, Heading):
-                self._describe(event, plan, self._answered(event.exchange))
+                self._describe(event, plan, self._statements_of_answer(event.exchange))
             else:
                 self._mask_rows(plan, event, hits)
             return None
@@ -252,23 +252,23 @@ class Masking:
         if not isinstance(event, Output):
             return None
         # First as a terminal displays it: a search in raw bytes misses values that escape sequences interrupt.
-        shown = event.rendered()
+        shown = event.rendered_texts()
         if shown and (found := self._mask_texts(event.channel, shown, hits)) is not None:
-            event.replace_rendered(found)
+            event.replace_rendered_texts(found)
         texts = event.texts()
         if not texts:
             return None
         masked: list[bytes] | None = None
         if self._columns is not None:
             if event.channel is Channel.COPY:
-                refusal = self._copied(self._columns, event, hits, session)
+                refusal = self._mask_copy(self._columns, event, hits, session)
                 if refusal is not None:
                     return refusal
                 if not self._texts:
                     return None
                 texts = event.texts()
             else:
-                refusal, masked = self._said(self._columns, event, texts, hits, session)
+                refusal, masked = self._mask_message(self._columns, event, texts, hits, session)
                 if refusal is not None:
                     return refusal
         found = self._mask_texts(event.channel, texts if masked is None else masked, hits)
@@ -289,7 +289,7 @@ class Masking:
             return
         statements = (heading.prepared,)
         sources = self._columns.sources(statements, heading.columns)
-        plan = self._planned(heading.columns, sources, schema)
+        plan = self._make_plan(heading.columns, sources, schema)
         self._describe(heading, plan, statements)
         if self._columns.unsure.refused is None:
             return
@@ -305,7 +305,7 @@ class Masking:
         columns = self._columns
         if columns is None or not summary.insert_id:
             return
-        statements = self._answered(summary.exchange)
+        statements = self._statements_of_answer(summary.exchange)
         if statements and not self._facts.chooses_insert_id(statements):
             return
         decided = columns.decide(_LAST_ID, columns.sources((_LAST_ID_QUERY,), _LAST_ID))
@@ -327,7 +327,7 @@ class Masking:
             return last[3]
         sources = None
         if self._columns is not None:
-            sources = self._columns.sources(self._asked_for(rows), rows.columns)
+            sources = self._columns.sources(self._statements_of_rows(rows), rows.columns)
         if last is not None and is_same and last[2] == sources:  # the same columns and sources: no hashing
             self._last = (rows.exchange, rows.columns, sources, last[3])
             return last[3]
@@ -336,11 +336,11 @@ class Masking:
         if plan is None:
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
-            plan = self._plans[key] = self._planned(rows.columns, sources, schema)
+            plan = self._plans[key] = self._make_plan(rows.columns, sources, schema)
         self._last = (rows.exchange, rows.columns, sources, plan)
         return plan
 
-    def _planned(self, columns: tuple[Column, ...], sources: Sources | None, schema: TargetSchema | None) -> _Plan:
+    def _make_plan(self, columns: tuple[Column, ...], sources: Sources | None, schema: TargetSchema | None) -> _Plan:
         decided = Decided((None,) * len(columns))
         if self._columns is not None:
             decided = self._columns.decide(columns, sources)
@@ -382,12 +382,12 @@ class Masking:
                 if masked is not None:
                     rows.replace(index, masked)
 
-    def _copied(self, columns: ColumnRules, event: Output, hits: Hits, session: SessionView) -> Refuse | None:
+    def _mask_copy(self, columns: ColumnRules, event: Output, hits: Hits, session: SessionView) -> Refuse | None:
         """Mask copied data by rules about columns. Returns None if it can pass."""
-        statements = self._answered(event.exchange)
+        statements = self._statements_of_answer(event.exchange)
         sources = columns.sources(statements, ())
         decided = columns.decide_copy(sources)
-        refusal = self._doubts(decided, event.exchange, session)
+        refusal = self._handle_doubts(decided, event.exchange, session)
         if refusal is not None or sources is None or not any(decided.chosen):
             return refusal
         form = self._facts.copy_format(statements[0]) if len(statements) == 1 else None
@@ -403,33 +403,33 @@ class Masking:
                         hits.add(one.rule.name, *told)
                 return None
         doubts = tuple(Doubt(one.rule, "") for one in decided.chosen if one is not None)
-        return self._doubts(Decided((), doubts), event.exchange, session)
+        return self._handle_doubts(Decided((), doubts), event.exchange, session)
 
-    def _said(
+    def _mask_message(
         self, columns: ColumnRules, event: Output, texts: list[bytes], hits: Hits, session: SessionView
     ) -> tuple[Refuse | None, list[bytes] | None]:
         """Mask output with no known source column: messages, settings, notifications."""
         channel = event.channel
-        statements = self._answered(event.exchange)
+        statements = self._statements_of_answer(event.exchange)
         statement = "\n".join(statements)
         labels = event.labels
         parts = dict(zip(labels, texts, strict=True)) if labels else {}
         trusted = self._facts.quotes_no_values(parts, statements)
         if trusted:
-            is_known = known(statement, session.schema)
+            is_known = make_known_check(statement, session.schema)
         else:  # a constraint error names tables, and quotes values in its detail only
-            is_known = known("", session.schema) if "constraint" in parts else nothing_known
+            is_known = make_known_check("", session.schema) if "constraint" in parts else nothing_known
         masked: list[bytes] | None = None
         if channel in (Channel.ERROR, Channel.NOTICE):
             strict = columns.unsure.refused is not None
-            masked = withheld(texts, labels, is_known, strict=strict, is_error=channel is Channel.ERROR)
+            masked = withhold_values(texts, labels, is_known, strict=strict, is_error=channel is Channel.ERROR)
             if strict and self._facts.is_in_own_words(texts, labels, statements):
-                masked = of_a_signal(labels)
+                masked = mask_as_signal(labels)
         elif channel is Channel.PARAMETER:
             if not is_harmless_setting("".join(labels), texts[0], is_known, sets=self._facts.only_sets(statements)):
                 masked = [MASK]
         elif channel is Channel.FUNCTION or (channel is Channel.NOTIFICATION and texts[1:] != [b""]):
-            refusal = self._doubts(columns.unsure, event.exchange, session)
+            refusal = self._handle_doubts(columns.unsure, event.exchange, session)
             if refusal is None or channel is Channel.FUNCTION:
                 return refusal, None
             masked = [*texts[:1], MASK]
@@ -439,16 +439,18 @@ class Masking:
         hits.add("MESSAGE", len(changed), sum(map(len, changed)))
         return None, masked
 
-    def _doubts(self, decided: Decided, exchange: int, session: SessionView) -> Refuse | None:
+    def _handle_doubts(self, decided: Decided, exchange: int, session: SessionView) -> Refuse | None:
         """Deny the answer, or leave a marker, if a rule cannot know whether it matches a column."""
         if not decided.doubts:
             return None
         session.metrics.not_inspected += 1
         doubt = decided.refused
         if doubt is None:
-            self._note(exchange, f"masking rule {decided.doubts[0].rule.name!r}", session)
+            self._add_note(exchange, f"masking rule {decided.doubts[0].rule.name!r}", session)
             return None
-        is_named = doubt.column and self._facts.spells_names(self._answered(exchange))  # else the name can be a value
+        is_named = doubt.column and self._facts.spells_names(
+            self._statements_of_answer(exchange)
+        )  # else the name can be a value
         what = f"column {doubt.column!r}" if is_named else "this data"
         return Refuse(
             self.name,
@@ -458,7 +460,7 @@ class Masking:
             f"{self._access_help}".rstrip(),
         )
 
-    def _note(self, exchange: int, why: str, session: SessionView) -> None:
+    def _add_note(self, exchange: int, why: str, session: SessionView) -> None:
         """Add a marker to the recording, once per request."""
         if exchange != self._noted and len(session.notes) < _NOTES:
             self._noted = exchange
@@ -480,6 +482,6 @@ def _change(chosen: ChosenRule, of: Origin | None, schema: TargetSchema | None) 
     if tables and not any(table in relations and relations[table].definition for table in tables):
         return rule.substitutes
     beside = {(ref.schema, ref.table) for ref in refs if rule.patterns.match(ref, frozenset())}
-    return rule.substitutes.keeping(
+    return rule.substitutes.with_names(
         frozenset(name for table in beside if table in relations for name in relations[table].columns)
     )

@@ -46,7 +46,7 @@ def provide(model: LanguageModel) -> None:
     _provided[:] = [model]
 
 
-def provided() -> LanguageModel | None:
+def provided_model() -> LanguageModel | None:
     return _provided[0] if _provided else None
 
 

@@ -19,11 +19,11 @@ Sources = tuple[Origin | None, ...]
 class Origins(Protocol):
     """Lineage in one session, over what is known of a target. Never raises."""
 
-    def asked(self, statement: str) -> None:
+    def record_statement(self, statement: str) -> None:
         """Record each statement, in order, before it is forwarded."""
 
     def unread(self, statement: str) -> UnreadText | None:
-        """Return the text that `asked` would have to resolve for this statement; None if it is known."""
+        """Return the text that `record_statement` would have to resolve for this statement; None if it is known."""
 
     def of(self, statement: str, columns: tuple[Column, ...]) -> Sources | None:
         """Return the origins of an answer's columns; without `columns` (a copy has no description), as many as it has.
@@ -35,8 +35,8 @@ class Origins(Protocol):
 
 
 class SessionOrigins(Origins, Protocol):
-    def missed(self) -> None:
-        """Record that statements were forwarded without a call of `asked`."""
+    def record_gap(self) -> None:
+        """Record that statements were forwarded without a call of `record_statement`."""
 
 
 @lru_cache(maxsize=4096)

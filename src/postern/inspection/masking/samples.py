@@ -56,7 +56,7 @@ class SampleRows(Rows):
                 size += len(cell)
         return count, size
 
-    def shown(self) -> tuple[tuple[str | None, ...], ...]:
+    def visible_rows(self) -> tuple[tuple[str | None, ...], ...]:
         return tuple(
             tuple(None if cell is None else cell.decode("utf-8", "replace") for cell in row)
             for row in zip(*self._cells, strict=True)
@@ -66,7 +66,7 @@ class SampleRows(Rows):
 class NamedOrigins:
     """Origins of columns whose names include them: `schema.table.column`."""
 
-    def asked(self, statement: str) -> None:
+    def record_statement(self, statement: str) -> None:
         """Do nothing: there is no state."""
 
     def unread(self, statement: str) -> None:

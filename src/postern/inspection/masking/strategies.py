@@ -76,8 +76,8 @@ class Substitutes(KindChange):
         self._kept = 0  # cached values in total
         self._found: dict[tuple[str, bytes], bytes] = {}
         makers: dict[Strategy, Callable[[Scalar, bytes], bytes | None]] = {
-            Strategy.REPLACE: _replaced,
-            Strategy.PARTIAL: _partly,
+            Strategy.REPLACE: _replace,
+            Strategy.PARTIAL: _mask_partly,
             Strategy.HASH: self._hashes.of,
             Strategy.NULL: lambda _scalar, _value: None,
         }
@@ -98,7 +98,7 @@ class Substitutes(KindChange):
             known = memo.get(value, _MISSING)
             if known is not _MISSING:
                 return known
-            new = self._changed(scalar, value)
+            new = self._replace_value(scalar, value)
             if len(value) <= _MEMO_SIZE:
                 if self._kept >= _MEMO:
                     self._clear()
@@ -120,7 +120,7 @@ class Substitutes(KindChange):
             memo.clear()
         self._kept = 0
 
-    def keeping(self, names: frozenset[str]) -> KindChange:
+    def with_names(self, names: frozenset[str]) -> KindChange:
         """Return a change that also masks the keys of documents, except these.
 
         If a statement builds a document, its keys can be values.
@@ -137,19 +137,19 @@ class Substitutes(KindChange):
         except (ValueError, RecursionError):
             return None
 
-    def _changed(self, scalar: Scalar, value: bytes) -> bytes | None:
+    def _replace_value(self, scalar: Scalar, value: bytes) -> bytes | None:
         if scalar is Scalar.JSON and self.strategy is not Strategy.NULL:
             return self.document(value)
         return self._make(scalar, value)
 
-    def found(self, kind: str, value: bytes) -> bytes:
+    def replace_found(self, kind: str, value: bytes) -> bytes:
         """Return the replacement of a value of this kind that was found in a text; empty for NULL."""
         key = (kind, value)
         known = self._found.get(key)
         if known is not None:
             return known
         if self.strategy is Strategy.PARTIAL:
-            new = _partly_of(kind, value)
+            new = _mask_kind_partly(kind, value)
         elif self.strategy is Strategy.HASH:
             new = self._hashes.token(value)
         else:
@@ -227,7 +227,7 @@ class _Keeping(KindChange):
         return self._substitutes.constant(scalar)
 
 
-def _replaced(scalar: Scalar, value: bytes) -> bytes | None:
+def _replace(scalar: Scalar, value: bytes) -> bytes | None:
     if scalar is Scalar.ADDRESS:
         return b"::" if b":" in value else b"0.0.0.0"
     if scalar in _AS_LONG:
@@ -235,9 +235,9 @@ def _replaced(scalar: Scalar, value: bytes) -> bytes | None:
     return _CONSTANT.get(scalar)
 
 
-def _partly(scalar: Scalar, value: bytes) -> bytes | None:
+def _mask_partly(scalar: Scalar, value: bytes) -> bytes | None:
     if scalar is Scalar.TEXT:
-        return _partly_text(value)
+        return _mask_text_partly(value)
     if scalar in NUMBERS:
         return _first_digit(value, is_float=scalar in FLOATS)
     if scalar is Scalar.DATE:
@@ -252,7 +252,7 @@ def _partly(scalar: Scalar, value: bytes) -> bytes | None:
         return _half_address(value)
     if scalar is Scalar.HARDWARE:
         return value[:_MAKER] + b"0" * (len(value) - _MAKER)
-    return _replaced(scalar, value)
+    return _replace(scalar, value)
 
 
 def _half_address(value: bytes) -> bytes:
@@ -276,7 +276,7 @@ def _first_digit(value: bytes, *, is_float: bool) -> bytes:
     return repr(float(rounded)).encode() if is_float else rounded.encode()
 
 
-def _partly_text(value: bytes) -> bytes:
+def _mask_text_partly(value: bytes) -> bytes:
     text = value.decode("utf-8", "surrogateescape")
     address = _EMAIL.fullmatch(text)
     if address is not None:
@@ -292,7 +292,7 @@ def _first(text: str) -> str:
     return "" if text[:1] == "*" or not text[:1].isprintable() or text[:1] in "\"'\\,;{}()<>[]|/" else text[:1]
 
 
-def _partly_of(kind: str, value: bytes) -> bytes:
+def _mask_kind_partly(kind: str, value: bytes) -> bytes:
     digits = re.sub(rb"[^0-9]", b"", value)
     is_long = len(digits) >= _LAST_FOUR
     if kind == InfoType.CREDIT_CARD and is_long:
@@ -307,7 +307,7 @@ def _partly_of(kind: str, value: bytes) -> bytes:
         if b":" in value:
             return b":".join(value.split(b":")[:_HALF]) + b":****"
         return b".".join(value.split(b".")[:_HALF]) + b".*.*"
-    return _partly_text(value)
+    return _mask_text_partly(value)
 
 
 def _is_address(value: bytes) -> bool:

@@ -95,7 +95,7 @@ class Substituting(Detectors):
                 old = text[found.start : found.end]
                 if _lies_within(made, found.start, found.end):
                     continue
-                new = self._substitutes.found(found.type, old)
+                new = self._substitutes.replace_found(found.type, old)
                 if new == old:
                     continue
                 changed.put(found.start, found.end, new)

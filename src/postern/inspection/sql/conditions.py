@@ -51,7 +51,7 @@ class _Reader:
         if isinstance(node, exp.Not):
             return self.can_be(not value, node.this)
         if isinstance(node, exp.And | exp.Or):
-            return self._joined(value, node)
+            return self._evaluate_connector(value, node)
         if isinstance(node, exp.Xor):
             return all(self.can_be(True, part) or self.can_be(False, part) for part in node.flatten())
         if isinstance(node, exp.Boolean):
@@ -61,14 +61,14 @@ class _Reader:
         if isinstance(node, exp.Literal):
             return (_number(node) != 0) is value
         if isinstance(node, exp.Binary) and not isinstance(node, exp.Dot):
-            return _compared(value, node)
+            return _compare(value, node)
         if isinstance(node, exp.In) and any(each == node.this for each in node.expressions):
             return value
         if isinstance(node, exp.Between) and node.this == node.args.get("low") == node.args.get("high"):
             return value
         return looks_at_no_row(node)
 
-    def _joined(self, value: bool, node: exp.Connector) -> bool:
+    def _evaluate_connector(self, value: bool, node: exp.Connector) -> bool:
         parts = list(node.flatten())
         each = partial(self.can_be, value)
         if isinstance(node, exp.And) is value:
@@ -81,7 +81,7 @@ class _Reader:
         return bool(negated) and not set(plain).isdisjoint(negated)
 
 
-def _compared(value: bool, node: exp.Binary) -> bool:
+def _compare(value: bool, node: exp.Binary) -> bool:
     left, right = node.this, node.expression
     if not isinstance(left, exp.Expr) or not isinstance(right, exp.Expr):
         return False

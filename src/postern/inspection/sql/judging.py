@@ -31,7 +31,7 @@ class Draft:
     def add(self, *effects: Effect) -> None:
         self.effects.update(effects)
 
-    def done(self) -> Statement:
+    def finish(self) -> Statement:
         if not self.effects:
             self.unknown("its effect is unknown")
         return Statement(
@@ -57,7 +57,7 @@ class Judging:
     schema: TargetSchema | None
     within: tuple[Key, ...] = ()
 
-    def calls(self, draft: Draft, tokens: Sequence[SqlToken]) -> None:
+    def add_calls(self, draft: Draft, tokens: Sequence[SqlToken]) -> None:
         """Add the effects of the called functions."""
         found = calls_in(tokens, self.functions, self.schema)
         draft.effects |= found.effects
@@ -65,9 +65,9 @@ class Judging:
         if found.reason:
             draft.reason = draft.reason or found.reason
 
-    def query(self, draft: Draft, tokens: Sequence[SqlToken], verb: str) -> TreeFacts | None:
+    def add_query(self, draft: Draft, tokens: Sequence[SqlToken], verb: str) -> TreeFacts | None:
         """Add the facts of the tree and of the functions. The effect is unknown if the tree is not reliable."""
-        self.calls(draft, tokens)
+        self.add_calls(draft, tokens)
         try:
             facts = facts_of(tokens, verb, self.grammar)
         except UnreadableSql as error:
@@ -79,7 +79,9 @@ class Judging:
         draft.scans |= facts.scans
         return facts
 
-    def named(self, draft: Draft, tokens: Sequence[SqlToken], place: int, kind: ObjectKind = ObjectKind.TABLE) -> None:
+    def add_names(
+        self, draft: Draft, tokens: Sequence[SqlToken], place: int, kind: ObjectKind = ObjectKind.TABLE
+    ) -> None:
         """Add the comma-separated names at `place`."""
         while True:
             start = place
@@ -94,7 +96,7 @@ class Judging:
                 return
             place += 1
 
-    def mentioned(self, draft: Draft, tokens: Sequence[SqlToken]) -> None:
+    def add_mentioned_names(self, draft: Draft, tokens: Sequence[SqlToken]) -> None:
         """Add every dotted name, and each name after a word that precedes tables or schemas, anywhere in the statement.
 
         For statements without a tree. Some of the names are columns, so that a rule can match too much.
@@ -112,13 +114,13 @@ class Judging:
                 for at in filter(parts.__getitem__, range(1, len(parts))):
                     draft.objects.add(ObjectName(ObjectKind.TABLE, parts[at], parts[at - 1]))
             elif before in _OBJECTS_FOLLOW:
-                self.named(draft, tokens, place)
+                self.add_names(draft, tokens, place)
             shown = before in ("FROM", "IN") and key_at(tokens, 0) == "SHOW"  # tables from a schema
             if before in _SCHEMAS_FOLLOW or shown or _is_all_of(tokens, end):
                 draft.objects.add(ObjectName(ObjectKind.SCHEMA, parts[0]))
             place = end
 
-    def told(self, draft: Draft, tokens: Sequence[SqlToken]) -> None:
+    def add_names_in_strings(self, draft: Draft, tokens: Sequence[SqlToken]) -> None:
         """Add the names in strings, as procedures of the server take them: 'hr.salary'."""
         for token in tokens:
             if token.kind is not SqlTokenKind.STRING:
@@ -187,7 +189,7 @@ _KINDS = {
 }
 
 
-def defined(judging: Judging, draft: Draft, tokens: Sequence[SqlToken]) -> str:
+def add_defined_object(judging: Judging, draft: Draft, tokens: Sequence[SqlToken]) -> str:
     """Add the object that CREATE, ALTER, DROP, TRUNCATE or RENAME names; return its kind, such as TABLE."""
     for place in range(1, min(len(tokens), 14)):
         key = tokens[place].key
@@ -198,6 +200,6 @@ def defined(judging: Judging, draft: Draft, tokens: Sequence[SqlToken]) -> str:
         place += 1
         while key_at(tokens, place) in ("IF", "NOT", "EXISTS", "BODY"):
             place += 1
-        judging.named(draft, tokens, place, _KINDS[key])
+        judging.add_names(draft, tokens, place, _KINDS[key])
         return key
     return key_at(tokens, 1)

@@ -13,7 +13,7 @@ from typing import Final
 from postern.domain.rules.statement import Effect, ObjectKind, Statement
 from postern.domain.targets.target_schema import TargetSchema
 from postern.inspection.sql import oracle_words as words
-from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
+from postern.inspection.sql.judging import Draft, Judging, add_defined_object, by_first_words, verb_of
 from postern.inspection.sql.shared import Shared
 from postern.inspection.sql.sql_cache import TextCache
 from postern.inspection.sql.sql_lexing import check_text, tokens_of
@@ -86,9 +86,9 @@ def _judge_script(tokens: Sequence[SqlToken], judging: Judging) -> list[Statemen
             draft = Draft(piece[0].key, {Effect.DDL})
             if any(token.key == "JAVA" for token in piece[:6]):
                 draft.add(Effect.ADMIN)
-            draft.tag = f"{piece[0].key} {defined(judging, draft, rest)}"
-            judging.mentioned(draft, rest)
-            return [*found, draft.done()]  # its body is the rest
+            draft.tag = f"{piece[0].key} {add_defined_object(judging, draft, rest)}"
+            judging.add_mentioned_names(draft, rest)
+            return [*found, draft.finish()]  # its body is the rest
         if key_at(piece, 0) == "WITH" and key_at(piece, 1) in ("FUNCTION", "PROCEDURE"):
             return [*found, unknown("it contains code", "WITH")]
         found.append(_judge(piece, judging))
@@ -107,12 +107,12 @@ def _creates_code(tokens: Sequence[SqlToken]) -> bool:
 def _block(tokens: list[SqlToken], judging: Judging) -> Statement:
     """Judge a block of code. Its effect is unknown; calls of the server's own packages are added."""
     draft = Draft(key_at(tokens, 0))
-    judging.calls(draft, tokens)
-    judging.mentioned(draft, tokens)
+    judging.add_calls(draft, tokens)
+    judging.add_mentioned_names(draft, tokens)
     draft.effects &= {Effect.ADMIN}
     draft.reason = ""
     draft.unknown("it runs a block of code")
-    return draft.done()
+    return draft.finish()
 
 
 _QUERIES = ("SELECT", "INSERT", "UPDATE", "DELETE", "MERGE")
@@ -130,31 +130,31 @@ def _judge(tokens: list[SqlToken], judging: Judging) -> Statement:
     first, effects = found
     draft = Draft(" ".join(first), set(effects))
     if Effect.UNKNOWN in effects:
-        judging.calls(draft, tokens)
+        judging.add_calls(draft, tokens)
         draft.reason = f"{first[0]} runs code that is not in its text"
     elif first[0] in ("CREATE", "ALTER", "DROP", "TRUNCATE", "PURGE", "FLASHBACK", "COMMENT", "LOCK"):
         _definition(draft, tokens, judging)
     elif first[0] in ("GRANT", "REVOKE"):
         place = next((at for at, token in enumerate(tokens) if token.key == "ON"), len(tokens)) + 1
-        judging.named(draft, tokens, place)
+        judging.add_names(draft, tokens, place)
     elif first[0] == "RENAME":
-        judging.named(draft, tokens, 1)
-    judging.mentioned(draft, tokens)
-    return draft.done()
+        judging.add_names(draft, tokens, 1)
+    judging.add_mentioned_names(draft, tokens)
+    return draft.finish()
 
 
 def _query(tokens: list[SqlToken], verb: str, judging: Judging) -> Statement:
     draft = Draft(verb)
     plain = _without_extras(tokens, verb)
     if verb == "MERGE":
-        judging.calls(draft, tokens)
+        judging.add_calls(draft, tokens)
     for place, token in enumerate(tokens):
         if token.text.upper() == "NEXTVAL" and key_at(tokens, place - 1) == ".":
             draft.add(Effect.WRITE)
-    facts = judging.query(draft, plain, verb)
+    facts = judging.add_query(draft, plain, verb)
     if facts is not None:
         _check_bare_names(draft, facts, judging)
-    return draft.done()
+    return draft.finish()
 
 
 _BIND = SqlToken(SqlTokenKind.VARIABLE, ":b")
@@ -214,11 +214,11 @@ def _explain(tokens: list[SqlToken], judging: Judging) -> Statement:
     inner = tokens[place + 1 :]
     if verb_of(inner) in _QUERIES:
         draft.objects |= _query(inner, verb_of(inner), judging).objects
-    return draft.done()
+    return draft.finish()
 
 
 def _definition(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
-    kind = defined(judging, draft, tokens)
+    kind = add_defined_object(judging, draft, tokens)
     if len(draft.tag.split()) == 1 and kind.isalpha():
         draft.tag = f"{tokens[0].key} {kind}"
     listed = [token.key for token in tokens]
@@ -229,7 +229,7 @@ def _definition(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
         draft.add(Effect.ADMIN)
     if kind == "INDEX" or "INDEX" in listed[1:4]:
         place = next((at for at, key in enumerate(listed) if key == "ON"), len(tokens)) + 1
-        judging.named(draft, tokens, place)
+        judging.add_names(draft, tokens, place)
     if tokens[0].key != "CREATE" or kind not in ("TABLE", "VIEW", "MATERIALIZED"):
         return
     place = _query_after_as(listed)

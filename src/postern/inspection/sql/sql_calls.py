@@ -42,7 +42,7 @@ class CallEffects:
 
 def calls_in(tokens: Sequence[SqlToken], functions: Functions, schema: TargetSchema | None) -> CallEffects:
     found = CallEffects()
-    for parts, quoted in _called(tokens, functions):
+    for parts, quoted in _called_names(tokens, functions):
         name, qualifier = parts[-1], parts[-2] if len(parts) > 1 else ""
         found.objects.add(ObjectName(ObjectKind.FUNCTION, name.lower(), qualifier.lower()))
         effects = _effects_of(parts, quoted, functions, schema)
@@ -91,7 +91,7 @@ _NAMES_FOLLOW = words_of(
 )
 
 
-def _called(tokens: Sequence[SqlToken], functions: Functions) -> Iterator[tuple[tuple[str, ...], bool]]:
+def _called_names(tokens: Sequence[SqlToken], functions: Functions) -> Iterator[tuple[tuple[str, ...], bool]]:
     for start, place in called_at(tokens, functions):
         parts = tuple(each.text for each in tokens[start:place] if each.key != ".")
         yield parts, any(each.kind is SqlTokenKind.NAME for each in tokens[start:place])

@@ -44,16 +44,16 @@ class SessionParser(Protocol):
     def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
         """Return statements as `Parser.parse` does, taking earlier statements into account."""
 
-    def keeps(self, text: str) -> bool:
+    def matters_later(self, text: str) -> bool:
         """Return whether this text matters to later ones, without containing PREPARE or EXECUTE."""
 
-    def meant(self, text: str, schema: TargetSchema | None = None) -> list[str]:
+    def executed_statements(self, text: str, schema: TargetSchema | None = None) -> list[str]:
         """Return the statements that this text executes by name, once each. `parse` must have seen the text."""
 
-    def missed(self) -> None:
+    def record_gap(self) -> None:
         """Record that statements were missed: from now on, the effect of EXECUTE is unknown."""
 
-    def passed(self, text: str, *, by_protocol: bool = False) -> None:
+    def record_statement(self, text: str, *, by_protocol: bool = False) -> None:
         """Record a statement that goes to the target. `by_protocol`: to be prepared under a name that is not known."""
 
 

@@ -58,7 +58,7 @@ class Shapes:
         def place_of(literal: str) -> str:
             return places.setdefault(self.seen(literal), chr(_FIRST + len(places)))
 
-        def placed(site: re.Match[str]) -> str:
+        def replace_site(site: re.Match[str]) -> str:
             if site["list"]:
                 return site[1] + site["member"] + self.literal.sub(lambda one: place_of(one[0]), site["list"])
             literal = site["value"] or site["limit"]
@@ -67,7 +67,7 @@ class Shapes:
             found = site[1] + (site["column"] or site["limits"]) + place_of(literal)
             return found + site["and"] + place_of(site["highest"]) if site["between"] else found
 
-        shape = self.site.sub(placed, text)
+        shape = self.site.sub(replace_site, text)
         if not places or len(places) > _MOST or _LEFT_OVER.search(shape) is not None or self.odd.search(shape):
             return None
         return shape

@@ -36,29 +36,29 @@ Named = Mapping[int, ObjectName]
 def scans_of(tree: exp.Expr, named: Named, system: frozenset[str]) -> frozenset[ObjectName]:
     """Return the scanned tables, without the server's own: `system` names its schemas, and tables without rows."""
     return frozenset(
-        name for name in _of(tree, named, {}) if system.isdisjoint((name.schema.lower(), name.name.lower()))
+        name for name in _scans(tree, named, {}) if system.isdisjoint((name.schema.lower(), name.name.lower()))
     )
 
 
-def _of(node: exp.Expr | None, named: Named, ctes: Mapping[str, frozenset[ObjectName]]) -> frozenset[ObjectName]:
+def _scans(node: exp.Expr | None, named: Named, ctes: Mapping[str, frozenset[ObjectName]]) -> frozenset[ObjectName]:
     if isinstance(node, exp.Insert):
         inner = node.args.get("expression")
-        return _of(inner if isinstance(inner, exp.Expr) else None, named, _with(node, named, ctes))
+        return _scans(inner if isinstance(inner, exp.Expr) else None, named, _ctes_of(node, named, ctes))
     if not isinstance(node, exp.Query):
         return frozenset()
-    here = _with(node, named, ctes)
+    here = _ctes_of(node, named, ctes)
     if _is_limited(node):
         return frozenset()
     if isinstance(node, exp.Subquery):
-        return _of(node.this, named, here)
+        return _scans(node.this, named, here)
     if isinstance(node, exp.SetOperation):
-        return _of(node.this, named, here) | _of(node.expression, named, here)
+        return _scans(node.this, named, here) | _scans(node.expression, named, here)
     if isinstance(node, exp.Select):
         return _select(node, named, here)
     return frozenset()
 
 
-def _with(
+def _ctes_of(
     node: exp.Expr, named: Named, ctes: Mapping[str, frozenset[ObjectName]]
 ) -> Mapping[str, frozenset[ObjectName]]:
     clause = node.args.get("with_")
@@ -67,7 +67,7 @@ def _with(
     found = dict(ctes)
     for cte in clause.expressions:
         found[cte.alias.lower()] = frozenset()  # for a recursive use
-        found[cte.alias.lower()] = _of(cte.this, named, found)
+        found[cte.alias.lower()] = _scans(cte.this, named, found)
     return found
 
 
@@ -83,7 +83,7 @@ def _select(select: exp.Select, named: Named, ctes: Mapping[str, frozenset[Objec
     found: frozenset[ObjectName] = frozenset()
     for value in select.expressions:
         for query in _queries(value):
-            found |= _of(query, named, ctes)
+            found |= _scans(query, named, ctes)
     where = select.args.get("where")
     if isinstance(where, exp.Where) and not always_true(where.this) and not looks_at_no_row(where.this):
         return found
@@ -99,7 +99,7 @@ def _select(select: exp.Select, named: Named, ctes: Mapping[str, frozenset[Objec
 
 def _from(place: object, named: Named, ctes: Mapping[str, frozenset[ObjectName]]) -> frozenset[ObjectName]:
     if isinstance(place, exp.Subquery | exp.Paren):
-        inner = _from(place.this, named, ctes) if isinstance(place.this, exp.Table) else _of(place, named, ctes)
+        inner = _from(place.this, named, ctes) if isinstance(place.this, exp.Table) else _scans(place, named, ctes)
         return inner.union(*(_from(join.this, named, ctes) for join in place.args.get("joins") or ()))
     if not isinstance(place, exp.Table):
         return frozenset()
@@ -187,7 +187,7 @@ def tree_of(tokens: Sequence[SqlToken], verb: str, grammar: Grammar) -> tuple[ex
     for a tree that is not reliable.
     """
     check_nesting(tokens, _types(grammar.name))
-    tree = _parsed(render(tokens, *grammar.quotes), grammar)
+    tree = _parse(render(tokens, *grammar.quotes), grammar)
     if not isinstance(tree, _ROOTS[verb]):
         raise UnreadableSql(f"it starts with {verb}, but is read as {type(tree).__name__}")
     nodes = list(tree.walk())
@@ -222,7 +222,7 @@ def facts_of(tokens: Sequence[SqlToken], verb: str, grammar: Grammar) -> TreeFac
     )
 
 
-def _parsed(text: str, grammar: Grammar) -> exp.Expr:
+def _parse(text: str, grammar: Grammar) -> exp.Expr:
     try:
         trees = sqlglot.parse(text, read=grammar.name)
     except SqlglotError as error:
@@ -305,7 +305,7 @@ def _effects(nodes: Sequence[exp.Expr]) -> frozenset[Effect]:
     return frozenset(found or {Effect.READ})  # VALUES (1)
 
 
-def folded(name: str, quoted: bool, grammar: Grammar) -> str:
+def fold_name(name: str, quoted: bool, grammar: Grammar) -> str:
     if grammar.upper is None:
         return name.lower()
     return name if quoted else name.upper() if grammar.upper else name.lower()
@@ -337,7 +337,7 @@ def _identifier(name: object, grammar: Grammar) -> str:
     """Return the folded name; empty if there is none, as in `database..table`."""
     if not isinstance(name, exp.Identifier):
         return ""
-    return folded(name.name, bool(name.args.get("quoted")), grammar)
+    return fold_name(name.name, bool(name.args.get("quoted")), grammar)
 
 
 class _Ctes:

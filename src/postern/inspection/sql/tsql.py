@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from postern.domain.rules.statement import Effect, ObjectKind, ObjectName, Statement
 from postern.domain.targets.target_schema import TargetSchema
 from postern.inspection.sql import tsql_words as words
-from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
+from postern.inspection.sql.judging import Draft, Judging, add_defined_object, by_first_words, verb_of
 from postern.inspection.sql.shared import Shared
 from postern.inspection.sql.sql_cache import TextCache
 from postern.inspection.sql.sql_parser import unknown
@@ -56,9 +56,9 @@ def _judge_batch(batch: list[SqlToken], judging: Judging) -> list[Statement]:
         if _creates_code(tokens):
             rest = [token for each in pieces[place:] for token in each]
             draft = Draft(tokens[0].key, {Effect.DDL})
-            draft.tag = f"{tokens[0].key} {defined(judging, draft, rest)}"
-            judging.mentioned(draft, rest)
-            return [*found, draft.done()]  # its body is the rest of the batch
+            draft.tag = f"{tokens[0].key} {add_defined_object(judging, draft, rest)}"
+            judging.add_mentioned_names(draft, rest)
+            return [*found, draft.finish()]  # its body is the rest of the batch
         found.append(_judge(tokens, judging))
     return found
 
@@ -92,11 +92,11 @@ def _judge(tokens: list[SqlToken], judging: Judging) -> Statement:
         _definition(draft, tokens, judging)
     elif first[0] in ("GRANT", "DENY", "REVOKE"):
         place = next((at for at, token in enumerate(tokens) if token.key == "ON"), len(tokens)) + 1
-        judging.named(draft, tokens, place)
+        judging.add_names(draft, tokens, place)
     else:
         _plain(draft, tokens, judging)
-    judging.mentioned(draft, tokens)
-    return draft.done()
+    judging.add_mentioned_names(draft, tokens)
+    return draft.finish()
 
 
 def _query(tokens: list[SqlToken], verb: str, judging: Judging) -> Statement:
@@ -110,16 +110,16 @@ def _query(tokens: list[SqlToken], verb: str, judging: Judging) -> Statement:
         draft.effects |= said.effects | {Effect.WRITE}
         draft.objects |= said.objects
         draft.reason = said.reason
-        judging.named(draft, plain, 1 + (key_at(plain, 1) == "INTO"))
-        return draft.done()
+        judging.add_names(draft, plain, 1 + (key_at(plain, 1) == "INTO"))
+        return draft.finish()
     if (
         verb == "SELECT"
         and len(plain) > 1
         and any(token.kind is SqlTokenKind.VARIABLE and key_at(plain, at + 1) == "=" for at, token in enumerate(plain))
     ):
         draft.add(Effect.SESSION)
-    judging.query(draft, plain, verb)
-    return draft.done()
+    judging.add_query(draft, plain, verb)
+    return draft.finish()
 
 
 def _without_top(tokens: Sequence[SqlToken]) -> list[SqlToken]:
@@ -158,10 +158,10 @@ def _without_output(draft: Draft, tokens: list[SqlToken], judging: Judging) -> l
         if tokens[end].key == "SELECT":
             raise UnreadableSql("a query in an OUTPUT clause is not understood")
         if tokens[end].key == "INTO":
-            judging.named(draft, tokens, end + 1)
+            judging.add_names(draft, tokens, end + 1)
         end += 1
     draft.add(Effect.READ)
-    judging.calls(draft, tokens[start:end])
+    judging.add_calls(draft, tokens[start:end])
     return tokens[:start] + tokens[end:]
 
 
@@ -172,26 +172,26 @@ def _exec(tokens: list[SqlToken], judging: Judging) -> Statement:
     parts, end = dotted_name(tokens, place)
     if not parts:
         draft.unknown("it runs code that is not in its text")
-        return draft.done()
+        return draft.finish()
     name = parts[-1].lower()
     draft.objects.add(ObjectName(ObjectKind.FUNCTION, name, parts[-2].lower() if len(parts) > 1 else ""))
-    judging.calls(draft, [word("EXEC"), *tokens[end:]])
-    judging.told(draft, tokens[end:])
+    judging.add_calls(draft, [word("EXEC"), *tokens[end:]])
+    judging.add_names_in_strings(draft, tokens[end:])
     own = len(parts) == 1 or parts[-2].lower() in ("", "sys", "dbo", "msdb", "master")
     if own and len(parts) <= 3 and name in words.PROCEDURES:
         draft.effects |= words.PROCEDURES[name]
     else:
         draft.unknown(f"it runs the procedure {'.'.join(parts)}, whose effect is unknown")
-    return draft.done()
+    return draft.finish()
 
 
 def _definition(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
-    kind = defined(judging, draft, tokens)
+    kind = add_defined_object(judging, draft, tokens)
     if len(draft.tag.split()) == 1 and kind.isalpha():
         draft.tag = f"{tokens[0].key} {kind}"
     if kind == "INDEX" or (kind != "TABLE" and key_at(tokens, 2) == "INDEX"):
         place = next((at for at, token in enumerate(tokens) if token.key == "ON"), len(tokens)) + 1
-        judging.named(draft, tokens, place)
+        judging.add_names(draft, tokens, place)
     place = next(
         (at for at, token in enumerate(tokens) if token.key in ("SELECT", "WITH") and key_at(tokens, at - 1) == "AS"), 0
     )
@@ -206,7 +206,7 @@ def _definition(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
 
 def _plain(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
     first = tokens[0].key
-    judging.calls(draft, tokens)
+    judging.add_calls(draft, tokens)
     place = next((at for at, token in enumerate(tokens) if token.key == "SELECT"), 0)
     if first in ("IF", "WHILE"):
         _condition(draft, tokens[1:], judging)
@@ -215,21 +215,21 @@ def _plain(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
     elif first in ("BEGIN", "END") and len(tokens) > 1:
         _body(draft, tokens, judging)
     elif first == "DECLARE" and key_at(tokens, place - 1) == "FOR":
-        judging.query(draft, tokens[place:], "SELECT")
+        judging.add_query(draft, tokens[place:], "SELECT")
     elif first == "WAITFOR" and key_at(tokens, 1) not in ("DELAY", "TIME"):
         draft.unknown("it waits for something unknown")
     elif first == "BULK" or first == "INSERT":
-        judging.named(draft, tokens, 2)
+        judging.add_names(draft, tokens, 2)
         draft.tag = "BULK INSERT"
     elif first == "USE" and len(tokens) == 2:
         draft.objects.add(ObjectName(ObjectKind.SCHEMA, tokens[1].text.lower()))
     elif first == "RAISERROR" and "LOG" in {token.key for token in tokens}:
         draft.add(Effect.ADMIN)
     elif first == "UPDATE":
-        judging.named(draft, tokens, 2)
+        judging.add_names(draft, tokens, 2)
     elif place:
         inside = closing(tokens, place - 1) if key_at(tokens, place - 1) == "(" else place
-        judging.query(draft, tokens[place:inside], "SELECT") if inside > place else draft.unknown(
+        judging.add_query(draft, tokens[place:inside], "SELECT") if inside > place else draft.unknown(
             "it is not understood"
         )
 
@@ -239,7 +239,9 @@ def _condition(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
     if not tokens:
         draft.unknown("it has no condition")
         return
-    facts = judging.query(draft, [word("SELECT"), SqlToken(SqlTokenKind.NUMBER, "1"), word("WHERE"), *tokens], "SELECT")
+    facts = judging.add_query(
+        draft, [word("SELECT"), SqlToken(SqlTokenKind.NUMBER, "1"), word("WHERE"), *tokens], "SELECT"
+    )
     if facts is not None and not facts.objects:
         draft.effects.discard(Effect.READ)
 

@@ -51,7 +51,7 @@ class Printed(Output):
             raise ValueError(f"{len(texts)} texts given for one piece of output")
         self._data = texts[0]
 
-    def rendered(self) -> list[bytes]:
+    def rendered_texts(self) -> list[bytes]:
         if self._began is self._row:
             if is_plain(self._data, self._row):
                 return []
@@ -66,7 +66,7 @@ class Printed(Output):
         texts = [shown, *[self._lines[place].linear for place in self._overwritten]]
         return [text.encode("utf-8", "surrogateescape") for text in texts]
 
-    def replace_rendered(self, texts: list[bytes]) -> None:
+    def replace_rendered_texts(self, texts: list[bytes]) -> None:
         if len(texts) != 1 + len(self._overwritten):
             raise ValueError(f"{len(texts)} texts given for {1 + len(self._overwritten)} of output")
         changed = {

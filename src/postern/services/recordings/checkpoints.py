@@ -13,7 +13,7 @@ from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page, Stretch
 from postern.domain.sessions.ledger import AnchorState, Checkpoint, EntryKind, LedgerKey
 from postern.errors import Conflict, PosternError, Unavailable
-from postern.proof.proof_checkpoints import line_of, new_key, signed
+from postern.proof.proof_checkpoints import format_line, new_key, sign_checkpoint
 from postern.proof.proof_ledger import LedgerWriter
 from postern.services.identity.users import require_admin, require_reader
 from postern.services.recordings.recording_ledger import Ledger
@@ -92,7 +92,7 @@ class Checkpoints:
             new = new_key(principal.org_id, now)
             writer = LedgerWriter(principal.org_id, await self._ledger.head(principal.org_id))
             entry = writer.add(EntryKind.KEY, now, None, introduces=new.id)
-            checkpoint = signed(old, writer.head, now, new.public)
+            checkpoint = sign_checkpoint(old, writer.head, now, new.public)
             if await self._keys.rotate(new, entry, checkpoint, list(self.anchors())):
                 changed({"key": old.id}, {"key": new.id})
                 return new
@@ -106,7 +106,7 @@ class Checkpoints:
             return newest
         if head.number == 0:
             return None
-        made = signed(await self.signing(org_id), head, self._now())
+        made = sign_checkpoint(await self.signing(org_id), head, self._now())
         if not await self._store.add(made, list(self.anchors())):
             return await self._store.newest(org_id)
         return made
@@ -130,7 +130,7 @@ class Checkpoints:
             try:
                 if anchor is None:
                     raise Unavailable("this anchor is not set up any more")
-                await anchor.put(checkpoint, line_of(checkpoint))
+                await anchor.put(checkpoint, format_line(checkpoint))
                 now = self._now()
                 tried = replace(state, attempts=attempts, done_at=now, error="")
             except PosternError as error:

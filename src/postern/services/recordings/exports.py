@@ -26,12 +26,12 @@ from postern.domain.sessions.segment import Segment
 from postern.errors import Conflict, Invalid, Malformed, NotFound, PosternError
 from postern.proof.chain import RecordBatch, batch_of
 from postern.proof.package import Manifest, segment_name
-from postern.proof.proof_checkpoints import line_of
+from postern.proof.proof_checkpoints import format_line
 from postern.proof.proof_ledger import first_hash
 from postern.proof.proof_sessions import ListedSegment
-from postern.proof.proof_sessions import line_of as session_line
+from postern.proof.proof_sessions import format_line as session_line
 from postern.proof.proof_writing import PackageWriter
-from postern.proof.records import line_of as record_line
+from postern.proof.records import format_line as record_line
 from postern.services.identity.users import require_reader
 from postern.services.recordings.checkpoints import PROOF, Checkpoints
 from postern.services.recordings.recording_ledger import Ledger
@@ -103,7 +103,7 @@ class Exports:
             for one in _readable(checkpoints):
                 # Older ones are needed where they hand over to another key; younger ones speak of what is not here.
                 if one.number <= manifest.last and (one.number >= manifest.first or one.introduces):
-                    yield writer.line("checkpoints", line_of(one))
+                    yield writer.line("checkpoints", format_line(one))
         async for entry in self._entries(manifest):
             yield writer.line("ledger", entry.hash.hex().encode() + b" " + entry.content)
         async for record in self._records(manifest):

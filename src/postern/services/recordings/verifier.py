@@ -22,11 +22,11 @@ from postern.domain.sessions.ledger import (
 from postern.domain.sessions.segment import Segment
 from postern.errors import Malformed, Misconfigured, NotFound
 from postern.proof.chain import batch_of
-from postern.proof.proof_checkpoints import line_of
+from postern.proof.proof_checkpoints import format_line
 from postern.proof.proof_copies import locate, measure
 from postern.proof.proof_findings import Finding, FindingKind, VerificationReport
 from postern.proof.proof_ledger import first_hash
-from postern.proof.proof_sessions import ListedSegment, VerifiedSession, told
+from postern.proof.proof_sessions import ListedSegment, VerifiedSession, make_session
 from postern.proof.proof_signatures import SignatureCheck
 from postern.proof.verify import Copy, VerificationScope, verify
 from postern.store.ports.common_ports import Clock
@@ -105,7 +105,7 @@ class RecordVerifier:
                 _add(report, one)
                 continue
             try:
-                yield line_of(one)
+                yield format_line(one)
             except Malformed as error:
                 _add(report, Damaged(f"the checkpoint of entry {one.number}", error.message, one.number))
 
@@ -141,7 +141,7 @@ class RecordVerifier:
                 continue
             facts = recorded.facts
             ends.named = max(ends.named, facts.opened_entry or 0, facts.closed_entry or 0)
-            yield told(facts, [ListedSegment(one.number, one.size, one.digest) for one in recorded.segments])
+            yield make_session(facts, [ListedSegment(one.number, one.size, one.digest) for one in recorded.segments])
             progress(1)
 
     async def _segments(self, org_id: UUID) -> AsyncIterator[Segment]:

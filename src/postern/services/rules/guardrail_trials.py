@@ -51,9 +51,9 @@ class TrialJudge(Protocol):
 class SessionJudge(Protocol):
     """Is told all steps of one session in their order, and answers the rule that would decide on each."""
 
-    def asked(self, step: RecordedStatement) -> Hit | None: ...
+    def judge_statement(self, step: RecordedStatement) -> Hit | None: ...
 
-    def answered(self, step: Answered) -> Hit | None: ...
+    def judge_answer(self, step: Answered) -> Hit | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,10 +261,10 @@ class _Reading:
             self.last = step
             found.statements_read += not step.prepared
             found.values_read += len(step.values)
-            self._note(self.judge.asked(step), step.at, found, "input")
+            self._note(self.judge.judge_statement(step), step.at, found, "input")
         else:
             found.answers_read += len(step.texts)
-            self._note(self.judge.answered(step), step.at, found, "output")
+            self._note(self.judge.judge_answer(step), step.at, found, "output")
 
     def _note(self, hit: Hit | None, at: float, found: Simulation, direction: str) -> None:
         if hit is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from postern.domain.rules.masking import InfoType
 from postern.inspection.masking.detector import Detector
 from postern.inspection.masking.kinds.card import has_check_digit
-from postern.inspection.masking.kinds.checksums import all_same, is_day, two_digits_mod_11, weighted
+from postern.inspection.masking.kinds.checksums import all_same, is_day, two_digits_mod_11, weighted_sum
 from postern.inspection.masking.kinds.making import number_form
 
 _ITIN_GROUPS = frozenset((*range(50, 66), *range(70, 89), *range(90, 93), *range(94, 100)))
@@ -41,13 +41,13 @@ def is_rut(rut: bytes) -> bool:
 
 
 def is_cuit(digits: bytes) -> bool:
-    check = 11 - weighted(digits, (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)) % 11
+    check = 11 - weighted_sum(digits, (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)) % 11
     return b"012345678990"[check] == digits[10] and not all_same(digits)
 
 
 def is_dea_number(number: bytes) -> bool:
     digits = number[2:]
-    total = weighted(digits[:6:2], (1, 1, 1)) + 2 * weighted(digits[1:6:2], (1, 1, 1))
+    total = weighted_sum(digits[:6:2], (1, 1, 1)) + 2 * weighted_sum(digits[1:6:2], (1, 1, 1))
     return total % 10 == digits[6] - 48 and not all_same(digits)
 
 

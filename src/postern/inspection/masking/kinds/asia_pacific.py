@@ -5,7 +5,7 @@ from __future__ import annotations
 from postern.domain.rules.masking import InfoType
 from postern.inspection.masking.detector import Detector
 from postern.inspection.masking.kinds.card import has_check_digit
-from postern.inspection.masking.kinds.checksums import all_same, is_day, verhoeff, weighted
+from postern.inspection.masking.kinds.checksums import all_same, is_day, verhoeff, weighted_sum
 from postern.inspection.masking.kinds.making import number_form
 
 _ZERO = ord("0")
@@ -21,33 +21,33 @@ _INDIA = frozenset(code.encode() for code in _STATES.split())
 
 def is_nric(nric: bytes) -> bool:
     offset, letters = _NRIC[nric[:1]]
-    return letters[(weighted(nric[1:8], (2, 7, 6, 5, 4, 3, 2)) + offset) % 11] == nric[8]
+    return letters[(weighted_sum(nric[1:8], (2, 7, 6, 5, 4, 3, 2)) + offset) % 11] == nric[8]
 
 
 def is_uen(uen: bytes) -> bool:
     """Check the number of a business, of a company (year first), or of another entity (type in letters)."""
     if len(uen) == 9:
-        return b"XMKECAWLJDB"[weighted(uen[:8], (10, 4, 9, 3, 8, 2, 7, 1)) % 11] == uen[8]
+        return b"XMKECAWLJDB"[weighted_sum(uen[:8], (10, 4, 9, 3, 8, 2, 7, 1)) % 11] == uen[8]
     if uen[:1].isdigit():
-        return b"ZKCMDNERGWH"[weighted(uen[:9], (10, 8, 6, 4, 9, 7, 5, 3, 1)) % 11] == uen[9]
+        return b"ZKCMDNERGWH"[weighted_sum(uen[:9], (10, 8, 6, 4, 9, 7, 5, 3, 1)) % 11] == uen[9]
     total = sum(_UEN.index(code) * weight for code, weight in zip(uen[:9], (4, 3, 5, 3, 10, 2, 2, 5, 7), strict=True))
     return _UEN[(total - 5) % 11] == uen[9]
 
 
 def is_abn(digits: bytes) -> bool:
-    return (weighted(digits, (10, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19)) - 10) % 89 == 0
+    return (weighted_sum(digits, (10, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19)) - 10) % 89 == 0
 
 
 def is_acn(digits: bytes) -> bool:
-    return weighted(digits, (8, 7, 6, 5, 4, 3, 2, 1, 1)) % 10 == 0 and not all_same(digits)
+    return weighted_sum(digits, (8, 7, 6, 5, 4, 3, 2, 1, 1)) % 10 == 0 and not all_same(digits)
 
 
 def is_tfn(digits: bytes) -> bool:
-    return weighted(digits, (1, 4, 3, 7, 5, 8, 6, 9, 10)) % 11 == 0 and not all_same(digits)
+    return weighted_sum(digits, (1, 4, 3, 7, 5, 8, 6, 9, 10)) % 11 == 0 and not all_same(digits)
 
 
 def is_medicare(digits: bytes) -> bool:
-    return weighted(digits, (1, 3, 7, 9, 1, 3, 7, 9)) % 10 == digits[8] - _ZERO and digits[9:10] != b"0"
+    return weighted_sum(digits, (1, 3, 7, 9, 1, 3, 7, 9)) % 10 == digits[8] - _ZERO and digits[9:10] != b"0"
 
 
 def is_aadhaar(digits: bytes) -> bool:
@@ -62,14 +62,14 @@ def is_resident_id(number: bytes) -> bool:
     """Check the place, the date of birth, and the check digit by ISO 7064, mod 11-2."""
     if not is_day(int(number[8:10]), int(number[10:12]), int(number[12:14])):
         return False
-    total = weighted(number[:17], (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2))
+    total = weighted_sum(number[:17], (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2))
     return b"10X98765432"[total % 11] == number[17]
 
 
 def is_rrn(digits: bytes) -> bool:
     if not is_day(int(digits[:2]), int(digits[2:4]), int(digits[4:6])):
         return False
-    return (11 - weighted(digits, (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5)) % 11) % 10 == digits[12] - _ZERO
+    return (11 - weighted_sum(digits, (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5)) % 11) % 10 == digits[12] - _ZERO
 
 
 def begins_with_day(digits: bytes) -> bool:

@@ -14,7 +14,7 @@ _VERHOEFF_PLACE = (
 )  # fmt: skip
 
 
-def weighted(digits: bytes, weights: Sequence[int]) -> int:
+def weighted_sum(digits: bytes, weights: Sequence[int]) -> int:
     """Return the sum of each digit times the weight at its position."""
     return sum((digit - _ZERO) * weight for digit, weight in zip(digits, weights, strict=False))
 
@@ -44,7 +44,7 @@ def two_digits_mod_11(digits: bytes, count: int) -> bool:
     highest = 9 if count == 14 else count
     for length in (count - 2, count - 1):
         weights = [2 + (length - 1 - place) % (highest - 1) for place in range(length)]
-        rest = weighted(digits[:length], weights) % 11
+        rest = weighted_sum(digits[:length], weights) % 11
         if digits[length] - _ZERO != (0 if rest < 2 else 11 - rest):
             return False
     return True

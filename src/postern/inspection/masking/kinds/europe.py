@@ -7,7 +7,7 @@ from collections import Counter
 from postern.domain.rules.masking import InfoType
 from postern.inspection.masking.detector import Detector
 from postern.inspection.masking.kinds.card import has_check_digit
-from postern.inspection.masking.kinds.checksums import all_same, is_day, mod_11_10, weighted
+from postern.inspection.masking.kinds.checksums import all_same, is_day, mod_11_10, weighted_sum
 from postern.inspection.masking.kinds.making import number_form
 
 _ZERO = ord("0")
@@ -34,7 +34,7 @@ def _days(digits: bytes) -> bool:
 
 
 def is_nhs_number(digits: bytes) -> bool:
-    check = 11 - weighted(digits, (10, 9, 8, 7, 6, 5, 4, 3, 2)) % 11
+    check = 11 - weighted_sum(digits, (10, 9, 8, 7, 6, 5, 4, 3, 2)) % 11
     return check % 11 == digits[9] - _ZERO and not all_same(digits)
 
 
@@ -66,7 +66,7 @@ def is_vat_code(digits: bytes) -> bool:
 
 def is_pesel(digits: bytes) -> bool:
     """Check the date, whose month includes the century in steps of 20, and the check digit."""
-    if weighted(digits, (1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1)) % 10:
+    if weighted_sum(digits, (1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1)) % 10:
         return False
     return is_day(int(digits[:2]), int(digits[2:4]) % 20, int(digits[4:6]))
 
@@ -89,8 +89,8 @@ def is_fodselsnummer(digits: bytes) -> bool:
     day, month = int(digits[:2]), int(digits[2:4])
     if not is_day(int(digits[4:6]), month, day - 40 if day > 40 else day):
         return False
-    first = weighted(digits, (3, 7, 6, 1, 8, 9, 4, 5, 2, 1)) % 11
-    return first == 0 and weighted(digits, (5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1)) % 11 == 0
+    first = weighted_sum(digits, (3, 7, 6, 1, 8, 9, 4, 5, 2, 1)) % 11
+    return first == 0 and weighted_sum(digits, (5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1)) % 11 == 0
 
 
 def is_german_tax_id(digits: bytes) -> bool:
@@ -111,7 +111,7 @@ def is_nir(nir: bytes) -> bool:
 
 
 def is_bsn(digits: bytes) -> bool:
-    return weighted(digits, (9, 8, 7, 6, 5, 4, 3, 2, -1)) % 11 == 0 and not all_same(digits)
+    return weighted_sum(digits, (9, 8, 7, 6, 5, 4, 3, 2, -1)) % 11 == 0 and not all_same(digits)
 
 
 def is_belgian_number(digits: bytes) -> bool:
@@ -125,12 +125,12 @@ def is_belgian_number(digits: bytes) -> bool:
 
 
 def is_ahv(digits: bytes) -> bool:
-    return weighted(digits, (1, 3) * 6 + (1,)) % 10 == 0
+    return weighted_sum(digits, (1, 3) * 6 + (1,)) % 10 == 0
 
 
 def is_turkish_number(digits: bytes) -> bool:
-    tenth = weighted(digits, (7, -1, 7, -1, 7, -1, 7, -1, 7)) % 10
-    return tenth == digits[9] - _ZERO and weighted(digits, (1,) * 10) % 10 == digits[10] - _ZERO
+    tenth = weighted_sum(digits, (7, -1, 7, -1, 7, -1, 7, -1, 7)) % 10
+    return tenth == digits[9] - _ZERO and weighted_sum(digits, (1,) * 10) % 10 == digits[10] - _ZERO
 
 
 UK_NHS = Detector(

@@ -8,7 +8,7 @@ import re
 from postern.domain.rules.masking import InfoType
 from postern.inspection.masking.detector import BEHIND_EDGE, NOT_BEFORE_WORD, Detector, found_form, starts_with
 from postern.inspection.masking.kinds.card import has_check_digit
-from postern.inspection.masking.kinds.checksums import all_same, weighted
+from postern.inspection.masking.kinds.checksums import all_same, weighted_sum
 from postern.inspection.masking.kinds.making import MASK, leaping, number_form, token_form
 
 _CODES = (
@@ -69,7 +69,7 @@ def is_routing_number(digits: bytes) -> bool:
     district = int(digits[:2])
     if not (1 <= district <= 12 or 21 <= district <= 32 or 61 <= district <= 72 or district == 80):
         return False
-    return weighted(digits, (3, 7, 1, 3, 7, 1, 3, 7, 1)) % 10 == 0 and not all_same(digits)
+    return weighted_sum(digits, (3, 7, 1, 3, 7, 1, 3, 7, 1)) % 10 == 0 and not all_same(digits)
 
 
 def is_cusip(cusip: bytes) -> bool:

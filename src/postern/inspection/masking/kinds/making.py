@@ -51,7 +51,7 @@ def number_form(shape: bytes, score: float, check: Callable[[bytes], bool] | Non
             return None
         return len(candidate), MASK
 
-    return found_form(_edged(_any_digits(shape)), leaping(_edged(shape), pattern, judge), score, MASK)
+    return found_form(_add_edges(_any_digits(shape)), leaping(_add_edges(shape), pattern, judge), score, MASK)
 
 
 def leaping(candidate: bytes, pattern: re.Pattern[bytes], judge: Judge) -> Find:
@@ -88,7 +88,7 @@ def _more_than(count: int, found: Iterable[object]) -> bool:
     return next(islice(found, count, None), None) is not None
 
 
-def _edged(shape: bytes) -> bytes:
+def _add_edges(shape: bytes) -> bytes:
     """Return the shape with edges for RE2: as in the close search, `_` and escaped control characters count as
     edges.
     """

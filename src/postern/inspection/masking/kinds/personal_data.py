@@ -38,7 +38,7 @@ def _find_cells(text: bytes) -> list[Span]:
 _WHOLE_CELL = found_form(rb"[0-9A-Za-z\x80-\xff]", _find_cells, _BY_COLUMN, MASK)
 
 
-def _labelled(label: bytes, value: bytes, score: float = _BY_LABEL) -> ValueForm:
+def _labelled_form(label: bytes, value: bytes, score: float = _BY_LABEL) -> ValueForm:
     """Return the form of a value after `label` and a colon or equals sign, quoted or not."""
     sign = rb"[\"']?[ ]?[:=][ ]?[\"']?"
     return token_form(
@@ -53,17 +53,17 @@ _SECRET = rb"[^\s\"',;&\x00]{1,256}"
 
 FIRST_NAME = Detector(
     InfoType.FIRST_NAME,
-    (_labelled(rb"(?:first|given)[ _-]?names?|forename|vorname|pr\xc3\xa9nom|prenom|nombre", _NAME), _WHOLE_CELL),
+    (_labelled_form(rb"(?:first|given)[ _-]?names?|forename|vorname|pr\xc3\xa9nom|prenom|nombre", _NAME), _WHOLE_CELL),
     words="first name, given name, forename, fname, middle name, vorname, prenom, nombre",
 )
 LAST_NAME = Detector(
     InfoType.LAST_NAME,
-    (_labelled(rb"(?:last|family)[ _-]?name|surname|nachname|apellidos?|cognome", _NAME), _WHOLE_CELL),
+    (_labelled_form(rb"(?:last|family)[ _-]?name|surname|nachname|apellidos?|cognome", _NAME), _WHOLE_CELL),
     words="last name, family name, surname, lname, maiden name, nachname, nom de famille, apellido, apellidos, cognome",
 )
 PASSWORD = Detector(
     InfoType.PASSWORD,
-    (_labelled(rb"password|passwd|pwd|passphrase|passwort|kennwort", _SECRET), _WHOLE_CELL),
+    (_labelled_form(rb"password|passwd|pwd|passphrase|passwort|kennwort", _SECRET), _WHOLE_CELL),
     words="password, passwd, pwd, passphrase, passwort, kennwort, mot de passe, contrasena",
 )
 

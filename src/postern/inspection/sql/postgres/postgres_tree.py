@@ -63,7 +63,7 @@ def readings(text: str) -> tuple[list[Message], ...]:
 
 
 def _readings(text: str) -> tuple[list[Message], ...]:
-    data = checked(text)
+    data = encode_checked(text)
     first = _statements(data, 0)
     if b"\\" not in data:
         return (first,)
@@ -113,7 +113,7 @@ def type_parts(message: Message) -> list[str]:
     return names(message.get("typeName", {}).get("names"))
 
 
-def checked(text: str) -> bytes:
+def encode_checked(text: str) -> bytes:
     """Return the text in UTF-8, if it is safe for PostgreSQL's parser. Raises UnreadablePostgres.
 
     The parser ends the process for some texts, and takes minutes for others.

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from postern.domain.rules.statement import Effect, ObjectKind, ObjectName, Statement
 from postern.domain.targets.target_schema import Key, TargetSchema
-from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
+from postern.inspection.sql.judging import Draft, Judging, add_defined_object, by_first_words, verb_of
 from postern.inspection.sql.shared import Shared
 from postern.inspection.sql.sql_cache import TextCache
 from postern.inspection.sql.sql_parser import unknown
@@ -113,10 +113,10 @@ def judge(tokens: list[SqlToken], judging: Judging) -> Statement:
         _definition(draft, tokens, judging)
     else:
         _plain(draft, tokens, judging)
-    judging.mentioned(draft, tokens)
+    judging.add_mentioned_names(draft, tokens)
     if first[0] in _READING or {token.key for token in tokens} & words.CREATES_CODE:
         _follow_known_views(draft, judging)
-    return draft.done()
+    return draft.finish()
 
 
 # Statements without a tree that read or write the relations they name, or store code that does.
@@ -141,14 +141,14 @@ def _query(tokens: list[SqlToken], verb: str, judging: Judging) -> Statement:
         draft.add(Effect.SESSION)
     if verb == "WITH":
         draft.unknown("what follows its WITH is not known")
-        return draft.done()
+        return draft.finish()
     _judge_query(draft, plain, "INSERT" if verb == "REPLACE" else verb, judging)
-    return draft.done()
+    return draft.finish()
 
 
 def _judge_query(draft: Draft, tokens: list[SqlToken], verb: str, judging: Judging) -> None:
     """Add the effects of the query and of the views in it."""
-    facts = judging.query(draft, tokens, verb)
+    facts = judging.add_query(draft, tokens, verb)
     if facts is not None:
         _follow_views(draft, facts.read, judging)
 
@@ -255,8 +255,8 @@ def _explain(tokens: list[SqlToken], judging: Judging) -> Statement:
         if runs or (key_at(inner, 0) in ("CREATE", "DROP", "ALTER") and len(inner) > 1 and inner[1].is_name):
             draft.unknown("what it explains is not known")
         elif key_at(inner, 0) != "FOR":
-            judging.named(draft, inner, 0)
-        return draft.done()
+            judging.add_names(draft, inner, 0)
+        return draft.finish()
     said = _query(inner, verb, judging)
     draft.objects |= said.objects
     draft.reason = said.reason
@@ -264,16 +264,16 @@ def _explain(tokens: list[SqlToken], judging: Judging) -> Statement:
     draft.effects |= said.effects if runs else said.effects & {Effect.UNKNOWN, Effect.ADMIN}
     draft.without_where = said.without_where and runs
     draft.scans |= said.scans if runs else set()
-    return draft.done()
+    return draft.finish()
 
 
 def _definition(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
-    kind = defined(judging, draft, tokens)
+    kind = add_defined_object(judging, draft, tokens)
     if draft.tag == tokens[0].key and kind in ("DATABASE", "SCHEMA", "TABLE", "VIEW", "SEQUENCE", *words.CREATES_CODE):
         draft.tag = f"{tokens[0].key} {kind}"
     listed = {token.key for token in tokens}
     if tokens[0].key == "TRUNCATE" and kind != "TABLE":
-        judging.named(draft, tokens, 1)
+        judging.add_names(draft, tokens, 1)
     elif tokens[0].key == "DROP" and "FUNCTION" in listed and len(tokens) < 8:
         return
     if kind == "TABLE" and any((a.key, b.key) == ("TRUNCATE", "PARTITION") for a, b in pairwise(tokens)):
@@ -290,7 +290,7 @@ def _definition(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
     elif tokens[0].key == "RENAME":
         for place, token in enumerate(tokens):
             if token.key in (",", "TO"):
-                judging.named(draft, tokens, place + 1)
+                judging.add_names(draft, tokens, place + 1)
 
 
 def _reaches_out(tokens: Sequence[SqlToken]) -> bool:
@@ -310,7 +310,7 @@ def _reaches_out(tokens: Sequence[SqlToken]) -> bool:
 def _created_from_query(draft: Draft, tokens: list[SqlToken], judging: Judging, kind: str) -> None:
     """Add the query of CREATE TABLE ... SELECT, which runs, or of CREATE VIEW, which is stored."""
     if kind == "TABLE" and (place := next((at for at, token in enumerate(tokens) if token.key == "LIKE"), 0)):
-        judging.named(draft, tokens, place + 1)
+        judging.add_names(draft, tokens, place + 1)
     start = next((at for at, token in enumerate(tokens) if token.key in ("SELECT", "WITH", "VALUES", "TABLE") and at > 2
                   and (token.key == "SELECT" or key_at(tokens, at - 1) in ("AS", ")"))), 0)  # fmt: skip
     if start == 0 or (key_at(tokens, start - 1) == "(" and kind not in ("TABLE", "VIEW")):
@@ -348,18 +348,18 @@ def _code(tokens: list[SqlToken], judging: Judging, goes_on: bool) -> Statement:
     """Analyse CREATE PROCEDURE and its like with a block. The end of the block is unknown, so what follows its first
     semicolon may run at once."""
     draft = Draft(tokens[0].key, {Effect.DDL})
-    draft.tag = f"{tokens[0].key} {defined(judging, draft, tokens)}"
-    judging.mentioned(draft, tokens)
+    draft.tag = f"{tokens[0].key} {add_defined_object(judging, draft, tokens)}"
+    judging.add_mentioned_names(draft, tokens)
     _follow_known_views(draft, judging)
     ends = key_at(tokens, len(tokens) - 1) == "END" and sum(token.key in ("BEGIN", "END") for token in tokens) == 2
     if goes_on and not ends:
         draft.unknown("it holds code, of which it is not known where it ends")
-    return draft.done()
+    return draft.finish()
 
 
 def _set(tokens: list[SqlToken], judging: Judging) -> Statement:
     draft = Draft("SET", {Effect.SESSION})
-    judging.calls(draft, tokens)
+    judging.add_calls(draft, tokens)
     judged = 0  # end of the last query
     for place, token in enumerate(tokens):
         name = token.text.lower()
@@ -388,7 +388,7 @@ def _set(tokens: list[SqlToken], judging: Judging) -> Statement:
             or (token.key == "SET" and key_at(tokens, place - 1) == "CHARACTER")
         ):
             _charset(draft, tokens, place + 1)
-    return draft.done()
+    return draft.finish()
 
 
 def _query_in_set(draft: Draft, tokens: list[SqlToken], place: int, judging: Judging) -> int:
@@ -425,20 +425,20 @@ def _charset(draft: Draft, tokens: Sequence[SqlToken], place: int) -> None:
 def _plain(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
     """Analyse a statement by its first words: its functions, its files, its names."""
     first = tokens[0].key
-    judging.calls(draft, tokens)
+    judging.add_calls(draft, tokens)
     if first == "LOAD" and Effect.WRITE in draft.effects:
         if "LOCAL" not in {token.key for token in tokens[:5]}:
             draft.add(Effect.ADMIN)
         place = next((at for at, token in enumerate(tokens) if token.key == "TABLE"), len(tokens))
-        judging.named(draft, tokens, place + 1)
+        judging.add_names(draft, tokens, place + 1)
     elif first == "USE" and len(tokens) == 2:
         draft.objects.add(ObjectName(ObjectKind.SCHEMA, tokens[1].text.lower()))
     elif first == "HANDLER":
-        judging.named(draft, tokens, 1)
+        judging.add_names(draft, tokens, 1)
     elif first == "DO" and any(token.key == "SELECT" for token in tokens):
         _judge_query(draft, [word("SELECT"), *tokens[1:]], "SELECT", judging)
     elif first in ("LOCK", "OPTIMIZE", "REPAIR", "CHECK", "CHECKSUM", "ANALYZE") and len(tokens) > 2:
-        judging.named(draft, tokens, 2)
+        judging.add_names(draft, tokens, 2)
     elif first in ("GRANT", "REVOKE"):
         _granted(draft, tokens, judging)
 
@@ -449,4 +449,4 @@ def _granted(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
     draft.effects &= {Effect.GRANT}
     draft.reason = ""
     if dotted_name(tokens, place)[0]:
-        judging.named(draft, tokens, place)
+        judging.add_names(draft, tokens, place)

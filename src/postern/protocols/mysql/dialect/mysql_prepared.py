@@ -170,7 +170,7 @@ class MySqlPreparedStatements:
         self._count = 0
         self._length = 0
 
-    def missed(self) -> None:
+    def record_gap(self) -> None:
         """Record that a text was forwarded unseen: from now on, what EXECUTE runs is unknown."""
         self._known = PreparedTexts(is_lost=True)
         self._heard.clear()
@@ -179,18 +179,18 @@ class MySqlPreparedStatements:
     def weight(self) -> int:
         return self._length
 
-    def keeps(self, text: str) -> bool:
+    def matters_later(self, text: str) -> bool:
         """Return True if the text's effect matters to later statements."""
         return may_keep(text)
 
-    def passed(self, text: str, *, by_protocol: bool = False) -> None:
+    def record_statement(self, text: str, *, by_protocol: bool = False) -> None:
         """Record a forwarded text. The next `parse` reads it, possibly in another process."""
-        if by_protocol or self._known.is_lost or not self.keeps(text):
+        if by_protocol or self._known.is_lost or not self.matters_later(text):
             return
         self._count += 1
         self._length += len(text)
         if self._count > MOST or self._length > MOST_LENGTH:
-            self.missed()
+            self.record_gap()
         else:
             self._heard.append(text)
 
@@ -212,7 +212,7 @@ class MySqlPreparedStatements:
 
         return judge_text(text, schema, one)
 
-    def meant(self, text: str, schema: TargetSchema | None = None) -> list[str]:
+    def executed_statements(self, text: str, schema: TargetSchema | None = None) -> list[str]:
         """Return what the names that this text executes stand for, each once. The text was parsed before."""
         if "execute" not in text.lower():
             return []
@@ -242,7 +242,7 @@ class MySqlPreparedStatements:
         if not prepared:
             return found
         draft = Draft(found.tag, {Effect.SESSION})
-        judging.calls(draft, [word("SELECT"), *tokens])
+        judging.add_calls(draft, [word("SELECT"), *tokens])
         effects, objects, scans = frozenset(draft.effects), frozenset(draft.objects), found.scans
         for one in prepared:
             effects |= one.effects

@@ -12,7 +12,7 @@ from postern.domain.targets.target_schema import ColumnRef, Relation, TargetSche
 from postern.inspection.lineage.lineage_cache import Snapshots
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, TooMuch, WorkBudget
 from postern.inspection.lineage.unread import UnreadText
-from postern.inspection.schema_ref import SchemaRef, ref_of
+from postern.inspection.schema_ref import SchemaRef, pack_schema
 from postern.inspection.sql.sql_tokens import SqlToken, UnreadableSql
 from postern.protocols.mysql.dialect.mysql_readings import readings, ways_of
 from postern.protocols.mysql.dialect.mysql_shapes import MYSQL_SHAPES
@@ -74,7 +74,7 @@ class MySqlLineage:
             kept.keep(words, key, cast("tuple[MysqlRead, ...] | None", found))
 
         def make_task() -> Callable[[], object]:
-            return partial(_read_elsewhere, ref_of(schema), text, state, given)
+            return partial(_read_elsewhere, pack_schema(schema), text, state, given)
 
         return UnreadText(len(text), partial(self.read, text, schema, state, given), make_task, keep)
 

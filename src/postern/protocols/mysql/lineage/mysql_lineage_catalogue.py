@@ -144,5 +144,5 @@ class DatabaseTables:
         self.has_unknown_names |= not self._catalogue.spelled(database, name)
         return ((UNKNOWN,) if relation is None else self._catalogue.outs(relation)), database
 
-    def computed(self, schema: str, name: str) -> frozenset[str] | None:
+    def computed_columns(self, schema: str, name: str) -> frozenset[str] | None:
         return None

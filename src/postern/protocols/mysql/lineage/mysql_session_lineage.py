@@ -14,7 +14,7 @@ from typing import Final
 
 from postern.domain.targets.target_schema import ColumnRef, Origin, TargetSchema
 from postern.inspection.lineage.answers import Outs, one_of, origin_of, spread
-from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, merged, union
+from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, merge_sources, union
 from postern.inspection.lineage.unread import UnreadText
 from postern.interception.events import Column
 from postern.protocols.mysql.dialect.mysql_texts import Texts, VariableText, bounded
@@ -51,16 +51,16 @@ class MySqlSessionLineage:
         self._texts: dict[str, Texts] = {}  # of variables
         self._last: tuple[str, TargetSchema, SessionState, _Reads] | None = None
 
-    def missed(self) -> None:
+    def record_gap(self) -> None:
         """Record that statements were forwarded unseen: they may have changed anything."""
         self._state = replace(self._state, everything=True, lost=True, settings=False)
         self._used = None
 
-    def asked(self, statement: str) -> None:
+    def record_statement(self, statement: str) -> None:
         """Record a statement before it is forwarded."""
         reads = self._read(statement)
         if reads is None:
-            self.missed()  # the target may understand what cannot be parsed here
+            self.record_gap()  # the target may understand what cannot be parsed here
             return
         for read in reads:
             self._learn(read)
@@ -68,10 +68,10 @@ class MySqlSessionLineage:
                 for inner in text or ():
                     self._learn(inner)
                 if text is None:
-                    self.missed()
+                    self.record_gap()
 
     def unread(self, statement: str) -> UnreadText | None:
-        """Return what `asked` would have to read for this statement, or for what it executes; None if that is known."""
+        """Return what `record_statement` would have to read for this statement, or for what it executes; None if that is known."""
         schema, state, last = self._schema, self._now(self._schema), self._last
         if last is None or last[0] != statement or last[1] is not schema or last[2] != state:
             unread = self._lineage.unread(statement, schema, state)
@@ -212,7 +212,7 @@ class MySqlSessionLineage:
             return Out(None, None)  # a table of that name that the snapshot does not have
         for key in keys:
             outs = [one for one in catalogue.outs(catalogue.schema.relations[key]) if one.name == column_name(name)]
-            found.append(merged(outs) if outs or not schema else None)
+            found.append(merge_sources(outs) if outs or not schema else None)
         return Out(None, union(found), plain=out.plain)
 
 

@@ -11,8 +11,18 @@ from typing import Final
 from postern.domain.rules.statement import Effect, ObjectKind
 from postern.inspection.lineage.lineage_resolver import LineageResolver
 from postern.inspection.lineage.relations import Query
-from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Scope, Sources, Variables, WorkBudget, merged, union
-from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
+from postern.inspection.lineage.scope import (
+    NOTHING,
+    UNKNOWN,
+    Out,
+    Scope,
+    Sources,
+    Variables,
+    WorkBudget,
+    merge_sources,
+    union,
+)
+from postern.inspection.sql.judging import Draft, Judging, add_defined_object, by_first_words, verb_of
 from postern.inspection.sql.sql_calls import called_at
 from postern.inspection.sql.sql_tokens import (
     SqlToken,
@@ -200,11 +210,11 @@ class MysqlStatements:
 
     def _definition(self, tokens: list[SqlToken]) -> MysqlRead:
         draft = Draft("")
-        kind = defined(self._judging, draft, tokens)
+        kind = add_defined_object(self._judging, draft, tokens)
         for place, token in enumerate(tokens):
             if place and (token.key in ("RENAME", "TO", ",") if tokens[0].key in ("RENAME", "ALTER") else False):
                 after = place + 1 + (key_at(tokens, place + 1) in ("TO", "AS", "="))
-                self._judging.named(draft, tokens, after)
+                self._judging.add_names(draft, tokens, after)
         names = frozenset(folded(one.name) for one in draft.objects if one.kind in _MADE)
         everything = not names and kind not in _HARMLESS
         return self._written(tokens, MysqlRead(names=names, everything=everything))
@@ -285,7 +295,7 @@ class MysqlStatements:
     def _value(self, tokens: Sequence[SqlToken]) -> tuple[Sources, MysqlRead]:
         """Return the sources of an expression without tables, and what it assigns."""
         read = self._query([word("SELECT"), *tokens], "SELECT")
-        return merged(read.outs or ()), read
+        return merge_sources(read.outs or ()), read
 
     def _under_settings(self, tokens: list[SqlToken]) -> MysqlRead:
         """Analyse SET STATEMENT … FOR a statement."""
@@ -342,7 +352,7 @@ def _settled(query: Query, resolver: LineageResolver, variables: Variables, targ
         outs = resolver.query(query)
         for place, name in enumerate(targets):
             is_plain = place < len(outs) and not any(out.many for out in outs)
-            variables.assign(name, outs[place].sources if is_plain else merged(outs))
+            variables.assign(name, outs[place].sources if is_plain else merge_sources(outs))
         if variables.is_settled:
             return outs
     raise UnreadableSql("its assignments of variables do not converge")

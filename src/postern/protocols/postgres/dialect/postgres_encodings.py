@@ -61,7 +61,7 @@ class ClientEncodings:
         if not isinstance(event, Operation):
             return FORWARD
         text = event.text
-        if not event.behind:
+        if not event.pipelined:
             self._doubt = False
         elif self._doubt and not text.isascii():
             return _BEHIND

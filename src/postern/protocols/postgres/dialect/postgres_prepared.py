@@ -35,7 +35,7 @@ class PreparedStatements:
         self._length = 0
         self._is_lost = False
 
-    def missed(self) -> None:
+    def record_gap(self) -> None:
         """Record that a text was forwarded unseen: from now on, what EXECUTE runs is unknown."""
         self._is_lost = True
         self._heard.clear()
@@ -46,7 +46,7 @@ class PreparedStatements:
     def weight(self) -> int:
         return self._length
 
-    def keeps(self, text: str) -> bool:
+    def matters_later(self, text: str) -> bool:
         """Return True if the text may prepare a statement. Only PREPARE gives a name a meaning."""
         return False
 
@@ -67,21 +67,21 @@ class PreparedStatements:
                 found.append(_run(one.statement, one.executes, prepared) if prepared else one.statement)
         return tuple(found)
 
-    def meant(self, text: str, schema: TargetSchema | None = None) -> list[str]:
+    def executed_statements(self, text: str, schema: TargetSchema | None = None) -> list[str]:
         """Return the texts that prepare the names which this text executes, each once. The text was parsed before."""
         if self._is_lost or "execute" not in text.lower():
             return []
         names = dict.fromkeys(one.executes for one in self._parser.judge(text, schema) if one.executes is not None)
         return list(dict.fromkeys(found for name in names for found in self._texts.get(name, ())))
 
-    def passed(self, text: str, *, by_protocol: bool = False) -> None:
+    def record_statement(self, text: str, *, by_protocol: bool = False) -> None:
         """Record a forwarded text. The next `parse` reads it, possibly in another process."""
         if self._is_lost or (by_protocol and text in self._by_protocol):
             return
         self._count += 1
         self._length += len(text)
         if self._count > MOST or self._length > MOST_LENGTH:
-            self.missed()
+            self.record_gap()
         elif by_protocol:
             self._by_protocol[text] = None
         else:

@@ -11,7 +11,7 @@ from postern.domain.targets.target_schema import ColumnRef, Relation, TargetSche
 from postern.inspection.lineage.lineage_cache import Snapshots
 from postern.inspection.lineage.scope import UNKNOWN, Out, TooMuch
 from postern.inspection.lineage.unread import UnreadText
-from postern.inspection.schema_ref import SchemaRef, ref_of
+from postern.inspection.schema_ref import SchemaRef, pack_schema
 from postern.inspection.sql.postgres.postgres_tree import UnreadablePostgres, readings
 from postern.protocols.postgres.dialect.postgres_shapes import POSTGRES_SHAPES
 from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOUBTS, Doubts, PostgresLineageCatalogue
@@ -64,7 +64,7 @@ class Lineage:
             readings.keep(words, doubts, cast("tuple[Read, ...] | None", found))
 
         def make_task() -> Callable[[], object]:
-            return partial(_read_elsewhere, ref_of(schema), text, doubts)
+            return partial(_read_elsewhere, pack_schema(schema), text, doubts)
 
         return UnreadText(len(text), partial(self.read, text, schema, doubts), make_task, keep)
 

@@ -167,6 +167,6 @@ class DoubtedTables:
         relation = self.catalogue.relation(schema, name, self.doubts)
         return ((UNKNOWN,), schema) if relation is None else (self.catalogue.outs(relation), relation.schema)
 
-    def computed(self, schema: str, name: str) -> frozenset[str] | None:
+    def computed_columns(self, schema: str, name: str) -> frozenset[str] | None:
         relation = self.catalogue.relation(schema, name, self.doubts)
         return None if relation is None or relation.definition else frozenset(relation.generated)

@@ -45,12 +45,12 @@ class SessionLineage:
     def _schema(self) -> TargetSchema:
         return self._known() or _EMPTY
 
-    def missed(self) -> None:
+    def record_gap(self) -> None:
         """Record that statements were forwarded unseen: they may have changed anything."""
         self._doubts = replace(self._doubts, everything=True, path=False, settings=False, kept=False)
         self._kept.clear()
 
-    def asked(self, statement: str) -> None:
+    def record_statement(self, statement: str) -> None:
         """Record a statement before it is forwarded."""
         for read in self._read(statement) or ():
             doubts = read.doubts
@@ -70,7 +70,7 @@ class SessionLineage:
                 self._keep(read.keeps, read.outs)
 
     def unread(self, statement: str) -> UnreadText | None:
-        """Return what `asked` would have to read for this statement; None if that is known."""
+        """Return what `record_statement` would have to read for this statement; None if that is known."""
         last = self._last
         if last is not None and last[0] == statement and last[1] is self._schema and last[2] is self._doubts:
             return None
@@ -132,7 +132,7 @@ class SessionLineage:
         if relation is None:
             return Out(None, None)
         in_doubt = self._doubts.everything or relation.name in self._doubts.names
-        told = Out(None, None) if relation.definition and in_doubt else catalogue.place(relation, column.place)
+        told = Out(None, None) if relation.definition and in_doubt else catalogue.place(relation, column.position)
         if not parsed or out.sources is None or told.sources is None:
             return told
         return Out(None, union([told.sources, out.sources]), plain=out.plain)
