@@ -104,7 +104,7 @@ def test_api_keys_are_shown_once_and_revoked(root: Served) -> None:
     for text in (root.ok("admin", "api-keys", "list").output, root.ok("admin", "api-keys", "show", "probe").output):
         assert key not in text
         assert "probe" in text
-    root.ok("admin", "api-keys", "update", "probe", "--any-network", "--name", "probe-2")
+    root.ok("admin", "api-keys", "update", "probe", "--allow-any-network", "--name", "probe-2")
     assert root.ok("admin", "api-keys", "revoke", "probe-2", "--yes").output == "Revoked probe-2.\n"
     assert root.cli("whoami", POSTERN_TOKEN=key).exit_code == 3
     root.ok("admin", "api-keys", "reactivate", "probe-2")

@@ -75,8 +75,8 @@ CASES = [
         "pairs",
         (
             *("pairs", "--for", "jit", "--connection", "shop", "--tag", "stage=prod", "--reviewers", "leads"),
-            *("--reviewers", "sre", "--approvals", "2", "--all-groups", "--force", "boss", "--skip", "on-call"),
-            *("--longest", "10m"),
+            *("--reviewers", "sre", "--approvals", "2", "--all-groups", "--force", "boss", "--exempt-group", "on-call"),
+            *("--max-duration", "10m"),
         ),
         {
             "access_type": "jit",
@@ -89,7 +89,19 @@ CASES = [
             "connection_tags": {"stage": "prod"},
         },
         ("leads, sre", "stage=prod"),
-        (*("--name", "two", "--no-tags", "--no-skip", "--no-force", "--no-longest", "--any-group", "--asked", "dba"),),
+        (
+            *(
+                "--name",
+                "two",
+                "--no-tags",
+                "--no-exempt-groups",
+                "--no-force",
+                "--no-max-duration",
+                "--any-group",
+                "--required-group",
+                "dba",
+            ),
+        ),
         {
             "connection_names": ["shop"],
             "connection_tags": {},
@@ -182,7 +194,7 @@ CASES = [
         ("probe", "--group", "auditor", "--network", "192.0.2.0/24", "--expires", "30d"),
         {"groups": ["auditor"], "allowed_networks": ["192.0.2.0/24"]},
         ("auditor", "192.0.2.0/24"),
-        ("--name", "prober", "--any-network"),
+        ("--name", "prober", "--allow-any-network"),
         {"allowed_networks": [], "groups": ["auditor"]},
         renamed="prober",
         old="admin apikeys",
@@ -389,6 +401,36 @@ def test_every_group_of_resources_is_in_the_table() -> None:
     rest = {"admin orgs", "admin resources"}
     assert {case.group for case in CASES} | rest == {noun.command for noun in NOUNS}
     assert all(isinstance(group_of(case), ResourceGroup) for case in CASES)
+
+
+@pytest.mark.parametrize(
+    ("command", "old", "new"),
+    [
+        ("exec", "--no-wait-review", "--no-wait"),
+        ("runbooks run", "--no-wait-review", "--no-wait"),
+        ("admin review-rules create", "--longest=1h", "--max-duration=1h"),
+        ("admin review-rules update", "--asked=dba", "--required-group=dba"),
+        ("admin review-rules update", "--skip=dba", "--exempt-group=dba"),
+        ("admin review-rules update", "--no-asked", "--no-required-groups"),
+        ("admin review-rules update", "--no-skip", "--no-exempt-groups"),
+        ("admin review-rules update", "--no-longest", "--no-max-duration"),
+        ("admin api-keys update", "--any-network", "--allow-any-network"),
+        ("login", "--organization=acme", "--organisation=acme"),
+        ("recordings verify", "--organization=acme", "--organisation=acme"),
+    ],
+)
+def test_options_of_earlier_versions_are_hidden_aliases(command: str, old: str, new: str) -> None:
+    found: click.Command | None = cli
+    context = click.Context(cli, info_name="postern")
+    for word in command.split():
+        assert isinstance(found, click.Group)
+        found = found.get_command(context, word)
+        assert found is not None
+        context = click.Context(found, context, info_name=word, resilient_parsing=True)
+    typed = [found.make_context("", [flag], resilient_parsing=True).params for flag in (old, new)]
+    assert typed[0] == typed[1] != found.make_context("", [], resilient_parsing=True).params
+    assert new.partition("=")[0] in found.get_help(context)
+    assert old.partition("=")[0] not in found.get_help(context).replace(new.partition("=")[0], "")
 
 
 def _hidden_words(text: str) -> list[str]:

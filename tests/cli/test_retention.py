@@ -60,14 +60,17 @@ def test_what_is_no_number_of_days_is_a_wrong_usage(gate: Served, keeping: Keepi
 
 def test_from_a_hold_to_a_purge(gate: Served, keeping: Keeping) -> None:
     [key, other] = map(str, gate.run(keeping.sessions(2)))
-    gate.ok("sessions", "hold", key, other, "--name", "case A", "--reason", "court order")
-    assert {one["session_id"] for one in gate.json("sessions", "holds")["data"]} == {key, other}
+    gate.ok("sessions", "legal-hold", "add", key, other, "--name", "case A", "--reason", "court order")
+    assert {one["session_id"] for one in gate.json("sessions", "legal-hold", "list")["data"]} == {key, other}
     assert "held        yes" in gate.cli("sessions", "show", key).output
     assert len(gate.json("sessions", "list", "--held")["data"]) == 2
     purge = ("sessions", "purge", key, "--reason", "asked to", "--what", "session")
     assert "'case A'" in gate.cli(*purge, "--yes").output
-    assert "no hold" in gate.cli("sessions", "release", key, "--name", "case B", "--yes").output
-    gate.ok("sessions", "release", key, "--name", "case A", "--yes")
+    assert "no hold" in gate.cli("sessions", "legal-hold", "remove", key, "--name", "case B", "--yes").output
+    gate.ok("sessions", "legal-hold", "remove", key, "--name", "case A", "--yes")
+    gate.ok("sessions", "hold", key, "--name", "case C", "--reason", "by the command of earlier versions")
+    gate.ok("sessions", "release", key, "--name", "case C", "--yes")
+    assert [one["session_id"] for one in gate.json("sessions", "holds")["data"]] == [other]
     assert gate.json(*purge, "--dry-run")["id"] == key
     assert gate.cli(*purge, stdin="n\n").exit_code == 1
     assert "entry" in gate.ok(*purge, stdin="y\n").stdout

@@ -57,14 +57,14 @@ def status(gate: Served, key: str) -> str:
 
 def asked(gate: Served, *more: str) -> dict[str, Any]:
     """What is printed of a script that was put up and waits."""
-    done = gate.cli(*EXEC, *more, "--no-wait-review", "--json")
+    done = gate.cli(*EXEC, *more, "--no-wait", "--json")
     assert (done.exit_code, done.stderr) == (7, "")
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
 def test_a_script_that_waits_says_who_decides_where_and_how_to_go_on(ann: Served) -> None:
-    done = ann.cli(*EXEC, "--reason", "ticket 4711", "--no-wait-review")
+    done = ann.cli(*EXEC, "--reason", "ticket 4711", "--no-wait")
     assert (done.exit_code, done.stdout) == (7, "")
     (review,) = ann.json("reviews")["data"]
     assert review["reason"] == "ticket 4711"
@@ -171,7 +171,7 @@ def test_attack_a_long_script_hides_no_arguments(ann: Served) -> None:
     command: dict[str, Any] = {"type": ConnectionType.CUSTOM, "subtype": "bash", "command": ("bash",)}
     ann.run(ann.world.add_connection("box", reviewers=("admin",), **command))
     script = "\n" * 200 + "argument 1: '--dry-run'"
-    waits = ann.cli("exec", "box", "-i", script, "--no-wait-review", "--json", "--", "--wipe")
+    waits = ann.cli("exec", "box", "-i", script, "--no-wait", "--json", "--", "--wipe")
     shown = as_root(ann, "reviews", "show", json.loads(waits.stdout)["session_id"]).stdout
     facts, _, text = shown.partition("\n\n")
     assert "page" in facts
@@ -194,7 +194,7 @@ def test_an_approval_with_a_window_is_marked_and_told(ann: Served) -> None:
     [
         (("exec",), 2, "give the name of a connection"),
         (("exec", "--resume", "x", "guarded"), 2, "give no other option of it"),
-        (("exec", "guarded", "-i", "x", "--wait-review", "3", "--no-wait-review"), 2, "not both"),
+        (("exec", "guarded", "-i", "x", "--wait-review", "3", "--no-wait"), 2, "not both"),
         (("reviews", "approve", "x", "--time-zone", "UTC"), 2, "--time-zone goes with --time-window"),
         (("reviews", "approve", "x", "--time-window", "22:00"), 2, "22:00-06:00"),
         (("reviews", "approve", "x"), 5, "`postern reviews` shows what there is"),
@@ -208,7 +208,7 @@ def test_what_is_wrong_is_said_with_what_to_do(ann: Served, arguments: tuple[str
 
 
 def test_nobody_approves_their_own(ann: Served) -> None:
-    told = json.loads(as_root(ann, *EXEC, "--no-wait-review", "--json").stdout)
+    told = json.loads(as_root(ann, *EXEC, "--no-wait", "--json").stdout)
     done = as_root(ann, "reviews", "approve", told["review"]["id"])
     assert done.exit_code == 4
     assert "themselves" in done.stderr
@@ -276,7 +276,7 @@ def test_exec_with_arguments_on_a_database_says_how_to_give_a_script(ann: Served
 
 def test_exec_asks_for_no_review_while_the_agent_is_offline(ann: Served) -> None:
     ann.world.clock.forward(seconds=60)
-    refused = ann.cli(*EXEC, "--no-wait-review")
+    refused = ann.cli(*EXEC, "--no-wait")
     assert refused.exit_code == 6
     assert "the agent 'edge' of connection 'guarded' is offline" in refused.stderr
     assert "no review was asked for" in refused.stderr
@@ -308,8 +308,8 @@ def test_access_is_requested_ahead_of_time_and_connects_at_once(ann: Served, mon
     [
         (("reviews", "request", "guarded"), False, "EXPIRED", "has expired: nobody decided in time"),
         (("reviews", "request", "guarded"), True, "ENDED", "was approved, and the time of its access is over"),
-        ((*EXEC, "--no-wait-review"), False, "EXPIRED", "has expired: nobody decided in time"),
-        ((*EXEC, "--no-wait-review"), True, "UNUSED", "was approved, and nobody ran it in time"),
+        ((*EXEC, "--no-wait"), False, "EXPIRED", "has expired: nobody decided in time"),
+        ((*EXEC, "--no-wait"), True, "UNUSED", "was approved, and nobody ran it in time"),
     ],
 )
 def test_reviews_that_nobody_decided_are_listed_apart_from_used_ones(

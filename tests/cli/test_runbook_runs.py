@@ -46,14 +46,14 @@ def ann(gate: Served) -> Served:
 def sitting(ann: Served) -> Iterator[Sitting]:
     """At a terminal, about to run `users/unlock.runbook.sql` as far as it is reviewed."""
     home = cast(Gateway, SimpleNamespace(environment={**os.environ, **ann.environment}))
-    opened = Sitting(home, *RUN, "users/unlock.runbook.sql", "-c", "shop", "--no-wait-review")
+    opened = Sitting(home, *RUN, "users/unlock.runbook.sql", "-c", "shop", "--no-wait")
     yield opened
     opened.close()
 
 
 def run(ann: Served, name: str, *more: str, **how: Any) -> Session:
     """The session that waits now for its review."""
-    done = ann.cli(*RUN, name, "-c", "shop", "--no-wait-review", "--json", *more, **how)
+    done = ann.cli(*RUN, name, "-c", "shop", "--no-wait", "--json", *more, **how)
     assert (done.exit_code, done.stderr) == (7, "")
     return newest(ann, json.loads(done.stdout)["session_id"])
 
@@ -114,7 +114,7 @@ def test_a_dry_run_prints_the_text_and_puts_nothing_up(ann: Served) -> None:
 
 def test_it_goes_on_once_it_is_approved(ann: Served) -> None:
     found = run(ann, "users/unlock.runbook.sql", "-p", "user=ann", "-p", "pin=")
-    done = ann.cli(*RUN, "--resume", str(found.id), "--no-wait-review")
+    done = ann.cli(*RUN, "--resume", str(found.id), "--no-wait")
     assert (done.exit_code, "this needs a review: 1 of admin" in done.stderr) == (7, True)
 
 
@@ -123,13 +123,13 @@ def test_what_has_no_values_is_told_before_it_runs(ann: Served, form: str) -> No
     ann.run(ann.world.add_connection("console", reviewers=("admin",), subtype="bash", command=("bash",)))
     ann.run(shelve(ann.world.stores, ann.world.org_id, FILES | {"hello.runbook.sh": "echo hello\n"}))
     exec_ = ("exec", "console", "-i", "echo hello")
-    waiting = json.loads(ann.cli(*exec_, "--no-wait-review", "--json").stdout)["session_id"]
+    waiting = json.loads(ann.cli(*exec_, "--no-wait", "--json").stdout)["session_id"]
     for line in (exec_, (*RUN, "hello.runbook.sh", "-c", "console"), ("exec", "--resume", waiting)):
-        done = ann.cli(*line, "--format", form, "--no-wait-review")
+        done = ann.cli(*line, "--format", form, "--no-wait")
         assert done.exit_code == 2, done.stderr
         assert f"--format {form} is for values, and what runs on a connection of subtype bash" in done.stderr
     assert len(ann.json("reviews")["data"]) == 1
-    assert ann.cli("exec", "--resume", waiting, "--format", "text", "--no-wait-review").exit_code == 7
+    assert ann.cli("exec", "--resume", waiting, "--format", "text", "--no-wait").exit_code == 7
     assert ann.cli("exec", "nowhere", "-i", "select 1", "--format", form).exit_code == 5
 
 

@@ -57,7 +57,7 @@ def test_sessions_after_a_review_are_proven_with_the_review_and_the_audit_log(tm
         key.write_text(ok(gateway, "recordings", "key"))
         decided = {}
         for decision in ("approve", "reject"):
-            waiting = gateway.run("exec", "shop-demo", "-i", "select 1", "--no-wait-review", "--json")
+            waiting = gateway.run("exec", "shop-demo", "-i", "select 1", "--no-wait", "--json")
             assert waiting.returncode == 7, waiting.stderr
             shown = json.loads(waiting.stdout)
             decided[decision] = shown["session_id"]

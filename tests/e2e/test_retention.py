@@ -23,7 +23,7 @@ def test_from_a_session_to_nothing_but_its_entry(tmp_path: Path) -> None:
         first, second, third = [one["id"] for one in gateway.sessions()]
         kept = gateway.home / "recordings"
         wait_until(lambda: len(list(kept.rglob("*.rec.zst"))) == 3)
-        assert is_done(gateway, "sessions", "hold", third, "--name", "case A", "--reason", "court order")
+        assert is_done(gateway, "sessions", "legal-hold", "add", third, "--name", "case A", "--reason", "court order")
         purge = ("sessions", "purge", "--reason", "asked to", "--yes")
         wait_until(lambda: is_done(gateway, *purge, first, "--what", "session"))
         wait_until(lambda: is_done(gateway, *purge, second))

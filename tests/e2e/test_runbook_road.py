@@ -155,7 +155,7 @@ def test_a_push_is_shown_and_runs_once_it_was_read(road: Road, files: str) -> No
 
 
 def test_what_was_reviewed_is_what_runs_whatever_was_pushed_since(road: Road, files: str) -> None:
-    words = ("runbooks", "run", FIND, "-c", "reviewed", "-p", "name=ann", "--no-wait-review", "--profile", "pia")
+    words = ("runbooks", "run", FIND, "-c", "reviewed", "-p", "name=ann", "--no-wait", "--profile", "pia")
     assert road.gateway.run(*words).returncode == 7
     waits = road.newest("reviewed")["id"]
     road.pushed(OTHER)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,8 +97,27 @@ def add_profile_option(command: click.Command) -> None:
             add_profile_option(inner)
 
 
+class AliasOption(click.Option):
+    """An option that also answers to other names, which no help page, error or completion shows."""
+
+    def __init__(self, *args: Any, aliases: Sequence[str] = (), **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.aliases = tuple(aliases)
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        shown_names = self.opts
+        self.opts = [*shown_names, *self.aliases]
+        try:
+            super().add_to_parser(parser, ctx)
+        finally:
+            self.opts = shown_names
+
+
 class AliasGroup(click.Group):
-    """A group whose commands also answer to other names, which no list, help page or suggestion shows."""
+    """A group whose commands also answer to other names, which no list, help page or suggestion shows.
+
+    `aliases` leads from another name to a command, or to a group and its command: `legal-hold add`.
+    """
 
     def __init__(self, *args: Any, aliases: Mapping[str, str] | None = None, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -107,7 +126,7 @@ class AliasGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        return super().resolve_command(ctx, [self.aliases.get(args[0], args[0]), *args[1:]])
+        return super().resolve_command(ctx, [*self.aliases.get(args[0], args[0]).split(), *args[1:]])
 
 
 class LazyGroup(AliasGroup):

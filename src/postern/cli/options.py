@@ -10,9 +10,15 @@ from typing import Any, get_type_hints
 import click
 
 from postern import logs, settings
+from postern.cli.lazy import AliasOption
 from postern.settings import Settings
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def organisation_option(help_text: str) -> Decorator:
+    """Return `--organisation`, which also answers to `--organization`."""
+    return click.option("--organisation", cls=AliasOption, aliases=["--organization"], metavar="NAME", help=help_text)
 
 
 def settings_options(*left_out: str) -> Decorator:

@@ -21,7 +21,7 @@ from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.completion import Completion
 from postern.cli.json_files import one_object
-from postern.cli.lazy import AliasGroup
+from postern.cli.lazy import AliasGroup, AliasOption
 from postern.cli.nouns import Noun
 from postern.cli.printing import emit, json_option
 from postern.cli.row_commands import (
@@ -52,7 +52,8 @@ class Field:
     `flag` is as click takes it (`--group`, `-c --connection`, `--on/--off`); `name` is the API's field, with a dot
     where it belongs to an object (`scope.groups`). `many`: repeatable, a list. `switch`: takes no value. `read` makes
     the field's value of what was typed. `completes` names what a shell completes. `clear` is an option of `update` that
-    empties the field: its flag, its help and the empty value. `only` is the one command that has the option.
+    empties the field: its flag, its help and the empty value. `aliases` and `clear_alias` are hidden flags of earlier
+    versions. `only` is the one command that has the option.
     """
 
     flag: str
@@ -69,6 +70,8 @@ class Field:
     clear: tuple[str, str, Any] | None = None
     only: str = ""
     hidden: bool = False
+    aliases: Sequence[str] = ()
+    clear_alias: str = ""
 
     @property
     def parameter(self) -> str:
@@ -78,7 +81,7 @@ class Field:
         says = self.help
         if self.many:
             says += " Repeatable; replaces the current ones." if verb == UPDATE else " Repeatable."
-        return click.Option(
+        return AliasOption(
             [*self.flag.split(), self.parameter],
             help=says,
             multiple=self.many,
@@ -89,6 +92,7 @@ class Field:
             is_flag=True if self.switch else None,
             default=None,
             hidden=self.hidden,
+            aliases=self.aliases,
         )
 
     def is_given(self, value: Any) -> bool:
@@ -392,8 +396,11 @@ def _update(resource: ResourceCommands) -> click.Command:
 
 
 def _update_options(one: Field) -> list[click.Option]:
-    cleared = [click.Option([one.clear[0]], is_flag=True, help=one.clear[1])] if one.clear else []
-    return [one.option(UPDATE), *cleared]
+    if one.clear is None:
+        return [one.option(UPDATE)]
+    flag, says, _ = one.clear
+    aliases = [one.clear_alias] if one.clear_alias else []
+    return [one.option(UPDATE), AliasOption([flag], is_flag=True, help=says, aliases=aliases)]
 
 
 def _settings(items: Collection, key: str, settings: Sequence[str]) -> Row:

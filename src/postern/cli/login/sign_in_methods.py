@@ -190,11 +190,11 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """`authority` is PEM text; empty for the system's CAs. `organization` is None for the default one."""
+    """`authority` is PEM text; empty for the system's CAs. `organisation` is None for the default one."""
 
     api_url: str
     authority: str = ""
-    organization: str | None = None
+    organisation: str | None = None
 
     def http(self, token: Secret | None = None) -> Http:
         return Http(self.api_url, token, authority=self.authority or None)
@@ -236,7 +236,7 @@ def by_password(
     """The token. `ask_code` is given what to ask for. Raises Unauthenticated, Denied."""
     with gateway.http() as http:
         door = ClientAuthentication(http)
-        step = door.password(email, password, gateway.organization)
+        step = door.password(email, password, gateway.organisation)
         if not isinstance(step, SecondFactorTicket):
             return step
         if step.kinds == {"webauthn"}:
@@ -270,7 +270,7 @@ def by_browser(
     verifier = Secret(secrets.token_urlsafe(64))
     with gateway.http() as http, Loopback() as loopback:
         door = ClientAuthentication(http)
-        url = door.begin_browser(method, loopback.redirect, challenge_of(verifier), gateway.organization)
+        url = door.begin_browser(method, loopback.redirect, challenge_of(verifier), gateway.organisation)
         _require_web(url)
         say(f"Log in in the browser. If it does not open by itself, open this address on this machine:\n\n  {url}\n")
         if not _opened(open_browser, url):
@@ -286,7 +286,7 @@ def by_device(gateway: Gateway, sleep: Callable[[float], None] = time.sleep) -> 
     Denied when somebody refused."""
     with gateway.http() as http:
         door = ClientAuthentication(http)
-        device = door.begin_device(gateway.organization)
+        device = door.begin_device(gateway.organisation)
         say(
             f"Open this address in any browser:\n\n  {device['verification_url']}\n\n"
             f"and type this code there:  {device['user_code']}\n\nWaiting (Ctrl-C gives up)."

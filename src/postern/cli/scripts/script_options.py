@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from postern.cli import completion
+from postern.cli.lazy import AliasOption
 from postern.cli.printing import json_option
 from postern.cli.scripts.reviewed import Patience
 from postern.cli.timestamps import duration
@@ -23,7 +24,14 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
             shell_complete=completion.sessions,
             help="Resume a script that was submitted before: run it if its review is approved, else wait.",
         ),
-        click.option("--no-wait-review", "at_once", is_flag=True, help="Do not wait for a review: exit code 7."),
+        click.option(
+            "--no-wait",
+            "at_once",
+            cls=AliasOption,
+            aliases=["--no-wait-review"],
+            is_flag=True,
+            help="Do not wait for a review; exit with code 7 if one is pending.",
+        ),
         click.option(
             "--wait-review",
             "patience",
@@ -68,7 +76,7 @@ def fields_of(given: Sequence[str]) -> dict[str, str]:
 def patience_of(seconds: float | None, *, at_once: bool, form: str | None, as_json: bool) -> Patience:
     """Raises UsageError for options that do not go together."""
     if seconds is not None and at_once:
-        raise click.UsageError("give --wait-review or --no-wait-review, not both")
+        raise click.UsageError("give --wait-review or --no-wait, not both")
     if form is not None and as_json:
         raise click.UsageError("give --json or --format, not both")
     return Patience(0 if at_once else seconds, quiet=as_json)

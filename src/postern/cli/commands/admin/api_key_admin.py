@@ -56,7 +56,8 @@ api_keys = resource_group(
                 "Accept the key only from this network.",
                 many=True,
                 metavar="CIDR",
-                clear=("--any-network", "Accept the key from everywhere.", []),
+                clear=("--allow-any-network", "Accept the key from everywhere.", []),
+                clear_alias="--any-network",
             ),
             # As older versions spelled it.
             Field("--days", "expires_at", type=click.FloatRange(min=0, min_open=True), read=in_days, hidden=True),

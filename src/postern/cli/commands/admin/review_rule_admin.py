@@ -8,8 +8,10 @@ from postern.cli.resource_group import DESCRIPTION, Field, ResourceCommands, new
 from postern.cli.timestamps import seconds
 
 
-def _groups(flag: str, name: str, says: str, clear: tuple[str, str, list[str]] | None = None) -> Field:
-    return Field(flag, name, says, many=True, completes=GROUP, clear=clear)
+def _groups(flag: str, name: str, says: str, clear: tuple[str, str, list[str]] | None = None, old: str = "") -> Field:
+    """Return an option that names groups; `old` is its word in earlier versions."""
+    aliases, clear_alias = ([f"--{old}"], f"--no-{old}") if old else ([], "")
+    return Field(flag, name, says, many=True, completes=GROUP, clear=clear, aliases=aliases, clear_alias=clear_alias)
 
 
 review_rules = resource_group(
@@ -21,7 +23,7 @@ review_rules = resource_group(
 
         \b
         postern admin review-rules create prod-in-pairs --tag stage=prod --reviewers leads --reviewers sre --approvals 2
-        postern admin review-rules update prod-in-pairs --longest 1h
+        postern admin review-rules update prod-in-pairs --max-duration 1h
         postern access shop --user ann@example.com
         """,
         columns=[
@@ -62,22 +64,24 @@ review_rules = resource_group(
             ),
             _groups("--reviewers", "reviewers_groups", "Members of this group can approve."),
             _groups(
-                "--asked",
+                "--required-group",
                 "approval_required_groups",
-                "Only members of this group need approval; everybody does when left out.",
-                ("--no-asked", "Everybody needs approval from now on.", []),
+                "Require approval only from requesters in this group.  [default: everybody]",
+                ("--no-required-groups", "Require approval from everybody again.", []),
+                old="asked",
             ),
             _groups(
-                "--skip",
+                "--exempt-group",
                 "skip_review_groups",
-                "Members of this group never need approval.",
-                ("--no-skip", "Nobody is exempt from now on.", []),
+                "Exempt members of this group from approval.",
+                ("--no-exempt-groups", "Exempt no group any more.", []),
+                old="skip",
             ),
             _groups(
                 "--force",
                 "force_approval_groups",
-                "Members of this group can approve alone.",
-                ("--no-force", "Nobody can approve alone from now on.", []),
+                "Members of this group can approve alone, with `reviews approve --force`.",
+                ("--no-force", "Let nobody approve alone any more.", []),
             ),
             Field("--approvals", "min_approvals", "How many people must approve.  [default: 1]", type=int),
             Field(
@@ -86,12 +90,14 @@ review_rules = resource_group(
                 "Require an approval from each of the reviewers' groups, or from any of them.",
             ),
             Field(
-                "--longest",
+                "--max-duration",
                 "access_max_duration",
-                "Maximum duration of access: 8h, 1h30m.",
+                "Maximum duration of access, such as 8h or 1h30m.  [default: no limit of this rule]",
                 type=seconds,
                 metavar="DURATION",
-                clear=("--no-longest", "No maximum from this rule from now on.", None),
+                clear=("--no-max-duration", "Remove the maximum of this rule.", None),
+                aliases=["--longest"],
+                clear_alias="--no-longest",
             ),
         ],
         defaults={"access_type": "jit_command", "reviewers_groups": []},
@@ -99,6 +105,6 @@ review_rules = resource_group(
             "create": "Create a review rule, for connecting and for scripts unless --for says otherwise.",
             "delete": "Delete a review rule. From then on it requires no approval.",
         },
-        question="Delete the review rule {key}? What it covers needs nobody's agreement any more",
+        question="Delete the review rule {key}? Its connections then need no approval by it",
     )
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from postern.cli.options import load
+from postern.cli.options import load, organisation_option
 from postern.cli.printing import table
 from postern.cli.progress import ProgressLine
 from postern.cli.row_commands import told
@@ -76,7 +76,7 @@ def rotate(to: str, home: str | None, as_json: bool) -> None:
 
 
 @keys.command()
-@click.option("--organisation", metavar="NAME", help="Only this one; all and the server's own when missing.")
+@organisation_option("Renew only the key of this organisation.  [default: all, and the server's own]")
 @_home
 @_json
 def renew(organisation: str | None, home: str | None, as_json: bool) -> None:

@@ -21,6 +21,7 @@ from postern.cli.login.sign_in_methods import (
     is_in_clear,
     say,
 )
+from postern.cli.options import organisation_option
 from postern.cli.printing import emit, json_option
 from postern.cli.status import Status, report, report_done, report_note
 from postern.client.client_authentication import ClientAuthentication
@@ -48,12 +49,10 @@ class LoginInput:
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
 @click.option("--no-browser", is_flag=True, help="Show a code to confirm in a browser of any other machine.")
 @click.option("--api-key", metavar="KEY", help="Log in with this API key; '-' reads it from standard input.")
-@click.option(
-    "--organization", metavar="NAME", help="Your account's organisation.  [default: the default organisation]"
-)
+@organisation_option("Organisation of your account.  [default: the default organisation]")
 @click.option("--ca", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="CA certificate to trust.")
 @json_option
-def login(url: str | None, organization: str | None, ca: Path | None, as_json: bool, **typed: Any) -> None:
+def login(url: str | None, organisation: str | None, ca: Path | None, as_json: bool, **typed: Any) -> None:
     """Log in to a gateway.
 
     URL is the gateway's address; without it the last one is used, else http://localhost:7480. The gateway says how
@@ -73,7 +72,7 @@ def login(url: str | None, organization: str | None, ca: Path | None, as_json: b
     address = address_of(url or (known.api_url if known else DEFAULT_URL))
     same = known if known and known.api_url == address else None
     authority = ca.read_text() if ca else same.authority if same else ""
-    gateway = Gateway(address, authority, organization)
+    gateway = Gateway(address, authority, organisation)
     if is_in_clear(address):
         report(Status.WARNING, f"{address} is not encrypted; everybody on the way can read what is sent there.")
     if wish.api_key is not None:
@@ -99,7 +98,7 @@ def _token(gateway: Gateway, wish: LoginInput, last_email: str) -> Secret:
 def _method(gateway: Gateway) -> str:
     """How people log in there. Raises Unavailable."""
     with gateway.http() as http:
-        info = ClientAuthentication(http).public_info(gateway.organization)
+        info = ClientAuthentication(http).public_info(gateway.organisation)
     method = info.get("auth_method") if isinstance(info, dict) else None
     if method not in _METHODS:
         raise Unavailable(f"{gateway.api_url} does not say how to log in; check the address, or update this program")

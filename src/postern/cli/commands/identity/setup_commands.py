@@ -11,7 +11,7 @@ import click
 from postern.cli.commands.identity.login_commands import keep_login, show
 from postern.cli.login import profile
 from postern.cli.login.sign_in_methods import Gateway
-from postern.cli.options import load
+from postern.cli.options import load, organisation_option
 from postern.cli.printing import emit, json_option
 from postern.client.client import Client
 from postern.domain.secret import Secret
@@ -22,12 +22,12 @@ from postern.wiring.program import program_name
 
 @click.command("setup-link")
 @click.argument("email", required=False)
-@click.option("--organization", help="Where the account is; the default organisation when left out.")
+@organisation_option("Organisation of the account.  [default: the default organisation]")
 @click.option("--home", help="The gateway's data folder.")
 @click.option("--reset-second-factors", is_flag=True, help="Also remove the account's second factors.")
 @json_option
 def setup_link(
-    email: str | None, organization: str | None, home: str | None, reset_second_factors: bool, as_json: bool
+    email: str | None, organisation: str | None, home: str | None, reset_second_factors: bool, as_json: bool
 ) -> None:
     """Create a link that sets a password, on the gateway's machine.
 
@@ -39,7 +39,7 @@ def setup_link(
     postern setup-link ann@example.com
     postern setup-link ann@example.com --reset-second-factors
     """
-    link = wiring.make(load("setup-link", home=home), email, organization, reset_second_factors=reset_second_factors)
+    link = wiring.make(load("setup-link", home=home), email, organisation, reset_second_factors=reset_second_factors)
     shown = {
         "email": link.email,
         "url": link.url.reveal(),

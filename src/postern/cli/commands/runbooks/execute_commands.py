@@ -61,7 +61,7 @@ def execute(
     postern exec shop-demo -f report.sql --format csv > report.csv
     echo 'select now()' | postern exec shop-demo
     postern exec shop-console -f clean-up.rb -e MODE=dry -- --quiet
-    postern exec orders -f fix.sql --reason "ticket 4711" --no-wait-review
+    postern exec orders -f fix.sql --reason "ticket 4711" --no-wait
     postern exec --resume SESSION
     """
     waits = script_options.patience_of(patience, at_once=at_once, form=form, as_json=as_json)

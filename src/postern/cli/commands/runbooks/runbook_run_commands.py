@@ -64,7 +64,7 @@ def run(
     \b
     postern runbooks run users/unlock.runbook.sql -c orders -p user=ann
     postern runbooks run backup.runbook.sh -c backup-host -p table=@table.txt --dry-run
-    postern runbooks run users/unlock.runbook.sql -c orders -p user=ann --reason "ticket 4711" --no-wait-review
+    postern runbooks run users/unlock.runbook.sql -c orders -p user=ann --reason "ticket 4711" --no-wait
     postern runbooks run --resume SESSION
     """
     waits = script_options.patience_of(patience, at_once=at_once, form=form, as_json=as_json)

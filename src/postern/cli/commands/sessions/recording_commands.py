@@ -10,7 +10,7 @@ import click
 
 from postern.cli import proofs
 from postern.cli.api import client
-from postern.cli.options import load
+from postern.cli.options import load, organisation_option
 from postern.cli.printing import emit, json_option, local_time, table
 from postern.cli.row_commands import confirm, long_paging_options, page_of, say_more, told, yes_option
 from postern.cli.timestamps import typed
@@ -135,7 +135,7 @@ def _private(path: Path) -> Any:
 
 
 @recordings.command()
-@click.option("--organisation", metavar="NAME", help="Only this one; all when missing.")
+@organisation_option("Verify only this organisation.  [default: all]")
 @click.option(
     "--key", "keys", multiple=True, metavar="FILE", help="Public key that was kept; those of the store if not."
 )

@@ -12,9 +12,9 @@ import click
 from postern.cli import completion, timestamps
 from postern.cli.api import client
 from postern.cli.commands.sessions.session_hook_commands import hooks
-from postern.cli.commands.sessions.session_keeping_commands import hold, holds, purge, purges, release
+from postern.cli.commands.sessions.session_keeping_commands import legal_hold, purge, purges
 from postern.cli.commands.sessions.session_view_commands import export, replay_, watch
-from postern.cli.lazy import STILL_RUNS
+from postern.cli.lazy import STILL_RUNS, AliasGroup
 from postern.cli.printing import as_text, duration, emit, fields, json_option, local_time, span, table
 from postern.cli.row_commands import say_more, told
 from postern.cli.scripts.reviewed import person, status_of
@@ -33,7 +33,10 @@ _LOOKS = 0.3  # seconds between two looks
 _OUTPUT = 64 * 1024  # bytes of what was shown of each exchange
 
 
-@click.group(invoke_without_command=True)
+_ALIASES = {"hold": "legal-hold add", "release": "legal-hold remove", "holds": "legal-hold list"}  # of earlier versions
+
+
+@click.group(cls=AliasGroup, aliases=_ALIASES, invoke_without_command=True)
 @json_option
 @click.pass_context
 def sessions(ctx: click.Context, as_json: bool) -> None:
@@ -49,7 +52,7 @@ def sessions(ctx: click.Context, as_json: bool) -> None:
     postern sessions watch ID
     postern sessions replay ID --speed 4 --max-pause 2s
     postern sessions export ID --format asciicast -o session.cast
-    postern sessions hold ID --name "case A" --reason "court order"
+    postern sessions legal-hold add ID --name "case A" --reason "court order"
     postern sessions hooks ID
     postern sessions kill ID
     postern sessions verify EXPORT --key FILE
@@ -303,5 +306,5 @@ def verify(path: Path, keys: tuple[str, ...], anchored: tuple[str, ...], as_json
         raise SystemExit(1)
 
 
-for _command in (watch, replay_, export, hooks, hold, release, holds, purge, purges):
+for _command in (watch, replay_, export, hooks, legal_hold, purge, purges):
     sessions.add_command(_command)

@@ -1,4 +1,4 @@
-"""`postern sessions hold`, `release`, `holds`, `purge` and `purges`."""
+"""`postern sessions legal-hold`, `purge` and `purges`."""
 
 from __future__ import annotations
 
@@ -18,41 +18,52 @@ _BEGUN = [
 ]
 
 
-@click.command()
+@click.group("legal-hold")
+def legal_hold() -> None:
+    """Add, remove and list legal holds, which keep sessions from being purged.
+
+    \b
+    postern sessions legal-hold add ID --name "case A" --reason "court order"
+    postern sessions legal-hold list
+    postern sessions legal-hold remove ID --name "case A"
+    """
+
+
+@legal_hold.command()
 @session_argument(several=True)
-@click.option("--name", required=True, help="By which it is released, such as the name of a case.")
-@click.option("--reason", required=True, help="Why.")
+@click.option("--name", required=True, help="Name of the hold, such as that of a case; `remove` takes it.")
+@click.option("--reason", required=True, help="Reason for the hold.")
 @json_option
-def hold(session_ids: tuple[str, ...], name: str, reason: str, as_json: bool) -> None:
-    """Keep sessions from being purged, by a retention or anybody, until it is released."""
+def add(session_ids: tuple[str, ...], name: str, reason: str, as_json: bool) -> None:
+    """Add a legal hold: no retention and no user can purge the sessions until it is removed."""
     with client() as api:
         made = [
             api.http.call("POST", _path(one, "holds"), body={"name": name, "reason": reason}) for one in session_ids
         ]
-    told(made, as_json, f"Held {', '.join(session_ids)} by {name!r}.")
+    told(made, as_json, f"Added the legal hold {name!r} to {', '.join(session_ids)}.")
 
 
-@click.command()
+@legal_hold.command()
 @session_argument(several=True)
-@click.option("--name", required=True, help="Of the hold.")
+@click.option("--name", required=True, help="Name of the hold.")
 @yes_option
 @json_option
-def release(session_ids: tuple[str, ...], name: str, yes: bool, as_json: bool) -> None:
-    """Release a hold; what no other hold keeps may be purged at once."""
-    confirm(f"Release {name!r} from {', '.join(session_ids)}?", yes)
+def remove(session_ids: tuple[str, ...], name: str, yes: bool, as_json: bool) -> None:
+    """Remove a legal hold. Sessions without another hold can be purged at once."""
+    confirm(f"Remove the legal hold {name!r} from {', '.join(session_ids)}?", yes)
     with client() as api:
         for one in session_ids:
             api.http.call("DELETE", _path(one, "holds", name))
-    told({"released": list(session_ids)}, as_json, f"Released {name!r} from {', '.join(session_ids)}.")
+    told({"released": list(session_ids)}, as_json, f"Removed the legal hold {name!r} from {', '.join(session_ids)}.")
 
 
-@click.command()
+@legal_hold.command("list")
 @long_paging_options
-def holds(limit: int, offset: int, cursor: str | None, every: bool, as_json: bool) -> None:
-    """List holds on all sessions, newest first."""
+def list_(limit: int, offset: int, cursor: str | None, every: bool, as_json: bool) -> None:
+    """List legal holds on all sessions, newest first."""
     with client() as api:
         page = page_of(api.collection("holds"), limit=limit, offset=offset, every=every, cursor=cursor)
-    show_page(page, _HELD, as_json, "Nothing is held.")
+    show_page(page, _HELD, as_json, "There are no legal holds.")
 
 
 @click.command()
