@@ -71,7 +71,7 @@ class MySqlSessionLineage:
                     self.record_gap()
 
     def unread(self, statement: str) -> UnreadText | None:
-        """Return what `record_statement` would have to read for this statement, or for what it executes; None if that is known."""
+        """Return what `record_statement` would read for this statement, or for what it executes; None if known."""
         schema, state, last = self._schema, self._now(self._schema), self._last
         if last is None or last[0] != statement or last[1] is not schema or last[2] != state:
             unread = self._lineage.unread(statement, schema, state)
