@@ -15,7 +15,7 @@ GRUESSE = "select 'Gr\u00fc\u00dfe'"
 
 def see(session: SessionView, text: str, unread: str = "", *, behind: bool = False) -> Verdict:
     session.parsed = 0  # each comes in a read of its own
-    return ClientEncodings(PostgresParser()).see(Operation(1, text, unread=unread, behind=behind), session)
+    return ClientEncodings(PostgresParser()).see(Operation(1, text, unread=unread, pipelined=behind), session)
 
 
 @pytest.mark.parametrize("encoding", ["SJIS", "BIG5", "GBK", "UHC", "JOHAB", "GB18030", "SHIFT_JIS_2004", "EUC_JP",
@@ -32,7 +32,7 @@ def see(session: SessionView, text: str, unread: str = "", *, behind: bool = Fal
      "update pg_settings set setting = '{}' where name like 'client_enc%'",
      "alter role all set client_encoding = '{}'"],
 )  # fmt: skip
-def test_no_session_changes_to_an_encoding_that_is_not_read(session: SessionView, text: str, encoding: str) -> None:
+def test_switch_to_an_unreadable_encoding_is_denied(session: SessionView, text: str, encoding: str) -> None:
     verdict = see(session, text.format(encoding))
     assert isinstance(verdict, Refuse)
     assert "client encoding" in verdict.message
@@ -46,7 +46,7 @@ def test_no_session_changes_to_an_encoding_that_is_not_read(session: SessionView
      "select U&\"\\0073\\0065t_config\"('client_encoding', 'SJIS', false)",
      "set client_encoding = 'SJIS'; select '" + "x" * (1 << 20) + "'"],
 )  # fmt: skip
-def test_what_does_not_tell_the_encoding(session: SessionView, text: str) -> None:
+def test_statement_with_unknown_encoding_change_is_denied(session: SessionView, text: str) -> None:
     verdict = see(session, text)
     if isinstance(verdict, Hold):
         assert len(text) > AT_ONCE
@@ -55,7 +55,7 @@ def test_what_does_not_tell_the_encoding(session: SessionView, text: str) -> Non
     assert isinstance(verdict, Refuse)
 
 
-def test_preparing_it_is_like_running_it(session: SessionView) -> None:
+def test_preparing_an_encoding_change_is_denied_like_running_it(session: SessionView) -> None:
     operation = Operation(1, "select set_config('client_encoding', $1, false)", Phase.PREPARE)
     assert isinstance(ClientEncodings(PostgresParser()).see(operation, session), Refuse)
 
@@ -67,11 +67,11 @@ def test_preparing_it_is_like_running_it(session: SessionView) -> None:
      "select names, encoding from offsets", "update t set names = 'SJIS'", "show client_encoding", GRUESSE,
      "select set_config('work_mem', '1MB', false)", "select pg_client_encoding()"],
 )  # fmt: skip
-def test_what_harms_nobody_passes(session: SessionView, text: str) -> None:
+def test_statement_that_keeps_a_readable_encoding_passes(session: SessionView, text: str) -> None:
     assert see(session, text) is FORWARD
 
 
-def test_in_an_encoding_that_is_not_read_nothing_passes_but_the_way_back(session: SessionView) -> None:
+def test_only_the_return_to_a_readable_encoding_passes_in_an_unreadable_one(session: SessionView) -> None:
     for text in ("select 1", GRUESSE, "delete from t where id = 1", "begin; set names 'UTF8'", "not sql"):
         verdict = see(session, text, "SJIS")
         assert isinstance(verdict, Refuse)
@@ -87,15 +87,15 @@ def test_what_came_before_an_answer_that_may_change_the_encoding(session: Sessio
     """`E'\u3042\\'` is one character and a quote in UTF-8, and two characters in SJIS."""
     encodings = ClientEncodings(PostgresParser())
     assert encodings.see(Operation(1, leads), session) is FORWARD
-    assert isinstance(encodings.see(Operation(2, GRUESSE, behind=True), session), Refuse)
-    assert encodings.see(Operation(3, "select 1", behind=True), session) is FORWARD
+    assert isinstance(encodings.see(Operation(2, GRUESSE, pipelined=True), session), Refuse)
+    assert encodings.see(Operation(3, "select 1", pipelined=True), session) is FORWARD
     assert encodings.see(Operation(4, GRUESSE), session) is FORWARD  # it was answered
 
 
 def test_pipelines_of_ordinary_statements_pass(session: SessionView) -> None:
     encodings = ClientEncodings(PostgresParser())
     for number in range(1, 4):
-        assert encodings.see(Operation(number, GRUESSE, behind=number > 1), session) is FORWARD
+        assert encodings.see(Operation(number, GRUESSE, pipelined=number > 1), session) is FORWARD
 
 
 def test_large_texts_are_parsed_elsewhere(session: SessionView) -> None:

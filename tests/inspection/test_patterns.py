@@ -44,7 +44,7 @@ SHORT = st.text("abAB_1 .;\n", max_size=4)
 
 
 @given(SHORT.filter(str.strip), st.lists(SHORT | st.text(string.printable, max_size=3), max_size=8), st.booleans())
-def test_deny_words_are_what_the_documentation_says(word: str, around: list[str], plant: bool) -> None:
+def test_deny_words_match_as_documented(word: str, around: list[str], plant: bool) -> None:
     if plant:
         around.insert(len(around) // 2, word.swapcase())
     text = "".join(around)
@@ -74,7 +74,7 @@ def test_deny_word_examples(word: str, text: str, hit: bool) -> None:
     assert Lookup([word_pattern(word)]).hits(text.encode()) is hit
 
 
-def test_a_word_of_white_space_is_refused() -> None:
+def test_deny_word_of_white_space_is_invalid() -> None:
     with pytest.raises(Invalid, match="white space"):
         word_pattern(" \t")
 
@@ -113,7 +113,7 @@ def test_pattern_flags(pattern: str, text: str, hit: bool) -> None:
         ("\ud800", "not valid text"),
     ],
 )
-def test_what_does_not_compile_is_explained_without_our_own_flags(pattern: str, reason: str) -> None:
+def test_invalid_pattern_is_explained_without_internal_flags(pattern: str, reason: str) -> None:
     found = compiles(pattern)
     assert found is not None
     assert reason in found
@@ -148,13 +148,13 @@ PATTERNS = st.lists(
 
 
 @given(PATTERNS, st.lists(st.text("ab \nAx(", max_size=5).map(str.encode) | st.binary(max_size=4), max_size=6))
-def test_many_patterns_over_many_texts_are_each_over_each(rules: list[str], texts: list[bytes]) -> None:
+def test_combined_lookup_equals_each_pattern_on_each_text(rules: list[str], texts: list[bytes]) -> None:
     each = [Lookup([rule]) for rule in rules]
     hit = [any(one.hits(readable(text)) for one in each) for text in texts]
     assert Lookup(rules).first_hit(texts) == (hit.index(True) if True in hit else None)
 
 
-def test_more_words_than_the_engine_takes_at_once_are_all_enforced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_beyond_the_memory_of_one_pattern_are_all_enforced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patterns, "LOOKUP_MEMORY", 30_000)
     words = [f"word{number:03}" * 10 for number in range(100)]
     lookup = Lookup([word_pattern(word) for word in words])
@@ -163,25 +163,25 @@ def test_more_words_than_the_engine_takes_at_once_are_all_enforced(monkeypatch: 
     assert not lookup.hits(b"select word001")
 
 
-def test_a_byte_that_is_not_utf8_hides_nothing() -> None:
+def test_invalid_utf8_does_not_hide_a_match() -> None:
     lookup = Lookup(["drop.{0,5}table"])
     assert lookup.first_hit([b"x", b"drop\xe9\xfftable"]) == 1
 
 
 @given(st.binary())
-def test_readable_is_utf8_and_keeps_what_was(text: bytes) -> None:
+def test_readable_text_is_utf8_and_otherwise_unchanged(text: bytes) -> None:
     read = readable(text)
     read.decode()
     if b"\xef\xbf\xbd" not in read:
         assert read == text
 
 
-def test_time_is_linear_where_backtracking_would_never_end() -> None:
+def test_matching_is_linear_where_backtracking_is_exponential() -> None:
     lookup = Lookup(["(a+)+$", "(x|xx)*y", "(.*)*z"])
     assert not lookup.hits(b"a" * 100_000 + b"x" * 100_000 + b"!")
 
 
-def test_attack_hits_that_each_read_the_rest_of_the_text() -> None:
+def test_attack_matches_that_each_read_the_rest_of_the_text_are_bounded() -> None:
     """The square of a text's length: a megabyte would keep the worker for an hour. The whole of it is masked."""
     text = b"a" * 1_000_000
     assert Lookup([r"a(?:[^z]*z)?"]).spans(text) == [(0, len(text))]

@@ -59,7 +59,7 @@ def test_readings(text: str, wanted: list[str]) -> None:
 @given(
     st.lists(st.sampled_from(["'", '"', "$$", "$a$", "\\", "E'", "--", "/*", "*/", "\n", "x", " ", "\v"])).map("".join)
 )
-def test_any_text_is_read_and_nothing_is_made_up(text: str) -> None:
+def test_readings_only_replace_comments(text: str) -> None:
     for reading in readings(text.encode()):
         rest = iter(text)
         assert all(character == " " or character in rest for character in reading.decode())

@@ -22,7 +22,7 @@ from postern.relay.link import Link, Send
 INSTALLED = os.environ.get("POSTERN_TEST_INSTALLED") == "1"
 
 
-def test_rows_are_no_output_and_output_is_no_rows_in_whatever_order_one_asks() -> None:
+def test_rows_and_output_are_distinguished_in_any_order_of_checks() -> None:
     text = PostgresText(1, m.NOTICE_RESPONSE, b"Mhello\0\0")
     rows = PostgresRows(1, PostgresLayout(()), b"", 0)
     for _ in range(2):

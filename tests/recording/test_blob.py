@@ -78,7 +78,7 @@ def stored(content: bytes, number: int = 1, org_id: UUID = ORG, session: UUID = 
 
 @pytest.mark.parametrize("size", [0, 1, CHUNK, CHUNK + 1, 16 * CHUNK, 16 * CHUNK + 1, BIG])
 @pytest.mark.parametrize("step", [1000, CHUNK, 1 << 20, -1])
-def test_what_was_stored_is_read_at_any_step(size: int, step: int) -> None:
+def test_blob_round_trips_with_any_read_size(size: int, step: int) -> None:
     content = content_of(size)
     blobs, row = stored(content)
     with open_blob(blobs, KEYS, row) as blob:
@@ -89,7 +89,7 @@ def test_what_was_stored_is_read_at_any_step(size: int, step: int) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, BIG + 10), st.integers(0, 3 * CHUNK)), min_size=1, max_size=8))
 @settings(max_examples=25, deadline=None)
-def test_any_part_is_read_by_itself(asked: list[tuple[int, int]]) -> None:
+def test_any_range_can_be_read(asked: list[tuple[int, int]]) -> None:
     content = content_of(BIG)
     blobs, row = stored(content)
     with open_blob(blobs, KEYS, row) as blob:
@@ -101,7 +101,7 @@ def test_any_part_is_read_by_itself(asked: list[tuple[int, int]]) -> None:
         assert blob.read() == content[-5:]
 
 
-def test_a_part_costs_its_preamble_and_its_piece() -> None:
+def test_range_read_fetches_the_preamble_and_one_piece() -> None:
     blobs, row = stored(content_of(BIG))
     with open_blob(blobs, KEYS, row) as blob:
         blob.seek(20 * CHUNK)
@@ -109,7 +109,7 @@ def test_a_part_costs_its_preamble_and_its_piece() -> None:
     assert blobs.reads == [(0, PREAMBLE), (offset(20), 16 * STEP)]
 
 
-def test_a_small_one_is_one_request() -> None:
+def test_small_blob_is_read_with_one_request() -> None:
     blobs, row = stored(content_of(1000))
     decrypt(blobs, row)
     assert len(blobs.reads) == 1
@@ -149,7 +149,7 @@ def flipped(at: int) -> Change:
         (lambda _: content_of(encrypted_size(BIG)), "is not encrypted"),
     ],
 )
-def test_attack_a_blob_that_was_changed_is_never_read_as_if_it_were_whole(change: Change, said: str) -> None:
+def test_attack_changed_blob_is_never_read_as_intact(change: Change, said: str) -> None:
     content = content_of(BIG)
     blobs, row = stored(content)
     blobs.kept[row.place] = change(blobs.kept[row.place])
@@ -160,7 +160,7 @@ def test_attack_a_blob_that_was_changed_is_never_read_as_if_it_were_whole(change
     assert content.startswith(b"".join(found)), "what comes before the damage is what was stored"
 
 
-def test_attack_cut_at_a_chunk_while_the_row_says_so_too() -> None:
+def test_attack_blob_cut_at_a_chunk_with_a_matching_row_is_detected() -> None:
     """Who can write the store as well, and has no key."""
     blobs, row = stored(content_of(BIG))
     for size in (offset(40), offset(16), offset(1)):
@@ -168,7 +168,7 @@ def test_attack_cut_at_a_chunk_while_the_row_says_so_too() -> None:
         assert "cannot be decrypted" in refused(blobs, replace(row, stored_size=size))
 
 
-def test_attack_two_segments_blobs_are_swapped() -> None:
+def test_attack_swapped_blobs_of_two_segments_do_not_decrypt() -> None:
     blobs, one = stored(content_of(5000))
     other = blobs.keep(content_of(5000), row_of(5000, 2))
     blobs.kept[one.place], blobs.kept[other.place] = blobs.kept[other.place], blobs.kept[one.place]
@@ -176,14 +176,14 @@ def test_attack_two_segments_blobs_are_swapped() -> None:
     assert "is another segment" in refused(blobs, other)
 
 
-def test_attack_the_same_number_of_another_session() -> None:
+def test_attack_blob_of_another_session_does_not_decrypt() -> None:
     blobs, one = stored(content_of(5000))
     other = blobs.keep(content_of(5000), row_of(5000, session=uuid4()))
     blobs.kept[one.place] = blobs.kept[other.place]
     assert "is another segment" in refused(blobs, one)
 
 
-def test_attack_the_same_segment_of_another_organisation() -> None:
+def test_attack_blob_of_another_organisation_does_not_decrypt() -> None:
     blobs, one = stored(content_of(5000))
     other = blobs.keep(content_of(5000), row_of(5000, org_id=uuid4()))
     blobs.kept[one.place] = blobs.kept[other.place]
@@ -195,7 +195,7 @@ def test_attack_the_same_segment_of_another_organisation() -> None:
     assert "cannot be decrypted" in refused(blobs, one)
 
 
-def test_what_is_not_there_and_a_store_that_is_down(tmp_path: Path) -> None:
+def test_missing_blob_and_unavailable_store_raise_different_errors(tmp_path: Path) -> None:
     blobs, row = stored(b"x")
     blobs.kept.clear()
     with pytest.raises(NotFound):
@@ -207,7 +207,7 @@ def test_what_is_not_there_and_a_store_that_is_down(tmp_path: Path) -> None:
         decrypt(down, row)
 
 
-def test_two_blobs_of_one_file_share_nothing(tmp_path: Path) -> None:
+def test_two_blobs_of_one_file_share_no_bytes(tmp_path: Path) -> None:
     """As when an archivist was killed, and another one puts the same segment."""
     file = tmp_path / "one.rec.zst"
     file.write_bytes(content_of(3 * CHUNK))
@@ -225,13 +225,13 @@ import asyncio, resource, sys
 from dataclasses import replace
 from pathlib import Path
 from postern.archive.folder import FolderBlobs
-from postern.recording.blob import encrypted_file, open_blob
+from postern.recording.blob import encrypt_file, open_blob
 from tests.recording.test_blob import row_of
 from tests.support.recordings import KEYS
 folder, size = Path(sys.argv[1]), int(sys.argv[2])
 row, blobs = row_of(size), FolderBlobs(folder / "kept")
 small = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-assert asyncio.run(blobs.put(row.place, encrypted_file(folder / "one", KEYS, row)))
+assert asyncio.run(blobs.put(row.place, encrypt_file(folder / "one", KEYS, row)))
 total = 0
 with open_blob(blobs, KEYS, row) as blob:
     while data := blob.read(65536):

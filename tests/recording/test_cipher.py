@@ -76,7 +76,7 @@ def by_hand(data_key: bytes, salt: bytes, bound: bytes, content: bytes) -> bytes
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_it_is_what_its_description_says(size: int) -> None:
+def test_blob_matches_the_documented_construction(size: int) -> None:
     organisation, session = UUID(int=1), UUID(int=2)
     data_key, salt = os.urandom(32), os.urandom(32)
     bound = b"postern: segment" + organisation.bytes + session.bytes + (3).to_bytes(8, "big")
@@ -99,7 +99,7 @@ def test_the_format_does_not_change() -> None:
 @example(CHUNK, CHUNK)
 @example(2 * CHUNK, 7 * CHUNK)
 @settings(max_examples=60, deadline=None)
-def test_what_was_encrypted_is_decrypted_however_it_came(size: int, piece: int) -> None:
+def test_encryption_round_trips_for_any_piece_size(size: int, piece: int) -> None:
     content = content_of(size)
     blob = b"".join(encrypt_blob(KEY, OWN, cut(content, piece)))
     assert blob == blob_of(content)
@@ -109,7 +109,7 @@ def test_what_was_encrypted_is_decrypted_however_it_came(size: int, piece: int) 
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_chunk_opens_without_the_others(size: int) -> None:
+def test_each_chunk_decrypts_alone(size: int) -> None:
     blob, content = blob_of(content_of(size)), content_of(size)
     last = count_chunks(len(blob)) - 1
     cipher = Cipher(KEY, OWN)
@@ -120,7 +120,7 @@ def test_a_chunk_opens_without_the_others(size: int) -> None:
 
 @given(st.sampled_from(SIZES), st.data())
 @settings(max_examples=150, deadline=None)
-def test_attack_one_bit_anywhere(size: int, data: st.DataObject) -> None:
+def test_attack_flipped_bit_is_detected(size: int, data: st.DataObject) -> None:
     blob = bytearray(blob_of(content_of(size)))
     at = data.draw(st.integers(0, len(blob) - 1) | st.integers(0, PREAMBLE))
     blob[at] ^= 1 << data.draw(st.integers(0, 7))
@@ -128,7 +128,7 @@ def test_attack_one_bit_anywhere(size: int, data: st.DataObject) -> None:
         opened(bytes(blob))
 
 
-def test_attack_each_byte_of_a_small_one() -> None:
+def test_attack_each_changed_byte_of_a_small_blob_is_detected() -> None:
     blob = blob_of(b"short")
     for at in range(len(blob)):
         changed = bytearray(blob)
@@ -139,7 +139,7 @@ def test_attack_each_byte_of_a_small_one() -> None:
 
 @given(st.sampled_from(SIZES), st.data())
 @settings(max_examples=150, deadline=None)
-def test_attack_cut_anywhere(size: int, data: st.DataObject) -> None:
+def test_attack_truncation_is_detected(size: int, data: st.DataObject) -> None:
     blob = blob_of(content_of(size))
     borders = [offset(index) for index in range(count_chunks(len(blob)))]
     length = data.draw(st.integers(0, len(blob) - 1) | st.sampled_from(borders))
@@ -149,14 +149,14 @@ def test_attack_cut_anywhere(size: int, data: st.DataObject) -> None:
 
 @given(st.binary(min_size=1, max_size=2 * TAG) | st.just(bytes(STEP)))
 @settings(max_examples=60, deadline=None)
-def test_attack_something_behind_its_end(more: bytes) -> None:
+def test_attack_data_after_the_end_is_detected(more: bytes) -> None:
     for size in SIZES:
         with pytest.raises(Malformed):
             opened(blob_of(content_of(size)) + more)
 
 
 @given(st.permutations(range(4)))
-def test_attack_chunks_in_another_order(order: list[int]) -> None:
+def test_attack_reordered_chunks_are_detected(order: list[int]) -> None:
     blob = blob_of(content_of(4 * CHUNK))
     chunks = [blob[offset(index) : offset(index + 1)] for index in order]
     changed = blob[:PREAMBLE] + b"".join(chunks)
@@ -167,7 +167,7 @@ def test_attack_chunks_in_another_order(order: list[int]) -> None:
             opened(changed)
 
 
-def test_attack_a_chunk_left_out_or_doubled() -> None:
+def test_attack_missing_or_repeated_chunk_is_detected() -> None:
     blob = blob_of(content_of(4 * CHUNK))
     first, second = blob[PREAMBLE : offset(1)], blob[offset(1) : offset(2)]
     for changed in (blob[:PREAMBLE] + blob[offset(1) :], blob[: offset(1)] + first + blob[offset(2) :], blob + second):
@@ -175,7 +175,7 @@ def test_attack_a_chunk_left_out_or_doubled() -> None:
             opened(changed)
 
 
-def test_attack_a_chunk_of_another_blob_under_the_same_data_key() -> None:
+def test_attack_chunk_of_another_blob_with_the_same_data_key_is_detected() -> None:
     """Its own preamble is associated with each chunk, and its salt is in the key."""
     content = content_of(2 * CHUNK)
     one, other = blob_of(content), b"".join(encrypt_blob(KEY, Preamble(DATA_KEY, b"t" * 32), [content]))
@@ -185,7 +185,7 @@ def test_attack_a_chunk_of_another_blob_under_the_same_data_key() -> None:
         opened(one[:PREAMBLE] + other[PREAMBLE:])
 
 
-def test_another_key_opens_nothing_and_says_where() -> None:
+def test_wrong_key_decrypts_nothing_and_reports_the_position() -> None:
     with pytest.raises(Malformed, match=f"cannot be decrypted from byte {PREAMBLE} on: it was changed or cut, or is"):
         opened(blob_of(b"content"), os.urandom(32))
 
@@ -201,18 +201,18 @@ def test_another_key_opens_nothing_and_says_where() -> None:
         (b"PSTN\x02" + bytes(100), "format 2"),
     ],
 )
-def test_what_is_no_preamble(data: bytes, said: str) -> None:
+def test_invalid_preamble_is_malformed(data: bytes, said: str) -> None:
     with pytest.raises(Malformed, match=said):
         Preamble.decode(data)
 
 
 @pytest.mark.parametrize("size", [0, PREAMBLE, PREAMBLE + TAG - 1, offset(1) + 1, offset(1) + TAG, offset(2) + TAG - 1])
-def test_sizes_that_no_blob_has(size: int) -> None:
+def test_impossible_blob_sizes_are_malformed(size: int) -> None:
     with pytest.raises(Malformed, match=f"{size} bytes"):
         count_chunks(size)
 
 
-def test_each_blob_is_another_and_says_nothing() -> None:
+def test_blobs_of_equal_content_differ() -> None:
     content = b"select 'secret'" * 1000
     one, other = (b"".join(encrypt_blob(KEY, Preamble(DATA_KEY, os.urandom(32)), [content])) for _ in range(2))
     assert one[PREAMBLE:] != other[PREAMBLE:]

@@ -20,7 +20,7 @@ from postern.recording.spool import Spool
 from .conftest import MakeSpool
 
 
-def test_dirty_spools_are_synced_again_and_again(make_spool: MakeSpool) -> None:
+def test_dirty_spools_are_synced_repeatedly(make_spool: MakeSpool) -> None:
     commit = GroupCommit(0.005)
     spools = [make_spool(uuid4()) for _ in range(3)]
     for spool in spools:
@@ -33,7 +33,7 @@ def test_dirty_spools_are_synced_again_and_again(make_spool: MakeSpool) -> None:
     commit.close()
 
 
-def test_close_syncs_what_is_left_and_ends_the_thread(make_spool: MakeSpool) -> None:
+def test_close_syncs_remaining_spools_and_ends_the_thread(make_spool: MakeSpool) -> None:
     commit = GroupCommit(3600)
     spool = make_spool()
     commit.register(spool)
@@ -43,7 +43,7 @@ def test_close_syncs_what_is_left_and_ends_the_thread(make_spool: MakeSpool) -> 
     assert not any(thread.name == "group-commit" for thread in threading.enumerate())
 
 
-def test_an_unregistered_spool_is_left_alone(make_spool: MakeSpool) -> None:
+def test_unregistered_spool_is_not_synced(make_spool: MakeSpool) -> None:
     commit = GroupCommit(3600)
     spool = make_spool()
     commit.register(spool)
@@ -52,7 +52,7 @@ def test_an_unregistered_spool_is_left_alone(make_spool: MakeSpool) -> None:
     assert spool.dirty
 
 
-def test_a_failed_sync_ends_its_own_session_only(make_spool: MakeSpool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_sync_ends_only_its_own_session(make_spool: MakeSpool, monkeypatch: pytest.MonkeyPatch) -> None:
     broken, healthy = make_spool(uuid4()), make_spool(uuid4())
     real = os.fdatasync
 
@@ -118,16 +118,14 @@ def test_ended_recordings_are_sealed_together_in_the_next_round(
 
 
 @pytest.mark.parametrize("soon", [True, False])
-def test_nobody_waits_for_a_long_interval(make_spool: MakeSpool, home: Path, soon: bool) -> None:
+def test_ended_session_does_not_wait_for_a_long_interval(make_spool: MakeSpool, home: Path, soon: bool) -> None:
     commit = GroupCommit(3600)
     told = finished(commit, make_spool(), home / "x.rec.zst", soon=soon)
     wait_until(lambda: told == [None])
     commit.close()
 
 
-def test_one_that_cannot_be_sealed_stays_in_its_place_durable_and_the_others_go_on(
-    make_spool: MakeSpool, home: Path
-) -> None:
+def test_spool_that_cannot_be_sealed_stays_durable_and_others_are_sealed(make_spool: MakeSpool, home: Path) -> None:
     commit = GroupCommit(0.02)
     broken, healthy = make_spool(uuid4()), make_spool(uuid4())
     (home / "file").touch()
@@ -141,7 +139,7 @@ def test_one_that_cannot_be_sealed_stays_in_its_place_durable_and_the_others_go_
     commit.close()
 
 
-def test_close_seals_what_has_ended(make_spool: MakeSpool, home: Path) -> None:
+def test_close_seals_ended_recordings(make_spool: MakeSpool, home: Path) -> None:
     commit = GroupCommit(0.1)
     told = finished(commit, make_spool(), home / "x.rec.zst")
     commit.close()

@@ -31,7 +31,7 @@ def leftovers(home: Path, commits: GroupCommit) -> Iterator[UnfinishedSpools]:
     made.close()
 
 
-def test_a_recording_without_an_end_gets_one(
+def test_recording_without_end_record_gets_one(
     make_spool: MakeSpool, leftovers: UnfinishedSpools, home: Path, header: Header
 ) -> None:
     spool = make_spool()
@@ -44,7 +44,7 @@ def test_a_recording_without_an_end_gets_one(
     assert leftovers.repair() == 0
 
 
-def test_what_is_written_is_left_alone(
+def test_spool_being_written_is_not_touched(
     make_spool: MakeSpool, leftovers: UnfinishedSpools, commits: GroupCommit
 ) -> None:
     spool = make_spool()
@@ -83,7 +83,7 @@ def test_a_segment_that_could_not_be_sealed_is_sealed_later(
         assert [event for _, event in reader] == [End("client_closed")]
 
 
-def test_others_are_not_held_up_by_one_that_cannot_be_read(
+def test_unreadable_spool_does_not_block_others(
     make_spool: MakeSpool, leftovers: UnfinishedSpools, home: Path, header: Header
 ) -> None:
     broken, other = make_spool(uuid4()), make_spool()

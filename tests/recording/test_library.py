@@ -64,7 +64,7 @@ def library(home: Path) -> RecordingLibrary:
     return RecordingLibrary(home, {"postgres": Lines})
 
 
-def test_live_and_sealed_read_the_same(
+def test_live_and_sealed_recordings_read_the_same(
     make_segments: MakeSegments, home: Path, header: Header, library: RecordingLibrary
 ) -> None:
     recorder = record(make_segments, EVENTS)
@@ -76,12 +76,12 @@ def test_live_and_sealed_read_the_same(
     assert list(library.operations(header.session)) == [(1.5, b"select $1, $2")]
 
 
-def test_no_recording(library: RecordingLibrary) -> None:
+def test_missing_recording_is_not_found(library: RecordingLibrary) -> None:
     with pytest.raises(NotFound, match="no recording of session"):
         next(iter(library.events(uuid4())))
 
 
-def test_after_the_cut_errors_and_tags_are_still_told(
+def test_errors_and_tags_are_shown_after_output_was_cut(
     make_segments: MakeSegments, header: Header, library: RecordingLibrary
 ) -> None:
     record(
@@ -103,7 +103,7 @@ def test_after_the_cut_errors_and_tags_are_still_told(
     ]
 
 
-def test_a_renderer_that_fails_hides_nothing(
+def test_failing_renderer_falls_back_to_raw_output(
     make_segments: MakeSegments, header: Header, library: RecordingLibrary
 ) -> None:
     record(make_segments, [(0, ClientOutput(b"poison\n")), (0, Operation(1, "select 1")), (0, ClientOutput(b"rest"))])
@@ -112,12 +112,12 @@ def test_a_renderer_that_fails_hides_nothing(
     assert contents[0].startswith(b"[note] output could not be rendered")
 
 
-def test_an_unknown_protocol_is_replayed_as_it_was(make_segments: MakeSegments, home: Path, header: Header) -> None:
+def test_unknown_protocol_is_replayed_raw(make_segments: MakeSegments, home: Path, header: Header) -> None:
     record(make_segments, [(0, ClientOutput(b"\x00raw"))])
     assert list(RecordingLibrary(home, {}).events(header.session)) == [(0.0, "o", b"\x00raw")]
 
 
-def test_a_damaged_archive_ends_with_a_note(
+def test_damaged_sealed_segment_ends_with_a_note(
     make_segments: MakeSegments, home: Path, header: Header, library: RecordingLibrary
 ) -> None:
     recorder = record(make_segments, [(n * 1000, Operation(n, f"select {n}")) for n in range(5)])
@@ -132,7 +132,7 @@ def test_a_damaged_archive_ends_with_a_note(
     assert b"cannot be read further" in last[2]
 
 
-def test_a_recording_of_which_nothing_can_be_read_is_a_gap_in_every_reading(
+def test_unreadable_recording_is_a_gap_in_every_view(
     make_segments: MakeSegments, home: Path, header: Header, library: RecordingLibrary
 ) -> None:
     path = record(make_segments, [(0, Operation(1, "select 1"))]).segments.spool.path
@@ -157,7 +157,7 @@ def test_a_bind_value_never_looks_like_a_statement() -> None:
     ]
 
 
-def test_bytes_that_no_encoding_explains_come_back() -> None:
+def test_undecodable_bytes_round_trip() -> None:
     assert describe(Operation(1, b"select '\xe9'".decode("utf-8", "surrogateescape"))) == b"select '\xe9'"
     assert describe(Operation(1, "select '\ud800'")) == b"select '?'"
 
@@ -196,7 +196,7 @@ def test_results_are_values_notes_and_after_the_cut_how_it_ended(
     ]
 
 
-def test_results_that_cannot_be_read_end_with_a_word(make_segments: MakeSegments, home: Path, header: Header) -> None:
+def test_unreadable_results_end_with_a_problem(make_segments: MakeSegments, home: Path, header: Header) -> None:
     record(make_segments, [(0, ClientOutput(b"a")), (0, ClientOutput(b"!")), (0, ClientOutput(b"b"))])
     first, cut = results_of(home, header)
     assert first == Row(("a",))
@@ -240,7 +240,7 @@ def test_texts_of_the_only_segment(make_segments: MakeSegments, header: Header, 
 
 @pytest.mark.parametrize("damage", ["missing", "left out", "no header"])
 @pytest.mark.parametrize("segment", [1, 2, -1])
-def test_texts_leave_out_what_cannot_be_read_or_is_known(
+def test_texts_skip_unreadable_and_known_segments(
     make_segments: MakeSegments, home: Path, header: Header, library: RecordingLibrary, damage: str, segment: int
 ) -> None:
     paths = sealed_segments(make_segments, home)

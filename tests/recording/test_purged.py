@@ -35,6 +35,6 @@ def test_every_file_of_a_purged_session_is_deleted(home: Path, place: str, suffi
     assert {path for path in paths if path.exists()} == {path for path, session in paths.items() if session == kept}
 
 
-def test_nothing_is_deleted_where_nothing_lies(home: Path) -> None:
+def test_purge_without_local_files_deletes_nothing(home: Path) -> None:
     delete_local(home, [uuid4()])
     assert not home.exists()

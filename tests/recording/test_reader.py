@@ -25,7 +25,7 @@ def read(path: Path) -> tuple[list[Event], str, int]:
     return events, reader.damage, reader.intact
 
 
-def test_a_recording_torn_at_any_byte_gives_what_is_whole(tmp_path: Path, header: Header) -> None:
+def test_recording_cut_at_any_byte_yields_all_whole_records(tmp_path: Path, header: Header) -> None:
     head = encode_header(header)
     parts = [encode(event, at) for at, event in enumerate(EVENTS)]
     data = head + b"".join(parts)
@@ -44,7 +44,7 @@ def test_a_recording_torn_at_any_byte_gives_what_is_whole(tmp_path: Path, header
         assert bool(damage) == (cut not in ends)
 
 
-def test_a_changed_byte_ends_the_reading_before_its_record(tmp_path: Path, header: Header) -> None:
+def test_reading_stops_before_a_changed_record(tmp_path: Path, header: Header) -> None:
     head = encode_header(header)
     parts = [encode(event, at) for at, event in enumerate(EVENTS)]
     data = head + b"".join(parts)
@@ -86,13 +86,13 @@ def make_archive(tmp_path: Path, header: Header, count: int) -> Path:
     return archive
 
 
-def test_an_archive_gives_the_same(tmp_path: Path, header: Header) -> None:
+def test_sealed_segment_reads_like_its_spool(tmp_path: Path, header: Header) -> None:
     events, damage, _ = read(make_archive(tmp_path, header, 3000))
     assert [event.exchange for event in events if isinstance(event, Operation)] == list(range(3000))
     assert not damage
 
 
-def test_a_cut_archive_says_so(tmp_path: Path, header: Header) -> None:
+def test_cut_sealed_segment_reports_damage(tmp_path: Path, header: Header) -> None:
     archive = make_archive(tmp_path, header, 3000)
     data = archive.read_bytes()
     for cut in range(30, len(data), 97):
@@ -105,7 +105,7 @@ def test_a_cut_archive_says_so(tmp_path: Path, header: Header) -> None:
         assert damage or len(events) == 3000
 
 
-def test_an_archive_cut_between_blocks_says_so(tmp_path: Path, header: Header) -> None:
+def test_sealed_segment_cut_between_blocks_reports_damage(tmp_path: Path, header: Header) -> None:
     """What is left decompresses without an error, so only the size in the frame can tell."""
     whole = encode_header(header) + encode(EVENTS[0], 0)
     compressor = zstandard.ZstdCompressor().compressobj(size=len(whole) + 1000)
@@ -117,7 +117,7 @@ def test_an_archive_cut_between_blocks_says_so(tmp_path: Path, header: Header) -
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", bytes(5000), b"\x28\xb5\x2f\xfd", b"\x28\xb5\x2f\xfd" + bytes(100)])
-def test_what_is_no_recording_is_malformed(tmp_path: Path, content: bytes) -> None:
+def test_other_files_are_malformed(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.rec"
     path.write_bytes(content)
     with pytest.raises(Malformed):

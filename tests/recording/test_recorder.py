@@ -20,7 +20,7 @@ def recorded(recorder: Recorder) -> list[Event]:
     return events
 
 
-def test_everything_is_kept_in_order(make_segments: MakeSegments) -> None:
+def test_events_are_recorded_in_order(make_segments: MakeSegments) -> None:
     recorder = Recorder(make_segments(), 1000)
     events: list[Event] = [
         Operation(1, "select $1", values=(b"1", None)),
@@ -36,7 +36,7 @@ def test_everything_is_kept_in_order(make_segments: MakeSegments) -> None:
     assert not recorder.truncated
 
 
-def test_output_is_cut_at_the_limit_once_and_the_rest_goes_on(make_segments: MakeSegments) -> None:
+def test_output_is_cut_once_at_the_limit_and_other_events_continue(make_segments: MakeSegments) -> None:
     recorder = Recorder(make_segments(), 10)
     for event in (
         ClientOutput(b"123456"),
@@ -63,7 +63,7 @@ def test_output_is_cut_at_the_limit_once_and_the_rest_goes_on(make_segments: Mak
     deadline=None,
 )
 @given(chunks=st.lists(st.binary(max_size=20)), limit=st.integers(0, 100))
-def test_what_is_kept_is_the_first_limit_bytes(make_segments: MakeSegments, chunks: list[bytes], limit: int) -> None:
+def test_output_up_to_the_limit_is_recorded(make_segments: MakeSegments, chunks: list[bytes], limit: int) -> None:
     segments = make_segments()
     try:
         recorder = Recorder(segments, limit)
@@ -77,7 +77,7 @@ def test_what_is_kept_is_the_first_limit_bytes(make_segments: MakeSegments, chun
         segments.spool.path.unlink()
 
 
-def test_what_cannot_be_encoded_fails_the_session(make_segments: MakeSegments) -> None:
+def test_event_that_cannot_be_encoded_fails_the_session(make_segments: MakeSegments) -> None:
     recorder = Recorder(make_segments(), 10)
     with pytest.raises(RecordingFailed):
         recorder.record(Event(), 0)

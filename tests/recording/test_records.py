@@ -66,7 +66,7 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
     st.builds(Refusal, exchange=U64, rule=TEXT, message=TEXT),
     st.builds(Note, text=TEXT, details=st.dictionaries(TEXT, TEXT)),
     st.builds(Resized, columns=U32, rows=U32),
-    st.builds(End, reason=TEXT, goes_on=st.booleans()),
+    st.builds(End, reason=TEXT, continues=st.booleans()),
 )
 
 
@@ -78,13 +78,13 @@ def split(record: bytes) -> tuple[int, int, bytes]:
 
 
 @given(EVENTS, U64)
-def test_every_event_comes_back_as_it_went_in(event: Event, micros: int) -> None:
+def test_every_event_round_trips(event: Event, micros: int) -> None:
     kind, at, payload = split(encode(event, micros))
     assert at == micros
     assert decode(kind, payload) == event
 
 
-def test_every_recorded_event_has_a_form() -> None:
+def test_every_recorded_event_has_an_encoding() -> None:
     examples = [
         Operation(1, "x"),
         ClientOutput(b""),
@@ -100,7 +100,7 @@ def test_every_recorded_event_has_a_form() -> None:
 
 
 @given(st.integers(0, 255), st.binary())
-def test_a_payload_that_makes_no_sense_is_malformed_and_nothing_else(kind: int, payload: bytes) -> None:
+def test_invalid_payload_raises_only_malformed(kind: int, payload: bytes) -> None:
     try:
         event = decode(kind, payload)
     except Malformed:
@@ -119,7 +119,7 @@ def test_a_payload_that_makes_no_sense_is_malformed_and_nothing_else(kind: int, 
     ],
     ids=["not recorded", "before the start", "too late", "negative exchange", "too many rows"],
 )
-def test_what_the_format_cannot_hold_is_refused(event: Event, micros: int) -> None:
+def test_event_that_the_format_cannot_hold_is_malformed(event: Event, micros: int) -> None:
     with pytest.raises(Malformed):
         encode(event, micros)
 
@@ -135,7 +135,7 @@ def read_header(data: bytes) -> Header:
     return decode_header(data[:size], data[size : -CRC.size], data[-CRC.size :])
 
 
-def test_header_comes_back(header: Header) -> None:
+def test_header_round_trips(header: Header) -> None:
     assert read_header(encode_header(header)) == header
 
 
@@ -148,7 +148,7 @@ def test_a_header_with_any_byte_changed_is_refused(header: Header) -> None:
             read_header(bytes(broken))
 
 
-def test_a_later_format_is_named(header: Header) -> None:
+def test_later_format_is_named_in_the_error(header: Header) -> None:
     data = bytearray(encode_header(header))
     data[8] = 9
     with pytest.raises(Malformed, match="format 9"):
@@ -189,7 +189,7 @@ NESTED = b"[" * 100_000 + b"]" * 100_000
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"7", b"[]", b"null", b'"text"', b"{}", b"\xff", NESTED], ids=short)
-def test_header_that_holds_something_else_is_refused(body: bytes) -> None:
+def test_header_with_other_content_is_refused(body: bytes) -> None:
     with pytest.raises(Malformed, match="is not valid"):
         read_header(header_of(body))
 
@@ -238,7 +238,7 @@ def test_operation_of_an_unknown_phase_is_malformed(phase: int) -> None:
     ],
     ids=short,
 )
-def test_note_or_end_that_holds_something_else_is_malformed(kind: int, payload: bytes) -> None:
+def test_note_or_end_with_other_content_is_malformed(kind: int, payload: bytes) -> None:
     with pytest.raises(Malformed, match=f"a record of kind {kind} is not valid"):
         decode(kind, payload)
 

@@ -26,7 +26,7 @@ def fill(make_spool: MakeSpool, **which: object) -> Path:
     return spool.path
 
 
-def test_what_a_dead_worker_left_is_marked_sealed_and_reported(
+def test_recordings_of_a_dead_worker_are_marked_sealed_and_reported(
     make_spool: MakeSpool, home: Path, header: Header
 ) -> None:
     path = fill(make_spool)
@@ -42,7 +42,7 @@ def test_what_a_dead_worker_left_is_marked_sealed_and_reported(
     assert recover(spool_folder(home, "w1")) == []
 
 
-def test_a_torn_tail_is_replaced_by_the_marker(make_spool: MakeSpool, home: Path, header: Header) -> None:
+def test_partial_record_is_replaced_by_the_marker(make_spool: MakeSpool, home: Path, header: Header) -> None:
     path = fill(make_spool)
     with path.open("ab") as file:
         file.write(encode(ClientOutput(b"half a record"), 2_000_000)[:-3])
@@ -56,7 +56,7 @@ def test_a_torn_tail_is_replaced_by_the_marker(make_spool: MakeSpool, home: Path
     assert "incomplete" in events[-2].details["cut"]
 
 
-def test_a_segment_that_never_began_is_no_segment(make_spool: MakeSpool, home: Path, header: Header) -> None:
+def test_empty_spool_counts_as_no_segment(make_spool: MakeSpool, home: Path, header: Header) -> None:
     """Its worker died between making the file and writing the header."""
     path = fill(make_spool)
     next_one = path.with_name(path.name.replace(".000001.", ".000002."))
@@ -72,7 +72,7 @@ def test_a_segment_that_never_began_is_no_segment(make_spool: MakeSpool, home: P
     assert [left.name for left in spool_folder(home, "w1").iterdir()] == [f"{later.name}.broken"]
 
 
-def test_broken_files_do_not_hide_the_others(make_spool: MakeSpool, home: Path) -> None:
+def test_broken_files_do_not_block_recovery_of_others(make_spool: MakeSpool, home: Path) -> None:
     folder = spool_folder(home, "w1")
     good = [uuid4() for _ in range(3)]
     for session in good:
@@ -110,7 +110,7 @@ def test_a_stop_after_the_marker_does_not_mark_twice(
     assert notes == [Note(GATEWAY_STOPPED)]
 
 
-def test_a_folder_that_is_not_there_has_nothing_to_recover(tmp_path: Path) -> None:
+def test_missing_folder_has_nothing_to_recover(tmp_path: Path) -> None:
     assert recover(tmp_path / "spool" / "w9") == []
 
 

@@ -40,7 +40,7 @@ def events_of(path: Path) -> list[Event]:
     return events
 
 
-def test_seal_moves_it(places: tuple[Path, Path]) -> None:
+def test_seal_turns_a_spool_into_a_sealed_segment(places: tuple[Path, Path]) -> None:
     spool, sealed = places
     size = spool.stat().st_size
     seal(spool, sealed)
@@ -52,13 +52,13 @@ def test_seal_moves_it(places: tuple[Path, Path]) -> None:
     assert list(sealed.parent.iterdir()) == [sealed]
 
 
-def test_seal_twice_is_the_same_as_once(places: tuple[Path, Path]) -> None:
+def test_seal_is_idempotent(places: tuple[Path, Path]) -> None:
     seal(*places)
     seal(*places)
     assert events_of(places[1]) == EVENTS
 
 
-def test_nothing_to_seal(tmp_path: Path) -> None:
+def test_sealing_a_missing_spool_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         seal(tmp_path / "x.rec", tmp_path / "x.rec.zst")
 
@@ -87,7 +87,7 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, after: bo
     ],
     ids=["make folder", "compress", "sync archive", "rename", "sync folder", "remove spool"],
 )
-def test_a_stop_at_any_step_loses_nothing_and_is_resumed(
+def test_interrupted_seal_loses_nothing_and_resumes(
     places: tuple[Path, Path], owner: object, name: str, after: bool
 ) -> None:
     spool, sealed = places
@@ -104,7 +104,7 @@ def test_a_stop_at_any_step_loses_nothing_and_is_resumed(
 
 
 @pytest.mark.parametrize("length", [0, 1, 100_000], ids=["empty", "one byte", "longer than the whole"])
-def test_half_an_archive_is_written_over(places: tuple[Path, Path], length: int) -> None:
+def test_partial_sealed_file_is_overwritten(places: tuple[Path, Path], length: int) -> None:
     spool, sealed = places
     make_folder(sealed.parent)
     sealed.with_name(sealed.name + ".partial").write_bytes(bytes(length))
@@ -118,7 +118,7 @@ def finish(spool: Path, sealed: Path) -> None:
     assert list(sealed.parent.iterdir()) == [sealed]
 
 
-def test_a_full_disk_leaves_the_spool(places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_keeps_the_spool(places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 

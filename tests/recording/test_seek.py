@@ -53,20 +53,20 @@ def library(home: Path, header: Header, written: Segments) -> RecordingLibrary:
 
 
 @pytest.mark.parametrize("since", [0, 1, 5_000, 30_200, 30_300, 59_999, 61_000, 10**9])
-def test_what_is_read_from_the_middle_is_what_is_there(library: RecordingLibrary, header: Header, since: int) -> None:
+def test_reading_from_the_middle_yields_the_same_records(library: RecordingLibrary, header: Header, since: int) -> None:
     whole = [moment for moment in library.moments(header.session) if moment.micros >= since]
     assert [moment for moment in library.moments(header.session, since) if moment.micros >= since] == whole
     exchanges = [one for one in library.exchanges(header.session) if one.micros >= since]
     assert [one for one in library.exchanges(header.session, since) if one.micros >= since] == exchanges
 
 
-def test_little_is_read_of_what_is_before(library: RecordingLibrary, header: Header) -> None:
+def test_seek_starts_shortly_before_the_requested_time(library: RecordingLibrary, header: Header) -> None:
     first = next(library.moments(header.session, 50_000))
     assert 40_000 < first.micros < 50_000
     assert first.content == b"select %d" % (first.micros // 1000)  # rendering began at a request
 
 
-def test_rendering_does_not_begin_within_an_answer(make_segments: MakeSegments, home: Path, header: Header) -> None:
+def test_rendering_never_starts_within_an_answer(make_segments: MakeSegments, home: Path, header: Header) -> None:
     """One answer over many segments: there is no later place to begin at."""
     segments = make_segments(most=500)
     recorder = Recorder(segments, 1 << 20)
@@ -93,7 +93,7 @@ def test_frames_are_rendered_from_anywhere(make_segments: MakeSegments, home: Pa
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut"])
-def test_damage_before_the_place_is_not_in_the_way(
+def test_damage_before_the_start_does_not_prevent_seeking(
     library: RecordingLibrary, header: Header, home: Path, written: Segments, damage: str
 ) -> None:
     paths = sorted([*spool_folder(home, "w1").iterdir(), *home.glob("sealed/*/*/*")], key=lambda path: path.name)
@@ -111,7 +111,7 @@ def test_damage_before_the_place_is_not_in_the_way(
     assert [one for one in after if one.kind == "i"] == [one for one in whole if one.kind == "i"]
 
 
-def test_places_tell_apart_what_happened_at_once() -> None:
+def test_positions_distinguish_simultaneous_events() -> None:
     items = [Moment(5, "o", b"a"), Moment(5, "e", b"b"), Moment(5, "o", b"c"), Moment(6, "o", b"d")]
     found = list(placed(items, RecordedPosition()))
     assert [str(place) for place, _ in found] == ["5-1", "5-2", "5-3", "6-1"]

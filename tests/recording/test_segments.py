@@ -86,7 +86,7 @@ def test_an_old_segment_is_followed_by_the_next(make_segments: MakeSegments, hom
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "a byte", "no header"])
-def test_damage_to_one_segment_hurts_no_other(
+def test_damage_to_one_segment_does_not_affect_others(
     make_segments: MakeSegments, home: Path, header: Header, damage: str
 ) -> None:
     finish(filled(make_segments))
@@ -113,7 +113,7 @@ def test_damage_to_one_segment_hurts_no_other(
     assert b"segment 2 of the recording cannot be read further" in shown[0]
 
 
-def test_a_missing_last_segment_is_told(make_segments: MakeSegments, home: Path, header: Header) -> None:
+def test_missing_last_segment_is_a_gap(make_segments: MakeSegments, home: Path, header: Header) -> None:
     finish(filled(make_segments))
     *_, last = paths = archives(home, header)
     last.unlink()
@@ -121,9 +121,7 @@ def test_a_missing_last_segment_is_told(make_segments: MakeSegments, home: Path,
     assert gap == Gap(len(paths), "it is missing")
 
 
-def test_what_a_dead_worker_left_is_told_with_what_was_sealed_before(
-    make_segments: MakeSegments, home: Path, header: Header
-) -> None:
+def test_recovery_reports_all_segments_of_a_session(make_segments: MakeSegments, home: Path, header: Header) -> None:
     segments = filled(make_segments)
     wait_until(lambda: len(list(spool_folder(home, "w1").iterdir())) == 1)  # the others are sealed meanwhile
     (found,) = recover(spool_folder(home, "w1"))
@@ -134,7 +132,7 @@ def test_what_a_dead_worker_left_is_told_with_what_was_sealed_before(
     assert len([event for event in events if isinstance(event, Operation)]) == len(TEXTS)
 
 
-def test_a_death_between_two_segments_loses_nothing(make_segments: MakeSegments, home: Path, header: Header) -> None:
+def test_crash_between_two_segments_loses_nothing(make_segments: MakeSegments, home: Path, header: Header) -> None:
     """The next segment is there before the last record of the one before it."""
     segments = make_segments()
     Recorder(segments, 1000).record(Operation(1, "select 1"), 10)
@@ -150,7 +148,7 @@ def test_a_death_between_two_segments_loses_nothing(make_segments: MakeSegments,
     ]
 
 
-def test_no_room_for_the_next_segment_ends_the_session_and_keeps_what_was_there(
+def test_full_disk_at_a_segment_change_ends_the_session_and_keeps_its_recording(
     make_segments: MakeSegments, home: Path, header: Header, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     segments = make_segments(most=100)

@@ -38,7 +38,7 @@ def look(space: Space) -> None:
     space.check()
 
 
-def test_below_the_least_nobody_begins_and_below_half_those_that_run_end(caplog: pytest.LogCaptureFixture) -> None:
+def test_low_space_stops_new_sessions_and_half_of_it_ends_running_ones(caplog: pytest.LogCaptureFixture) -> None:
     disk = Disk(LEAST)
     space = Space(Path("/nowhere"), LEAST, free=disk)
     assert (space.refusal, space.end) == ("", "")
@@ -63,7 +63,7 @@ def test_below_the_least_nobody_begins_and_below_half_those_that_run_end(caplog:
     assert "there is enough space for recordings again" in caplog.text
 
 
-def test_it_is_asked_once_a_second() -> None:
+def test_free_space_is_checked_once_a_second() -> None:
     disk = Disk(LEAST)
     space = Space(Path("/nowhere"), LEAST, free=disk)
     disk.free = 0
@@ -72,11 +72,11 @@ def test_it_is_asked_once_a_second() -> None:
     assert space.refusal == ""
 
 
-def test_the_room_of_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
+def test_free_space_of_a_missing_folder_is_that_of_its_parent(tmp_path: Path) -> None:
     assert free_bytes(tmp_path / "not" / "yet") == free_bytes(tmp_path)
 
 
-def test_a_running_session_ends_with_a_word_and_none_begins(home: Path, header: Header) -> None:
+def test_running_session_records_its_end_and_no_session_starts_on_a_full_disk(home: Path, header: Header) -> None:
     disk = Disk(LEAST)
     space = Space(home, LEAST, free=disk)
     commits = GroupCommit(0.005, space)

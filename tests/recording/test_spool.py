@@ -39,14 +39,14 @@ def test_files_and_folders_are_for_the_owner_only(make_spool: MakeSpool, home: P
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-def test_an_append_is_visible_to_others_at_once(make_spool: MakeSpool) -> None:
+def test_append_is_visible_to_readers_at_once(make_spool: MakeSpool) -> None:
     spool = make_spool()
     spool.append(encode(ClientOutput(b"hello"), 1))
     assert events_of(spool.path) == [ClientOutput(b"hello")]
     assert spool.size == spool.path.stat().st_size
 
 
-def test_an_existing_recording_is_never_written_over(make_spool: MakeSpool, header: Header) -> None:
+def test_existing_recording_is_never_overwritten(make_spool: MakeSpool, header: Header) -> None:
     spool = make_spool()
     content = spool.path.read_bytes()
     with pytest.raises(RecordingFailed, match="cannot be created"):
@@ -62,7 +62,7 @@ def test_append_after_close_fails(make_spool: MakeSpool) -> None:
         spool.append(b"x")
 
 
-def test_a_failed_spool_takes_no_more(make_spool: MakeSpool) -> None:
+def test_failed_spool_accepts_no_records(make_spool: MakeSpool) -> None:
     spool = make_spool()
     spool.fail("the disk is gone")
     with pytest.raises(RecordingFailed, match="the disk is gone"):
@@ -70,7 +70,7 @@ def test_a_failed_spool_takes_no_more(make_spool: MakeSpool) -> None:
     assert spool.failed
 
 
-def test_sync_makes_it_clean(make_spool: MakeSpool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sync_makes_the_spool_clean(make_spool: MakeSpool, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     real = os.fdatasync
 
@@ -163,7 +163,7 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-def test_spool_that_was_stopped_takes_its_last_record_only(make_spool: MakeSpool) -> None:
+def test_stopped_spool_accepts_only_its_last_record(make_spool: MakeSpool) -> None:
     spool = make_spool()
     spool.stop("the disk runs full")
     with pytest.raises(RecordingFailed, match="accepts no more records: the disk runs full"):
@@ -173,7 +173,7 @@ def test_spool_that_was_stopped_takes_its_last_record_only(make_spool: MakeSpool
     assert events_of(spool.path) == [ClientOutput(b"last")]
 
 
-def test_spool_that_failed_takes_not_even_its_last_record(make_spool: MakeSpool) -> None:
+def test_failed_spool_rejects_even_its_last_record(make_spool: MakeSpool) -> None:
     spool = make_spool()
     spool.fail("the disk is gone")
     spool.stop("the disk runs full")
@@ -183,7 +183,7 @@ def test_spool_that_failed_takes_not_even_its_last_record(make_spool: MakeSpool)
         spool.append_last(encode(ClientOutput(b"last"), 1))
 
 
-def test_a_full_disk_fails_the_append_and_keeps_what_was_there(make_spool: MakeSpool) -> None:
+def test_full_disk_fails_the_append_and_keeps_earlier_records(make_spool: MakeSpool) -> None:
     """RLIMIT_FSIZE stands for the full disk: the kernel takes a part of the record, then refuses."""
     spool = make_spool()
     spool.append(encode(ClientOutput(b"kept"), 1))
@@ -199,7 +199,9 @@ def test_a_full_disk_fails_the_append_and_keeps_what_was_there(make_spool: MakeS
     assert events_of(spool.path) == [ClientOutput(b"kept")]
 
 
-def test_no_room_for_the_header_leaves_no_file(tmp_path: Path, header: Header, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_at_the_header_leaves_no_file(
+    tmp_path: Path, header: Header, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(_: int, __: bytes) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -229,7 +231,7 @@ while True:
 
 
 @pytest.mark.parametrize("reports", [1, 50, 700])
-def test_kill_9_loses_no_record_that_was_reported(tmp_path: Path, reports: int) -> None:
+def test_kill_9_loses_no_appended_record(tmp_path: Path, reports: int) -> None:
     path = tmp_path / "x.rec"
     source = Path(__file__).resolve().parents[2] / "src"
     child = subprocess.Popen(

@@ -65,7 +65,7 @@ def test_copies_errors_and_notices_are_texts() -> None:
     assert b"relation secret does not exist" in found[1][0]
 
 
-def test_what_the_gateway_itself_said_is_no_answer() -> None:
+def test_messages_of_the_gateway_are_not_answers() -> None:
     """A rule about `drop` does not hit the error that quotes it; the record of it is behind what was shown."""
     refused = 'blocked by guard rail "care" (rule "1"): "drop" matches it'
     said = pg.error(refused, "42501")
@@ -77,7 +77,7 @@ def test_what_the_gateway_itself_said_is_no_answer() -> None:
     assert answered(found) == [((), 0, True)]
 
 
-def test_gaps_and_limits_are_told_and_reading_goes_on_behind_them() -> None:
+def test_gaps_and_limits_are_reported_and_reading_continues() -> None:
     whole = TABLE + pg.data_row(b"x", b"1") + pg.command_complete("SELECT 1")
     found = read(
         Operation(1, "select"),
@@ -96,12 +96,12 @@ def test_gaps_and_limits_are_told_and_reading_goes_on_behind_them() -> None:
     assert answered(found) == [((b"x", b"1"), 1, False), ((), 0, True)]
 
 
-def test_bytes_that_are_no_messages_are_told() -> None:
+def test_invalid_messages_are_reported() -> None:
     found = read(ClientOutput(b"D\0\0\0\x06\0\x01"), ClientOutput(TABLE + pg.data_row(b"x", b"1")))
     assert [type(one) for one in found] == [LostPart]
 
 
-def test_a_terminal_has_lines() -> None:
+def test_terminal_output_is_split_into_lines() -> None:
     records: list[tuple[int, Event | Gap]] = [(0, Operation(1, "ls")), (1, ClientOutput(frame(STDOUT, b"one\ntwo\n")))]
     found = list(steps(iter(records), lambda: LineAnswers(TerminalTextRenderer()), framed=True))
     assert answered(found) == [((b"one", b"two"), 0, False)]

@@ -61,7 +61,7 @@ def wanted(*numbers: int) -> list[Any]:
     return [event for number in numbers for _, event in events_of(number)]
 
 
-async def test_a_session_may_lie_in_all_three_places(made: Made, blobs: BrokenBlobs) -> None:
+async def test_session_is_read_from_spool_sealed_folder_and_blob_store(made: Made, blobs: BrokenBlobs) -> None:
     made.seal(1)
     made.seal(2)
     rows = await store(made, blobs)
@@ -74,7 +74,7 @@ async def test_a_session_may_lie_in_all_three_places(made: Made, blobs: BrokenBl
     assert b"row 4.2\n" in [content for _, _, content in found.events(made.id)]
 
 
-async def test_a_segment_that_moves_while_it_is_read_is_read(made: Made, blobs: BrokenBlobs) -> None:
+async def test_segment_that_moves_during_reading_is_found(made: Made, blobs: BrokenBlobs) -> None:
     """Between two segments the archivist takes the rest: each is looked for where it lies then."""
     made.seal_all(3)
     rows: list[Segment] = []
@@ -85,7 +85,7 @@ async def test_a_segment_that_moves_while_it_is_read_is_read(made: Made, blobs: 
     assert events(found) == wanted(1, 2, 3)
 
 
-async def test_it_begins_at_a_time_without_opening_what_is_before(made: Made, blobs: BrokenBlobs) -> None:
+async def test_seek_does_not_open_earlier_segments(made: Made, blobs: BrokenBlobs) -> None:
     made.seal_all(5)
     rows = await store(made, blobs)
     blobs.reads.clear()
@@ -105,7 +105,7 @@ async def test_it_begins_at_a_time_without_opening_what_is_before(made: Made, bl
     assert seek.first_segment(reading, 0) == 1
 
 
-async def test_a_blob_that_is_gone_is_a_gap_and_the_rest_follows(made: Made, blobs: BrokenBlobs) -> None:
+async def test_missing_blob_is_a_gap_and_reading_continues(made: Made, blobs: BrokenBlobs) -> None:
     made.seal_all(3)
     rows = await store(made, blobs)
     (recordings_folder(made.home) / rows[1].place).unlink()
@@ -166,7 +166,7 @@ async def test_attack_a_blob_replaced_by_another_whole_recording_is_noticed(made
     assert found == [*wanted(1), Gap(2, "another segment is stored in its place"), *wanted(3)]
 
 
-async def test_a_blob_store_that_does_not_answer_is_no_gap(made: Made, blobs: BrokenBlobs) -> None:
+async def test_unavailable_blob_store_is_an_error_and_not_a_gap(made: Made, blobs: BrokenBlobs) -> None:
     """What cannot be read now must not look like what is lost."""
     made.seal_all(2)
     rows = await store(made, blobs)
@@ -181,7 +181,7 @@ async def test_a_blob_store_that_does_not_answer_is_no_gap(made: Made, blobs: Br
         list(reading)
 
 
-async def test_a_slow_reader_asks_for_pieces(made: Made, blobs: BrokenBlobs) -> None:
+async def test_slow_reader_requests_pieces(made: Made, blobs: BrokenBlobs) -> None:
     made.seal(1, [(number, ClientOutput(os.urandom(65536))) for number in range(80)], last=True)
     rows = await store(made, blobs)
     found = library(made, blobs, rows).records(made.id)

@@ -50,7 +50,7 @@ def read_all(watched: RecordingTail) -> list[Moment]:
     return found
 
 
-def test_what_comes_is_seen_once_and_in_order(
+def test_tail_yields_new_moments_once_and_in_order(
     make_segments: MakeSegments, library: RecordingLibrary, header: Header
 ) -> None:
     watched = library.tail(header.session)
@@ -69,7 +69,7 @@ def test_what_comes_is_seen_once_and_in_order(
     watched.close()
 
 
-def test_a_session_that_has_ended_is_all_there(
+def test_tail_of_an_ended_session_yields_everything(
     make_segments: MakeSegments, library: RecordingLibrary, header: Header
 ) -> None:
     segments = filled(make_segments, most=300)
@@ -79,7 +79,7 @@ def test_a_session_that_has_ended_is_all_there(
     assert watched.ended
 
 
-def test_it_begins_before_the_moment_that_is_asked_for(make_segments: MakeSegments, home: Path, header: Header) -> None:
+def test_tail_starts_before_the_requested_time(make_segments: MakeSegments, home: Path, header: Header) -> None:
     finish(filled(make_segments, most=300))
     watched = RecordingLibrary(home, {}, framed=("postgres",)).tail(header.session, 30_000)
     found = read_all(watched)
@@ -87,7 +87,7 @@ def test_it_begins_before_the_moment_that_is_asked_for(make_segments: MakeSegmen
     assert texts(found) == TEXTS[-len(found) :]
 
 
-def test_a_record_that_is_not_whole_is_waited_for(library: RecordingLibrary, home: Path, header: Header) -> None:
+def test_tail_waits_for_an_incomplete_record(library: RecordingLibrary, home: Path, header: Header) -> None:
     spool = Spool.create(spool_path(home, "w1", header.session), header)
     watched = library.tail(header.session)
     record = encode(Operation(1, "select 1"), 5)
@@ -98,9 +98,7 @@ def test_a_record_that_is_not_whole_is_waited_for(library: RecordingLibrary, hom
     spool.close()
 
 
-def test_a_record_that_was_cut_back_and_written_anew_is_read_anew(
-    library: RecordingLibrary, home: Path, header: Header
-) -> None:
+def test_tail_rereads_a_truncated_and_rewritten_record(library: RecordingLibrary, home: Path, header: Header) -> None:
     """As a full disk makes them: the half of a record is taken away again."""
     spool = Spool.create(spool_path(home, "w1", header.session), header)
     watched = library.tail(header.session)
@@ -115,7 +113,7 @@ def test_a_record_that_was_cut_back_and_written_anew_is_read_anew(
     spool.close()
 
 
-def test_damage_is_told_and_the_next_segment_is_read(
+def test_tail_reports_damage_and_continues_with_the_next_segment(
     make_segments: MakeSegments, library: RecordingLibrary, header: Header, home: Path
 ) -> None:
     segments = filled(make_segments, most=300)
@@ -130,7 +128,7 @@ def test_damage_is_told_and_the_next_segment_is_read(
     assert watched.ended
 
 
-def test_what_is_settled_is_not_waited_for(
+def test_tail_does_not_wait_in_a_settled_recording(
     make_segments: MakeSegments, library: RecordingLibrary, header: Header, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tail, "_PATIENCE", 1000.0)
@@ -198,7 +196,7 @@ def test_a_session_whose_worker_died_is_watched_to_its_end(
     assert watched.ended
 
 
-def test_how_far_behind_it_is(make_segments: MakeSegments, library: RecordingLibrary, header: Header) -> None:
+def test_tail_reports_its_lag(make_segments: MakeSegments, library: RecordingLibrary, header: Header) -> None:
     segments = make_segments()
     recorder = Recorder(segments, 1 << 20)
     recorder.record(ClientOutput(b"x"), 1)
@@ -211,7 +209,7 @@ def test_how_far_behind_it_is(make_segments: MakeSegments, library: RecordingLib
 
 
 @pytest.mark.slow
-def test_nothing_is_lost_while_segments_come_and_go(
+def test_tail_loses_nothing_while_segments_move(
     make_segments: MakeSegments, library: RecordingLibrary, header: Header
 ) -> None:
     segments = make_segments(most=2_000)

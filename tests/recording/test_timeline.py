@@ -22,7 +22,7 @@ def shown(at: int, text: bytes, kind: Kind = "o") -> Told:
     return at, ClientOutput(b""), [(kind, text)]
 
 
-def test_answers_of_pipelined_requests_find_theirs() -> None:
+def test_answers_are_matched_to_pipelined_requests() -> None:
     found = made(
         asked(1, 1, "one"),
         asked(1, 2, "two"),
@@ -38,7 +38,7 @@ def test_answers_of_pipelined_requests_find_theirs() -> None:
     ]
 
 
-def test_what_an_earlier_error_skipped_has_no_end() -> None:
+def test_statement_skipped_after_an_error_has_no_outcome() -> None:
     found = made(asked(1, 1), asked(1, 2), (2, Completed(1, error="no"), []), asked(5, 3), (6, Completed(3, "OK"), []))
     assert [(one.number, one.error, one.tag, one.duration) for one in found] == [
         (1, "no", "", 0),
@@ -47,7 +47,7 @@ def test_what_an_earlier_error_skipped_has_no_end() -> None:
     ]
 
 
-def test_a_refusal_and_what_the_client_was_told() -> None:
+def test_timeline_shows_a_refusal_and_its_message() -> None:
     [first, second] = made(
         asked(1, 1, "drop"),
         (1, Refusal(1, "no drops", "blocked"), []),
@@ -59,12 +59,12 @@ def test_a_refusal_and_what_the_client_was_told() -> None:
     assert (second.refusal, bytes(second.errors)) == ("", b"")
 
 
-def test_at_a_terminal_output_is_of_the_last_line() -> None:
+def test_terminal_output_belongs_to_the_last_line() -> None:
     found = made(asked(1, 1), shown(2, b"a"), asked(3, 2), shown(4, b"b"), shown(5, b"c"), in_turn=False)
     assert [bytes(one.output) for one in found] == [b"a", b"bc"]
 
 
-def test_notes_gaps_and_what_nobody_asked_for_stand_in_their_places() -> None:
+def test_notes_gaps_and_unsolicited_output_keep_their_positions() -> None:
     found = made(
         shown(1, b"NOTIFY x"),
         asked(2, 1),
@@ -80,7 +80,7 @@ def test_notes_gaps_and_what_nobody_asked_for_stand_in_their_places() -> None:
     ]
 
 
-def test_what_is_long_is_cut_and_says_so() -> None:
+def test_long_statements_and_output_are_cut_and_marked() -> None:
     most = recording_timeline.STATEMENT
     [one] = made((1, Operation(1, "ä" * most, values=(b"v" * most, b"w", None)), []), shown(2, b"123456"), output=4)
     assert (one.statement, one.statement_size, one.truncated) == ("ä" * (most // 2), 2 * most, True)
@@ -88,17 +88,17 @@ def test_what_is_long_is_cut_and_says_so() -> None:
     assert (bytes(one.output), one.output_truncated) == (b"1234", True)
 
 
-def test_bytes_that_no_encoding_explains_are_told_as_they_are() -> None:
+def test_undecodable_bytes_are_escaped() -> None:
     [one] = made(asked(1, 1, "select '\udcff\udc80'"))
     assert (one.statement, one.statement_size) == ("select '\\xff\\x80'", 11)
 
 
-def test_a_prepared_statement_is_no_run() -> None:
+def test_preparing_is_not_running() -> None:
     [one] = made((1, Operation(1, "x", Phase.PREPARE), []))
     assert one.prepared
 
 
-def test_what_nothing_ends_does_not_wait_for_ever() -> None:
+def test_unfinished_exchanges_are_yielded_when_too_many_wait() -> None:
     """Lines of a terminal: memory is bounded however many are typed."""
     waiting = recording_timeline.exchanges((asked(at, at, "x" * 1000) for at in range(10**9)), 0, in_turn=True)
     assert next(waiting).number == 0
@@ -123,7 +123,7 @@ def test_refusal_belongs_to_its_own_request_among_those_that_wait() -> None:
     ]
 
 
-def test_refusal_of_what_was_not_recorded_stands_alone() -> None:
+def test_refusal_without_recorded_statement_is_an_exchange_of_its_own() -> None:
     (one,) = made((7, Refusal(0, "too large", "blocked"), []))
     assert (one.micros, one.number, one.statement, one.rule) == (7, 0, "", "too large")
 

@@ -73,7 +73,7 @@ class Operation(Event):
         truncated: bool = False,
         unread: str = "",
         *,
-        behind: bool = False,
+        pipelined: bool = False,
         unsure: tuple[int, ...] = (),
         types: tuple[int, ...] = (),
         encoding: str = "utf-8",
@@ -82,7 +82,7 @@ class Operation(Event):
         self.encoding = encoding
         self.unsure = unsure
         self.unread = unread
-        self.pipelined = behind
+        self.pipelined = pipelined
         self.exchange = exchange
         self.text = text
         self.phase = phase

@@ -65,7 +65,7 @@ DESTRUCTIVE = rail(
         ("DO $$ begin drop --\n table x; end $$", "drop"),
     ],
 )
-def test_a_refusal_names_the_guard_rail_and_the_rule(session: SessionView, text: str, rule: str) -> None:
+def test_refusal_names_the_guard_rail_and_the_rule(session: SessionView, text: str, rule: str) -> None:
     verdict = GuardRailInterceptor((DESTRUCTIVE,)).see(Operation(1, text), session)
     assert isinstance(verdict, Refuse)
     beginning, hit = verdict.message.split(': "')
@@ -76,7 +76,7 @@ def test_a_refusal_names_the_guard_rail_and_the_rule(session: SessionView, text:
 
 
 @pytest.mark.parametrize("text", ["select 1", "select dropped, granted from t", "", "insert into drops values (1)"])
-def test_what_no_rule_hits_is_forwarded(session: SessionView, text: str) -> None:
+def test_statement_without_matching_rule_is_forwarded(session: SessionView, text: str) -> None:
     assert GuardRailInterceptor((DESTRUCTIVE,)).see(Operation(1, text), session) is FORWARD
 
 
@@ -92,14 +92,14 @@ def test_bind_values_are_judged_each_on_its_own(session: SessionView) -> None:
     assert rails.see(Operation(1, "select $1", values=(None,)), session) is FORWARD
 
 
-def test_the_cache_answers_alike(session: SessionView) -> None:
+def test_cached_verdict_equals_the_first(session: SessionView) -> None:
     rails = GuardRailInterceptor((DESTRUCTIVE,))
     first = [rails.see(Operation(n, text), session) for n, text in enumerate(["select 1", "drop table x"])]
     again = [rails.see(Operation(n, text), session) for n, text in enumerate(["select 1", "drop table x"])]
     assert first == again
 
 
-def test_what_is_too_large_to_be_judged_is_refused(session: SessionView) -> None:
+def test_statement_too_large_to_be_judged_is_denied(session: SessionView) -> None:
     verdict = GuardRailInterceptor((DESTRUCTIVE,)).see(
         Operation(1, "select $1", values=(b"x",), truncated=True), session
     )
@@ -124,14 +124,14 @@ def test_answers_are_judged_in_every_column_and_channel(session: SessionView) ->
     assert rails.see(rows([]), session) is FORWARD
 
 
-def test_only_what_a_rule_needs_is_wanted() -> None:
+def test_interceptor_wants_only_events_that_rules_need() -> None:
     assert GuardRailInterceptor(()).wants == frozenset()
     assert GuardRailInterceptor((DESTRUCTIVE,)).wants == {Operation}
     assert GuardRailInterceptor((SECRET,)).wants == {Rows, Output}
     assert GuardRailInterceptor((SECRET, DESTRUCTIVE)).wants == {Operation, Rows, Output}
 
 
-def test_the_direction_of_a_rule_holds(session: SessionView) -> None:
+def test_input_rule_ignores_output_and_output_rule_ignores_input(session: SessionView) -> None:
     rails = GuardRailInterceptor((SECRET, DESTRUCTIVE))
     assert rails.see(Operation(1, "select 'top secret'"), session) is FORWARD
     assert rails.see(output([b"drop table x"]), session) is FORWARD

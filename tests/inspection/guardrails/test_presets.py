@@ -42,7 +42,7 @@ KNOWN_WAYS_AROUND = ["r''m -rf /", "$(echo rm) -rf /", "python3 -c 'import shuti
 
 
 @pytest.mark.parametrize("line", STOPPED)
-def test_lines_that_remove_overwrite_or_power_off_are_stopped(line: str) -> None:
+def test_preset_denies_lines_that_remove_overwrite_or_power_off(line: str) -> None:
     assert try_input(rail("destructive-commands"), line, None).outcome is Action.DENY
 
 
@@ -59,12 +59,12 @@ def test_other_lines_pass(line: str) -> None:
         *("---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----", "PuTTY-User-Key-File-3: ssh-ed25519"),
     ],
 )
-def test_private_keys_are_stopped(kind: str) -> None:
+def test_preset_denies_private_keys(kind: str) -> None:
     assert try_output(rail("private-keys"), f"x\n{kind}\nMIIE").outcome is Action.DENY
 
 
 @pytest.mark.parametrize("kind", ["-----BEGIN PUBLIC KEY-----", "-----BEGIN CERTIFICATE-----", "a private key"])
-def test_what_is_no_private_key_passes(kind: str) -> None:
+def test_text_without_private_key_passes(kind: str) -> None:
     assert try_output(rail("private-keys"), kind).outcome is None
 
 
@@ -78,6 +78,6 @@ def test_what_is_no_private_key_passes(kind: str) -> None:
         ("oracle", "truncate table t"),
     ],
 )
-def test_attack_truncate_where_a_delete_needs_a_condition(dialect: str, text: str) -> None:
+def test_attack_truncate_is_denied_by_a_rule_that_requires_where(dialect: str, text: str) -> None:
     for name, outcome in (("unsafe-writes", Action.DENY), ("warn-unsafe-writes", Action.WARN)):
         assert try_input(rail(name), text, parser_of(dialect)).outcome is outcome

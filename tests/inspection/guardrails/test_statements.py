@@ -73,7 +73,7 @@ def statements(*effects: Effect, objects: tuple[str, ...] = (), unknown: Unknown
     return Rule(RuleType.DENY_STATEMENTS, effects=frozenset(effects), objects=objects, unknown=unknown, name="it")
 
 
-def test_an_effect_is_denied_wherever_it_stands(session: SessionView) -> None:
+def test_denied_effect_is_found_anywhere_in_a_statement(session: SessionView) -> None:
     rule = statements(Effect.DDL, Effect.GRANT)
     assert judge(rule, "read t; write t", session) is FORWARD
     refused = judge(rule, "read t; ddl t", session)
@@ -99,7 +99,9 @@ def test_an_effect_is_denied_wherever_it_stands(session: SessionView) -> None:
         ("pay", "read pay.raise()", True),
     ],
 )
-def test_objects(session: SessionView, objects: str, text: str, is_hit: bool) -> None:
+def test_rule_about_objects_matches_qualified_and_bare_names(
+    session: SessionView, objects: str, text: str, is_hit: bool
+) -> None:
     verdict = judge(statements(objects=(objects,), unknown=Unknown.ALLOW), text, session)
     assert isinstance(verdict, Refuse) is is_hit
     assert is_hit or verdict is FORWARD
@@ -155,7 +157,7 @@ def test_rules_are_compiled_once_for_one_catalogue(session: SessionView) -> None
     assert parser.parsed == ["read orders"], "the second statement is answered by the cache of the same rules"
 
 
-def test_effects_and_objects_together(session: SessionView) -> None:
+def test_rule_with_effects_and_objects_needs_both(session: SessionView) -> None:
     rule = statements(Effect.WRITE, objects=("*.salaries",))
     assert judge(rule, "read pay.salaries", session) is FORWARD
     assert judge(rule, "write pay.bonuses", session) is FORWARD
@@ -177,9 +179,7 @@ def test_require_where_and_read_only(session: SessionView) -> None:
 @pytest.mark.parametrize(
     "rule", [statements(Effect.DDL), Rule(RuleType.REQUIRE_WHERE), Rule(RuleType.READ_ONLY), statements(objects=("x",))]
 )
-def test_what_cannot_be_known_follows_the_choice_of_the_rule_and_is_denied_by_default(
-    session: SessionView, rule: Rule
-) -> None:
+def test_unknown_statement_follows_the_rule_and_is_denied_by_default(session: SessionView, rule: Rule) -> None:
     def with_choice(choice: Unknown | None, action: Action = Action.DENY) -> Verdict:
         made = Rule(rule.type, effects=rule.effects, objects=rule.objects, unknown=choice, action=action)
         return judge(made, "gibberish", session)
@@ -202,7 +202,7 @@ def test_functions_that_a_rule_allows_are_harmless_for_that_rule_alone(session: 
     assert isinstance(both.see(Operation(1, "read app.total()"), session), Refuse)
 
 
-def test_the_most_severe_rule_counts_whatever_stands_first(session: SessionView) -> None:
+def test_most_severe_rule_decides_in_any_order(session: SessionView) -> None:
     warning = Rule(RuleType.DENY_STATEMENTS, effects=frozenset({Effect.WRITE}), action=Action.WARN)
     review = Rule(RuleType.DENY_WORDS_LIST, words=("payroll",), action=Action.REVIEW)
     denial = Rule(RuleType.REQUIRE_WHERE)
@@ -213,7 +213,7 @@ def test_the_most_severe_rule_counts_whatever_stands_first(session: SessionView)
     assert isinstance(rails.see(Operation(1, "write t", values=(b"payroll",)), session), Hold)
 
 
-def test_preparing_is_judged_and_a_second_time_is_not_parsed(session: SessionView) -> None:
+def test_prepared_statement_is_judged_and_parsed_once(session: SessionView) -> None:
     parser = Fake()
     rails = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser)
     for phase in (Phase.PREPARE, Phase.RUN):
@@ -228,7 +228,7 @@ def test_preparing_is_judged_and_a_second_time_is_not_parsed(session: SessionVie
     assert parser.parsed == ["write t"] * 2  # other rules, another judgement
 
 
-def test_a_large_text_is_judged_elsewhere(session: SessionView) -> None:
+def test_large_text_is_judged_in_another_process(session: SessionView) -> None:
     parser = Fake()
     rails = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser)
     text = "read t; " * AT_ONCE
@@ -244,7 +244,9 @@ def test_a_large_text_is_judged_elsewhere(session: SessionView) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["postgres", "mysql"])
-def test_attack_what_is_short_and_executes_much_is_judged_elsewhere(session: SessionView, dialect: str) -> None:
+def test_attack_short_text_that_executes_a_long_one_is_judged_in_another_process(
+    session: SessionView, dialect: str
+) -> None:
     """Two hundred EXECUTEs of a large text are two thousand characters, and were a minute of everybody's time."""
     parser = PostgresParser() if dialect == "postgres" else MySqlParser()
     names = PreparedStatements(parser) if isinstance(parser, PostgresParser) else MySqlPreparedStatements(parser)
@@ -304,7 +306,7 @@ def test_rule_about_unknown_effects_hits_statements_of_unknown_effect(
     assert said in verdict.message
 
 
-def test_a_large_text_is_judged_elsewhere_once(session: SessionView) -> None:
+def test_large_text_is_judged_in_another_process_once(session: SessionView) -> None:
     parser = Fake()
     rails = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser)
     for text, expected in (("read t; " * 300, Forward), ("write t; " * 300, Refuse)):
@@ -317,7 +319,7 @@ def test_a_large_text_is_judged_elsewhere_once(session: SessionView) -> None:
 
 
 @pytest.mark.parametrize("shapes", [POSTGRES_SHAPES, MYSQL_SHAPES], ids=["postgres", "mysql"])
-def test_statements_that_differ_in_their_values_alone_are_parsed_once(session: SessionView, shapes: Shapes) -> None:
+def test_statements_of_the_same_shape_are_parsed_once(session: SessionView, shapes: Shapes) -> None:
     parser = Fake(shapes=shapes)
     rails = GuardRailInterceptor((rail(statements(Effect.WRITE, unknown=Unknown.ALLOW)),), parser)
     for number in range(10):
@@ -328,7 +330,7 @@ def test_statements_that_differ_in_their_values_alone_are_parsed_once(session: S
     assert len(parser.parsed) == 11
 
 
-def test_what_a_rule_hits_is_parsed_each_time(session: SessionView) -> None:
+def test_matching_statement_is_parsed_each_time(session: SessionView) -> None:
     """What is said of it may tell of its text."""
     parser = Fake(shapes=POSTGRES_SHAPES)
     rails = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser)
@@ -398,7 +400,7 @@ def test_without_a_parser_no_session_begins() -> None:
         GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),))
 
 
-def test_a_rule_may_speak_for_itself(session: SessionView) -> None:
+def test_message_of_a_rule_is_shown(session: SessionView) -> None:
     verdict = judge(Rule(RuleType.READ_ONLY, message="Writes go through the release pipeline."), "write t", session)
     assert isinstance(verdict, Refuse)
     assert verdict.message == "Writes go through the release pipeline. [care / 1: WRITE (write)]"
@@ -418,13 +420,15 @@ class TestPreparedNames:
     def passes(rails: GuardRailInterceptor, session: SessionView, text: str, phase: Phase = Phase.RUN) -> bool:
         return isinstance(rails.see(Operation(1, text, phase), session), Forward)
 
-    def test_what_is_known_to_be_harmless_passes(self, rails: GuardRailInterceptor, session: SessionView) -> None:
+    def test_execute_of_a_known_harmless_statement_passes(
+        self, rails: GuardRailInterceptor, session: SessionView
+    ) -> None:
         assert not self.passes(rails, session, "execute p")
         assert self.passes(rails, session, "prepare p as select 1")
         assert self.passes(rails, session, "execute p")
         assert not self.passes(rails, session, "execute q")
 
-    def test_one_session_knows_nothing_of_another(self, rails: GuardRailInterceptor, session: SessionView) -> None:
+    def test_prepared_names_of_sessions_are_separate(self, rails: GuardRailInterceptor, session: SessionView) -> None:
         assert self.passes(rails, session, "prepare p as select 1")
         parser = PostgresParser()
         other = GuardRailInterceptor(

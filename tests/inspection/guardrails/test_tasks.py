@@ -38,7 +38,7 @@ def elsewhere(task: JudgeText) -> object:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_another_process_finds_what_this_one_does(dialect: str) -> None:
+def test_task_in_another_process_finds_the_same(dialect: str) -> None:
     cases: ModuleType = DIALECTS[dialect]
     parser: Parser = cases.parser()
     words = Rule(RuleType.DENY_WORDS_LIST, words=("secret",), action=Action.WARN)

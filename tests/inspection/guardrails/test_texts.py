@@ -42,7 +42,7 @@ def is_masked(verdict: Verdict) -> bool:
 MASK = Rule(RuleType.PATTERN_MATCH, pattern_regex="secret-[0-9]+", name="no secrets!", action=Action.MASK)
 
 
-def test_what_hits_is_masked_and_the_rest_stays(session: SessionView) -> None:
+def test_match_is_masked_and_the_rest_is_unchanged(session: SessionView) -> None:
     event = rows(TEXT, b"a secret-1 and secret-22.", b"nothing", "ü secret-3".encode())
     assert is_masked(rails(MASK).see(event, session))
     assert event.texts(0) == [
@@ -54,7 +54,7 @@ def test_what_hits_is_masked_and_the_rest_stays(session: SessionView) -> None:
     assert rails(MASK).see(event, session) is FORWARD  # masked twice is masked once
 
 
-def test_that_something_is_masked_is_said_once_for_each_rule(session: SessionView) -> None:
+def test_client_is_warned_of_masking_once_per_rule(session: SessionView) -> None:
     other = Rule(RuleType.DENY_WORDS_LIST, words=("hush",), action=Action.MASK, message="Hush is not for you.")
     found = GuardRailInterceptor(
         (GuardRail(UUID(int=1), UUID(int=2), "care", output=(MASK, other)),), access_help="Ask in #access."
@@ -69,7 +69,7 @@ def test_that_something_is_masked_is_said_once_for_each_rule(session: SessionVie
     assert found.see(rows(TEXT, b"secret-3", b"hush"), session) is REPLACE
 
 
-def test_a_document_stays_one(session: SessionView) -> None:
+def test_masked_json_document_stays_valid(session: SessionView) -> None:
     event = rows(JSON, b'{"a": "x \\" secret-1 \\u00fc", "b": [1, "secret-2"]}')
     assert is_masked(rails(MASK).see(event, session))
     assert json.loads(event.texts(0)[0]) == {"a": "[masked:no-secrets-]", "b": [1, "[masked:no-secrets-]"]}
@@ -95,9 +95,7 @@ def test_attack_a_document_of_many_strings_that_are_all_hit(session: SessionView
         (copied(b"\xfcber secret\n"), "secret"),
     ],
 )
-def test_what_cannot_be_masked_without_breaking_it_is_refused(
-    session: SessionView, event: Rows | Output, pattern: str
-) -> None:
+def test_value_that_cannot_be_masked_safely_is_denied(session: SessionView, event: Rows | Output, pattern: str) -> None:
     verdict = rails(Rule(RuleType.PATTERN_MATCH, pattern_regex=pattern, action=Action.MASK)).see(event, session)
     assert isinstance(verdict, Refuse)
     assert "cannot be masked" in verdict.message
@@ -134,7 +132,9 @@ def test_a_denial_wins_over_a_mask_and_a_mask_goes_with_a_warning(session: Sessi
         (Rule(RuleType.DENY_WORDS_LIST, words=("drop",), case_sensitive=True), ["drop x"], ["DROP x", "dropped"]),
     ],
 )
-def test_words(session: SessionView, rule: Rule, hits: list[str], leaves: list[str]) -> None:
+def test_deny_words_list_rule_denies_matches_only(
+    session: SessionView, rule: Rule, hits: list[str], leaves: list[str]
+) -> None:
     for text in hits:
         assert isinstance(rails(on_input=(rule,)).see(Operation(1, text), session), Refuse), text
     for text in leaves:

@@ -30,7 +30,7 @@ def wrapped(count: int, value: bytes = b"1", portal: bytes = b"", statement: byt
 
 def behind(exchange: int, text: str, *, truncated: bool = False) -> Operation:
     """An operation that others stand in front of."""
-    return Operation(exchange, text, Phase.RUN, (), truncated, behind=True)
+    return Operation(exchange, text, Phase.RUN, (), truncated, pipelined=True)
 
 
 def cut(count: int, portal: bytes = b"", statement: bytes = b"") -> bytes:

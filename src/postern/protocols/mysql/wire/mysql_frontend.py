@@ -483,7 +483,7 @@ class MysqlFrontend:
                 values,
                 truncated,
                 ledger.unread,
-                behind=bool(ledger.slots),
+                pipelined=bool(ledger.slots),
                 unsure=(),
                 types=types,
                 encoding=ledger.encoding,

@@ -278,7 +278,7 @@ class PostgresFrontend:
                 values,
                 truncated,
                 ledger.unread,
-                behind=behind,
+                pipelined=behind,
                 unsure=unsure,
                 types=oids,
                 encoding=ledger.encoding,
