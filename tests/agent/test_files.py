@@ -174,7 +174,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing(place: Path, monkeypatch: 
 
 def test_without_a_place_there_is_no_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "places", lambda _environ: [tmp_path / "none"])
-    with pytest.raises(Unavailable, match="no place for files with secrets"):
+    with pytest.raises(Unavailable, match="no folder is available for files with secrets"):
         SecretFiles({}).write({"KEY": b"1"})
 
 

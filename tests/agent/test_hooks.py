@@ -167,13 +167,13 @@ async def test_the_policy_of_the_agent_is_asked(policy: LocalPolicy, runs: bool)
     if runs:
         assert (await run(hook("print(1)"), policy=policy)).exit_code == 0
         return
-    with pytest.raises(Denied, match="own policy does not let it run session hooks"):
+    with pytest.raises(Denied, match="policy does not allow session hooks"):
         await run(hook("print(1)"), policy=policy)
 
 
 async def test_an_agent_that_may_not_serve_the_connection_runs_no_hook_of_it() -> None:
     reach = TargetDialer(Resolver(None, None), LocalPolicy(connections=("billing",)), ENVIRON)  # type: ignore[arg-type]
-    with pytest.raises(Denied, match="does not let it serve connection 'shop'"):
+    with pytest.raises(Denied, match="does not allow connection 'shop'"):
         await reach.hook(order({}), hook("print(1)"))
     assert (await reach.hook(replace(order({}), connection="billing"), hook("print(1)"))).exit_code == 0
 

@@ -33,7 +33,7 @@ def test_targets(target: str, host: str, port: int, fits: bool) -> None:
     if fits:
         limited.check_target(host, port)
     else:
-        with pytest.raises(Denied, match="own policy"):
+        with pytest.raises(Denied, match="agent's policy"):
             limited.check_target(host, port)
 
 
@@ -68,7 +68,7 @@ def test_references(tmp_path: Path, pattern: str, reference: str, fits: bool) ->
     if fits:
         limited.check_reference(Reference.read(reference))
     else:
-        with pytest.raises(Denied, match=r"own policy does not let it resolve _"):
+        with pytest.raises(Denied, match=r"policy does not allow the reference _"):
             limited.check_reference(Reference.read(reference))
 
 

@@ -111,8 +111,8 @@ async def test_a_password_variable_of_the_connections_own_stays(resolver: Resolv
     ("key", "value", "reason"),
     [
         ("envvar:PASS", "_envjson:SHOP:none", "secret PASS: _envjson:SHOP:none cannot be resolved: it has no key"),
-        ("envvar:PASS", "_envjson:SHOP:binary", "secret PASS is no text that a variable can hold"),
-        ("envvar:PASS", encoded(b"\xff"), "secret PASS is no text that a variable can hold"),
+        ("envvar:PASS", "_envjson:SHOP:binary", "secret PASS is not text"),
+        ("envvar:PASS", encoded(b"\xff"), "secret PASS is not text"),
         ("envvar:PASS", "hunter2!", "secret PASS is not base64; save it again"),
         ("envvar:PASS", "_hunter2:x:y", "secret PASS: unknown provider"),
         ("filesystem:../../etc/passwd", "", "must be 'envvar:NAME' or 'filesystem:NAME'"),
@@ -166,8 +166,8 @@ def test_attack_a_connection_refers_to_what_the_agents_owner_keeps_from_it(
                 resolver.resolve(order({**allowed, "envvar:TOKEN": reference, "filesystem:KEY": encoded(b"k")}))
             )
         assert caught.value.message == (
-            f"connection 'shop': secret TOKEN: the agent's own policy does not let it resolve {reference}; "
-            "ask who runs the agent"
+            f"connection 'shop': secret TOKEN: the agent's policy does not allow the reference {reference}; "
+            "ask the agent's operator"
         )
     assert not list(tmp_path.glob(f"{PREFIX}*/*"))
 

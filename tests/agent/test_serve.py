@@ -49,4 +49,4 @@ async def test_malformed_order_to_cancel_is_refused(request_fields: dict[str, An
     Orders(cast("OrderRunner", None)).take(cast("Incoming", incoming))
     assert incoming.work is not None
     await incoming.work
-    assert incoming.refusals == [("ProtocolViolation", "an order to cancel that does not say what")]
+    assert incoming.refusals == [("ProtocolViolation", "a cancel order does not name its process")]

@@ -189,7 +189,7 @@ async def test_an_ssh_agent_is_used_where_the_owner_lists_it(
     server: Sshd, ssh_agent: str, allowed: tuple[str, ...] | None
 ) -> None:
     servers = Servers(LocalPolicy(ssh_agents=allowed))
-    with pytest.raises(Denied, match="who runs the agent"):
+    with pytest.raises(Denied, match="the agent's operator"):
         await servers.dial(secrets_of(server, SSH_AUTH_SOCK=ssh_agent), "true")
 
 

@@ -145,6 +145,6 @@ def test_attack_a_gateway_that_refers_to_a_secret_that_the_agents_owner_keeps_fr
         assert gateway.run("exec", "shop-user", "-i", "echo $VALUE").stdout == "ann\n"
         done = gateway.run("exec", "shop-password", "-i", "echo $VALUE")
         assert (done.returncode, "planted" in done.stdout + done.stderr) == (1, False)
-        assert "the agent's own policy does not let it resolve _envjson:SHOP:password" in done.stdout + done.stderr
+        assert "the agent's policy does not allow the reference _envjson:SHOP:password" in done.stdout + done.stderr
     finally:
         agent.stop()

@@ -232,7 +232,7 @@ def test_who_runs_none_says_why(gateway: Gateway, key: str, books: Books, tmp_pa
     books.push(books.writes())
     with agent(gateway, key, "hooks = false"):
         refused = ended(gateway, execute(gateway))
-    assert "own policy does not let it run session hooks" in refused[0]["reason"]
+    assert "policy does not allow session hooks" in refused[0]["reason"]
     bash = shutil.which("bash")
     assert bash is not None
     (tmp_path / "bash").symlink_to(bash)
@@ -254,7 +254,7 @@ def test_who_runs_none_says_why(gateway: Gateway, key: str, books: Books, tmp_pa
         nothing = ended(gateway, execute(gateway, connection="declared-shell"))
     finally:
         inner.stop(signal.SIGKILL)
-    assert "own policy does not let it run session hooks" in nothing[0]["reason"]
+    assert "policy does not allow session hooks" in nothing[0]["reason"]
     assert [run["exit_code"] for run in (*refused, *missing, *own, *nothing)] == [None] * 4
     assert books.told() == []
 

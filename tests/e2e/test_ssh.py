@@ -378,7 +378,7 @@ def test_a_person_comes_by_their_key_and_names_the_target(gateway: Gateway, clie
     assert (done.stdout, done.stderr) == (b"by key\n", b"")
     nowhere = clients.run(key, "true", user=gateway.admin.email)
     assert nowhere.returncode == 255
-    assert b"say which connection" in nowhere.stderr
+    assert b"no connection was named" in nowhere.stderr
     missing = clients.run(key, "true", user=f"{gateway.admin.email}#missing")
     assert b"there is no connection 'missing'" in missing.stderr
     stranger = clients.folder / "stranger"

@@ -202,7 +202,7 @@ async def test_the_agents_own_policy_is_the_last_word(
     agent = AgentHere(material, LocalPolicy(connections=("billing",)))
     agent.want(worker)
     await worker.until_there()
-    with pytest.raises(Denied, match="own policy"):
+    with pytest.raises(Denied, match="agent's policy"):
         await dial(worker, permit_for(postgres_server))
     await agent.held.close("done")
 

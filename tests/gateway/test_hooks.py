@@ -303,7 +303,7 @@ async def test_what_was_switched_off_or_changed_while_it_waited() -> None:
     go_on.set()
     await here.ended(2 * OF_ONE + 2)
     first, second = (run for run in here.runs if run.session_id == SESSION)
-    assert first.outcome == HookOutcome(None, reason="it was switched off, or is in its repository no more")
+    assert first.outcome == HookOutcome(None, reason="it was disabled, or was removed from its repository")
     assert second.outcome == HookOutcome(0, "print('mended')")
 
 
@@ -321,7 +321,7 @@ async def test_what_is_not_known_any_more_does_not_run() -> None:
     here.is_known = False
     go_on.set()
     *_, (_, code, reason) = await here.ended(OF_ONE + 1)
-    assert (code, reason) == (None, "whether it is still to run is not known: the store is away")
+    assert (code, reason) == (None, "reading its current state failed: the store is away")
 
 
 async def test_an_organisation_that_is_known_to_have_none_costs_no_task_and_holds_up_no_end() -> None:
@@ -347,7 +347,7 @@ async def test_attack_sessions_without_end_while_nobody_says_which_hooks_there_a
     for _ in range(3):
         here.opened(uuid4())
     await here.ended(2)
-    assert "its hooks do not run, since too many others wait" in caplog.text
+    assert "its hooks do not run because too many others wait" in caplog.text
     assert len(here.told) == 2
 
 
@@ -356,7 +356,7 @@ async def test_attack_sessions_without_end_while_nobody_says_which_hooks_there_a
     [
         (refuses(Denied("the agent's own policy\nforbids it")), r"the agent's own policy\nforbids it"),
         (refuses(Unavailable("its agent is offline")), "its agent is offline"),
-        (refuses(RuntimeError("planted")), "of an error of the gateway; its log says more"),
+        (refuses(RuntimeError("planted")), "the gateway failed to run it; see its log"),
     ],
 )
 async def test_why_one_did_not_run_is_kept(answer: Answer, reason: str) -> None:
@@ -401,7 +401,7 @@ async def test_where_it_cannot_be_known_which_hooks_there_are_none_runs(caplog: 
     here.opened()
     await here.hooks.stop(0.1)
     assert (here.told, here.runs) == ([], [])
-    assert f"session {SESSION}: which hooks it has is not known: the store is away" in caplog.text
+    assert f"session {SESSION}: reading its hooks failed: the store is away" in caplog.text
 
 
 async def test_a_store_that_comes_back_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -423,7 +423,7 @@ async def test_a_store_that_stays_away_is_told_of_in_the_log(
     here.opened()
     await here.until(lambda: here.tries == 3)
     await here.hooks.stop(0.1)
-    said = "what came of hook session-open of one at c0ffeec0ffee could not be kept: the store is away"
+    said = "storing the result of hook session-open of one at c0ffeec0ffee failed: the store is away"
     assert said in caplog.text
 
 
@@ -436,7 +436,7 @@ async def test_a_store_that_takes_nothing_lets_the_next_one_run(
     here.is_away = RuntimeError("it is read only")
     here.opened()
     await here.until(lambda: len(here.told) == 2)
-    assert "hook session-open of one at c0ffeec0ffee could not be kept: it is read only" in caplog.text
+    assert "hook session-open of one at c0ffeec0ffee failed: it is read only" in caplog.text
 
 
 async def test_a_worker_that_stops_lets_what_runs_end() -> None:

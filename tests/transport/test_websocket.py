@@ -227,9 +227,9 @@ async def test_strangers_who_break_off_the_handshake_leave_no_tracebacks(
     with contextlib.suppress(ConnectionError):
         await reader.read()
     writer.close()
-    await until(lambda: "broke off the TLS handshake" in caplog.text)
+    await until(lambda: "TLS handshake of a tunnel failed" in caplog.text)
     assert not [record for record in caplog.records if record.levelname in ("ERROR", "WARNING")]
-    assert [record for record in caplog.records if "broke off the TLS handshake" in record.message]
+    assert [record for record in caplog.records if "TLS handshake of a tunnel failed" in record.message]
 
 
 async def test_the_wrong_host_name_is_refused(tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""Reach and credentials: dials a target for a permit, resolves its secrets and logs in to it."""
+"""The agent: dials a target for a permit, resolves its secrets and logs in to it."""

@@ -1,8 +1,8 @@
-"""Reads the URI of a database as applications have it in their environment into the secrets of a connection.
+"""Parsing of a database URI from an application's environment into the secrets of a connection.
 
     SCHEME://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full&sslrootcert=/etc/ca.pem
 
-A protocol's `DatabaseUri` says how its own URI is spelled.
+A protocol's `DatabaseUri` defines the syntax of its URI.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from postern.protocols.protocol_database_uri import SSL_MODES, DatabaseUri
 log = logging.getLogger(__name__)
 
 
-# A user ends at the first ':' or '@', a password at the '@'; neither holds a '/', unless it is encoded.
+# A user ends at the first ':' or '@', a password at the '@'; neither contains a '/', unless it is encoded.
 _REST = (
     r"://(?:(?P<user>[^:@/]*)(?::(?P<password>[^@/]*))?@|(?![^/]*@))"
     r"(?P<host>\[[^\]/?]+\]|(?!\[)[^:/?,]*)(?::(?P<port>[^/?,]*))?"
@@ -35,8 +35,8 @@ _SYSTEM = "system"  # as sslrootcert: the certificate authorities that the syste
 
 
 def read(kind: DatabaseUri, variable: str, uri: Secret) -> dict[str, Secret]:
-    """HOST, PORT, USER and SSLMODE, and DB, PASS and SSLROOTCERT where there are any. `variable` is where the URI
-    comes from. Raises Misconfigured, without a word of the URI."""
+    """Return HOST, PORT, USER and SSLMODE, and DB, PASS and SSLROOTCERT if present. `variable` is the source of the
+    URI. Raises Misconfigured, without a quote of the URI."""
     return _Reader(kind, variable).read(uri.reveal().strip())
 
 
@@ -54,7 +54,7 @@ class _Reader:
         if not host or host.startswith(("/", "@")) or "," in host:
             raise self._wrong("must name one host to dial, and no Unix socket")
         if not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65536:
-            raise self._wrong("names a port that is none")
+            raise self._wrong("has an invalid port")
         values = {
             "HOST": host,
             "PORT": port,
@@ -71,11 +71,11 @@ class _Reader:
         no_uri = f"holds no URI such as {self.kind.example}"
         if not re.match(f"{schemes}://", text):
             raise self._wrong(no_uri)
-        if _BLANK.search(text):  # libpq's versions do not agree on what that means
-            raise self._wrong("has a blank in it; write %20")
+        if _BLANK.search(text):  # libpq's versions disagree on its meaning
+            raise self._wrong("contains a space; write %20")
         found = re.fullmatch(schemes + _REST, text, re.DOTALL)
         if found is None and re.match(schemes + _SEVERAL, text):
-            raise self._wrong("names several hosts, and an agent dials one; give it a variable that names one")
+            raise self._wrong("names several hosts, but an agent dials only one; use a variable that names one")
         if found is None:
             raise self._wrong(no_uri)
         given = {name: value for name, value in found.groupdict().items() if value and name != "settings"}
@@ -85,24 +85,24 @@ class _Reader:
         for setting in (found["settings"] or "").split("&") if found["settings"] else ():
             name, equals, value = (self._decoded(part) for part in setting.partition("="))
             if not equals or "=" in setting.partition("=")[2]:
-                raise self._wrong("has a setting behind its ? that is not NAME=VALUE; write %3D for an = in a value")
+                raise self._wrong("has a setting after the ? that is not NAME=VALUE; write %3D for an = in a value")
             name, value = self.kind.setting(name, value)
             parts[name] = value
         return parts
 
     def _security(self, parts: dict[str, str]) -> tuple[str, str]:
-        """(sslmode, PEM of the authorities to trust, empty for the system's)"""
+        """Return (sslmode, PEM of the authorities to trust, empty for the system's)."""
         passed_over = {name for name in parts.keys() - _USED if name.lower() in self.kind.passed_over}
         if (
             parts.keys() - _USED - passed_over
-        ):  # they are not named: behind a '/' or '?' in a password it would be cited
+        ):  # the names are not quoted: after a '/' or '?' in a password they would reveal it
             raise self._wrong(
                 "has settings behind its ? that an agent cannot follow, which knows only "
                 f"{', '.join(sorted(_USED))}; give it a variable whose URI has no others"
             )
         if passed_over:
             log.info(
-                "of the URI in %s the agent does not use %s: clients say it themselves",
+                "the agent ignores settings of the URI in %s: %s. Clients set these themselves",
                 self.variable,
                 sorted(passed_over),
             )
@@ -134,13 +134,13 @@ class _Reader:
         return text
 
     def _decoded(self, text: str) -> str:
-        """`%41` is `A`; `+` is itself."""
+        """Decode percent-encoding: `%41` is `A`; `+` is itself."""
         try:
             if _ESCAPE.search(text) is None:
                 return unquote(text, errors="strict")
         except UnicodeDecodeError:
             pass  # its context would be a part of the URI
-        raise self._wrong("has a % that no two digits follow; write %25 for a % in a password")
+        raise self._wrong("has a % without two hexadecimal digits; write %25 for a % in a password")
 
     def _wrong(self, what: str) -> Misconfigured:
         return Misconfigured(f"variable {self.variable} {what}", field=self.kind.subtype)

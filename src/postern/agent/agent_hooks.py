@@ -1,7 +1,7 @@
-"""Session hooks, run on this machine: Python on the standard input of `python3`, what it is told in its environment.
+"""Session hooks, run on this machine: Python on the standard input of `python3`, with the context in its environment.
 
-No secret is among that: of the agent's own environment hooks get what commands get, and nothing of a connection. What a
-hook began ends with it.
+There is no secret in it: of the agent's own environment, hooks get the same as commands, and nothing of a connection.
+All processes that a hook started end with it.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from postern.protocols.terminal import terminal_frames as m
 from postern.relay.relay_hooks import Hook, kept
 
 PYTHON = "python3"
-CONTEXT = ("POSTERN_HOOK_PAYLOAD", "HOOP_RUNBOOK_HOOK_PAYLOAD")  # the second for hooks of another gateway
-_MARK = "POSTERN_HOOK_ID"  # and not the session's: its own command ends by that
+CONTEXT = ("POSTERN_HOOK_PAYLOAD", "HOOP_RUNBOOK_HOOK_PAYLOAD")  # the second is for hooks of another gateway
+_MARK = "POSTERN_HOOK_ID"  # not the session's id, by which the session's command is ended
 _MOST_KEPT = 4 * MAX_OUTPUT  # bytes: no character takes more than four
-_BREATH = 0.002  # seconds between two reads of what nobody keeps: others share this loop
+_BREATH = 0.002  # seconds between two reads of discarded output, so that others can use this loop
 
 
 class AgentHooks:
-    """`environ` is the agent's own environment."""
+    """Runs hooks. `environ` is the agent's own environment."""
 
     def __init__(self, policy: LocalPolicy, environ: Mapping[str, str]) -> None:
         self._policy = policy
         self._base = base_environment(environ)
 
     async def run(self, hook: Hook) -> HookOutcome:
-        """To its end, or to the end of its time; cancelled, it is ended, and by a second time at once. Raises Denied by
-        the policy, Unavailable where there is no Python."""
+        """Run a hook to its end, or to its time limit. When cancelled it is ended gracefully, and at the second
+        cancellation at once. Raises Denied by the policy, Unavailable without Python."""
         self._policy.check_hooks()
         if shutil.which(PYTHON, path=self._base["PATH"]) is None:
             raise Unavailable(f"{PYTHON!r} does not exist on the agent's machine, or is not executable")
@@ -53,19 +53,19 @@ class AgentHooks:
             transport.close()
             try:
                 await printed.lost.wait()
-            except asyncio.CancelledError:  # a second time: by a process that ends, and waits no longer
+            except asyncio.CancelledError:  # a second time: by a process that exits, and waits no longer
                 transport.abort()
                 raise
         return HookOutcome(None if reason else printed.exit_code, printed.text(), reason)
 
 
 class _Printed(asyncio.Protocol):
-    """The other end of a hook: the first of what it prints is kept, the rest is read and left out."""
+    """The other end of a hook: the first part of its output is stored, the rest is read and discarded."""
 
     def __init__(self, transport: CommandTransport) -> None:
         self.exit_code: int | None = None
-        self.told = asyncio.Event()  # its end
-        self.lost = asyncio.Event()  # and that of all that it began
+        self.told = asyncio.Event()  # it has ended
+        self.lost = asyncio.Event()  # and all its child processes
         self._transport = transport
         self._frames = m.TerminalFrameReader()
         self._output = bytearray()

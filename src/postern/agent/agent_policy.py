@@ -1,15 +1,15 @@
-"""What the owner of a network lets an agent do there, whatever its gateway asks for: a TOML file beside the agent.
+"""The limits that a network's owner sets for an agent, whatever its gateway requests: a TOML file beside the agent.
 
     connections = ["shop-*", "billing"]           # names of connections, with * and ?
     targets = ["db.internal:5432", "*.svc:*", "10.1.0.0/16:*"]
-    commands = false                              # whether commands may be run on the agent's machine
-    hooks = false                                 # whether session hooks may be; as `commands` where it is left out
-    variables = ["SHOP_*"]                        # environment variables that _envjson references may name
-    references = ["_vaultkv2:kv/shop/*"]          # what secrets may refer to: PROVIDER[:NAME[:KEY]]
-    ssh_agents = ["/run/keys/agent.sock"]         # sockets of ssh-agents that connections may log in with
+    commands = false                              # whether commands can run on the agent's machine
+    hooks = false                                 # whether session hooks can; defaults to `commands`
+    variables = ["SHOP_*"]                        # environment variables that _envjson references can name
+    references = ["_vaultkv2:kv/shop/*"]          # references that secrets can have: PROVIDER[:NAME[:KEY]]
+    ssh_agents = ["/run/keys/agent.sock"]         # sockets of ssh-agents that connections can log in with
 
-What is left out is not limited; but without `ssh_agents` no ssh-agent is used. A file that cannot be read stops the
-agent: it never means that all is allowed.
+An omitted entry does not limit, except that without `ssh_agents` no ssh-agent is used. A file that cannot be read stops
+the agent: it never means that everything is allowed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from postern.errors import Denied, Misconfigured
 
 @dataclass(frozen=True, slots=True)
 class ReferencePattern:
-    """Each part by itself, so that a wildcard in a name never reaches into the key."""
+    """A pattern for references. Each part is matched separately, so that a wildcard in a name never matches into the
+    key."""
 
     provider: str
     name: str
@@ -35,12 +36,12 @@ class ReferencePattern:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """`*` stands for what is left out. The colons of an ARN are its name's own. Raises ValueError."""
+        """Parse a pattern. An omitted part means `*`. The colons of an ARN belong to its name. Raises ValueError."""
         provider, colon, rest = text.partition(":")
         if provider not in FORMS:
             raise ValueError(f"{text!r} begins with none of {', '.join(FORMS)}")
         if colon and not rest:
-            raise ValueError(f"{text!r} has no name behind its colon; leave the colon out for all of {provider}")
+            raise ValueError(f"{text!r} has no name after its colon; omit the colon for all of {provider}")
         parts = rest.split(":")
         length = _ARN_PARTS if parts[0] == "arn" else 1
         if len(parts) > length + 1:
@@ -58,57 +59,57 @@ class ReferencePattern:
 
 @dataclass(frozen=True, slots=True)
 class LocalPolicy:
-    """None does not limit. `targets` are `HOST:PORT`; HOST is a name with wildcards or a network, PORT may be `*`."""
+    """The policy. None means no limit. `targets` are `HOST:PORT`; HOST is a name with wildcards or a network, PORT can
+    be `*`."""
 
     connections: tuple[str, ...] | None = None
     targets: tuple[str, ...] | None = None
     commands: bool = True
-    hooks: bool | None = None  # as `commands`
+    hooks: bool | None = None  # defaults to `commands`
     variables: tuple[str, ...] | None = None
     references: tuple[ReferencePattern, ...] | None = None
-    ssh_agents: tuple[str, ...] | None = None  # None: none at all
+    ssh_agents: tuple[str, ...] | None = None  # None: no ssh-agent
 
     def check_connection(self, name: str) -> None:
-        """Raises Denied."""
+        """Check that the agent can serve the connection. Raises Denied."""
         if self.connections is not None and not _fits_any(name, self.connections):
-            raise Denied(f"the agent's own policy does not let it serve connection {name!r}; ask who runs the agent")
+            raise Denied(f"the agent's policy does not allow connection {name!r}; ask the agent's operator")
 
     def check_target(self, host: str, port: int) -> None:
-        """`host` as the connection's secret has it: a name is not looked up. Raises Denied."""
+        """Check a target. `host` is as in the connection's secret: a name is not resolved. Raises Denied."""
         if self.targets is not None and not any(_is_at(host, port, target) for target in self.targets):
-            raise Denied(f"the agent's own policy does not let it reach {host}:{port}; ask who runs the agent")
+            raise Denied(f"the agent's policy does not allow the target {host}:{port}; ask the agent's operator")
 
     def check_command(self, connection: str) -> None:
-        """Raises Denied."""
+        """Check that the agent can run the connection's command. Raises Denied."""
         if not self.commands:
             raise Denied(
-                f"the agent's own policy does not let it run the command of connection {connection!r}; "
-                "ask who runs the agent"
+                f"the agent's policy does not allow the command of connection {connection!r}; ask the agent's operator"
             )
 
     def check_hooks(self) -> None:
-        """Raises Denied."""
+        """Check that the agent can run hooks. Raises Denied."""
         if not (self.commands if self.hooks is None else self.hooks):
             raise Denied(
-                "the agent's own policy does not let it run session hooks; ask who runs the agent, whose policy file "
+                "the agent's policy does not allow session hooks; ask the agent's operator, whose policy file "
                 "may say hooks = true"
             )
 
     def check_reference(self, reference: Reference) -> None:
-        """By its text: what a provider makes of a name is not known here. Raises Denied."""
+        """Check a reference by its text: how a provider resolves a name is unknown here. Raises Denied."""
         if self.references is not None and not any(pattern.fits(reference) for pattern in self.references):
-            raise Denied(f"the agent's own policy does not let it resolve {reference}; ask who runs the agent")
+            raise Denied(f"the agent's policy does not allow the reference {reference}; ask the agent's operator")
 
     def check_ssh_agent(self, socket: str) -> None:
-        """`socket` as the connection's secret has it; one of the list, letter by letter. Raises Denied."""
+        """Check a socket. It must be in the list, exactly as in the connection's secret. Raises Denied."""
         if socket not in (self.ssh_agents or ()):
             raise Denied(
-                "the agent's own policy does not let it use the ssh-agent that the connection's secret SSH_AUTH_SOCK "
-                "names; ask who runs the agent, whose policy file may list it under ssh_agents"
+                "the agent's policy does not allow the ssh-agent that the connection's secret SSH_AUTH_SOCK "
+                "names; ask the agent's operator, whose policy file may list it under ssh_agents"
             )
 
     def shows(self, variable: str) -> bool:
-        """Whether references may name this variable of the agent's environment."""
+        """Return True if references can name this variable of the agent's environment."""
         return self.variables is None or _fits_any(variable, self.variables)
 
 
@@ -118,7 +119,7 @@ NO_COMMANDS = LocalPolicy(commands=False)
 
 
 def read(path: Path) -> LocalPolicy:
-    """Raises Misconfigured."""
+    """Read the policy file. Raises Misconfigured."""
     try:
         given = tomllib.loads(path.read_text())
     except (OSError, ValueError) as error:

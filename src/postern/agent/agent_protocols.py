@@ -1,4 +1,4 @@
-"""What an agent needs of a protocol."""
+"""The agent's interface to a protocol."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from postern.relay.relay_target import Target
 
 
 class Targets(Protocol):
-    """One kind of targets. Its caller has resolved the secrets, and releases them."""
+    """One kind of targets. The caller has resolved the secrets, and releases them."""
 
     async def dial(self, order: Order, secrets: Resolved) -> Target: ...
 

@@ -1,9 +1,9 @@
-"""The tunnels of an agent: one to every relay worker that lives.
+"""The tunnels of an agent: one to every live relay worker.
 
-The workers share one address, so that nothing in between needs to know of them: a tunnel lands on any of them, which
-says which it is. The agent dials on until it holds one to each, and gives up what it holds twice. A tunnel that is
-lost is dialled again, after a pause that doubles while dialling fails, with jitter, so that a thousand agents do not
-come back in step.
+The workers share one address, so that nothing in between needs to distinguish them: a tunnel reaches any of them, and
+the worker sends its identity. The agent continues to dial until it has one tunnel to each, and closes duplicates. A
+lost tunnel is dialled again, after a pause that doubles while dialling fails, with jitter, so that a thousand agents do
+not reconnect in step.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from postern.transport.stream_windows import TUNNEL, Reserve
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # seconds
-AGAIN_PAUSE = 1.0  # seconds at most after a dial that led to a worker which has a tunnel: the next one may be luckier
+AGAIN_PAUSE = 1.0  # maximum seconds after a dial that reached a worker with a tunnel; the next one may reach another
 LAST = 3.0  # seconds that commands have to end when their tunnels are closed
 
 
 class AgentTunnels:
-    """`hello` says which instance of the agent this is. `authority` is the DER form of the CA to trust, or None for
-    those that the system trusts."""
+    """The tunnels. `hello` identifies this instance of the agent. `authority` is the DER form of the CA to trust, or
+    None for the system's CAs."""
 
     def __init__(self, secret: Secret, authority: bytes | None, hello: dict[str, str], orders: Orders) -> None:
         self._secret = secret
@@ -40,24 +40,24 @@ class AgentTunnels:
         self._url = ""
         self._wanted: frozenset[str] = frozenset()
         self._held: dict[str, Mux] = {}
-        self._reserve = Reserve(TUNNEL)  # of all of them: an agent may live in an application's container
+        self._reserve = Reserve(TUNNEL)  # of all of them: an agent may run in an application's container
         self._changed = asyncio.Event()
         self._dialling: asyncio.Task[None] | None = None
 
     @property
     def held(self) -> frozenset[str]:
-        """The workers that a tunnel is held to now."""
+        """Return the workers with a tunnel."""
         return frozenset(self._held)
 
     def want(self, url: str, workers: frozenset[str]) -> None:
-        """Where the workers are, and which live. Dialling goes on in the background until `close`."""
+        """Set the address and the live workers. Dialling continues in the background until `close`."""
         self._url, self._wanted = url, workers
         self._changed.set()
         if self._dialling is None:
             self._dialling = asyncio.get_running_loop().create_task(self._dial_on())
 
     async def close(self, reason: str, *, grace: float = 0.0) -> None:
-        """Lets what runs end by itself for `grace` seconds, while nothing new is taken; then ends it."""
+        """Refuse new streams and let running ones end by themselves for `grace` seconds; then end them."""
         if self._dialling is not None:
             self._dialling.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -68,7 +68,7 @@ class AgentTunnels:
             await asyncio.wait_for(self._orders.idle.wait(), grace)
         for mux in list(self._held.values()):
             mux.close(reason)
-        with contextlib.suppress(TimeoutError):  # what ran for them ends, too: commands take a moment
+        with contextlib.suppress(TimeoutError):  # their work ends, too: commands take a moment
             await asyncio.wait_for(self._orders.idle.wait(), LAST)
 
     async def _dial_on(self) -> None:
@@ -86,11 +86,11 @@ class AgentTunnels:
                 new, longest = False, LONGEST_PAUSE
             pause = FIRST_PAUSE if new else min(pause * 2, longest)
             if not new:
-                with contextlib.suppress(TimeoutError):  # news of the workers cuts the pause short
+                with contextlib.suppress(TimeoutError):  # a change of workers cuts the pause short
                     await asyncio.wait_for(self._changed.wait(), pause * random.uniform(0.5, 1.0))  # noqa: S311
 
     async def _dial(self) -> bool:
-        """Whether it led to a worker that no tunnel was held to. Raises Unavailable."""
+        """Dial. Return True if it reached a worker without a tunnel. Raises Unavailable."""
         _, made = await websocket.connect(
             self._url,
             token=self._secret.reveal(),
@@ -102,7 +102,7 @@ class AgentTunnels:
         if worker in self._held:
             mux.close("this worker has a tunnel already")
             return False
-        mux.introduce(self._hello)  # from here on the worker knows it, in place of any that it had before
+        mux.introduce(self._hello)  # from here on it replaces any earlier tunnel at the worker
         self._held[worker] = mux
         mux.lost.add_done_callback(lambda _lost: self._forget(worker, mux))
         log.info("a tunnel to %s is open", self._url)

@@ -1,7 +1,7 @@
-"""A running command as an asyncio transport: frames of `protocols.terminal` are written to it and come from it.
+"""A running command as an asyncio transport of `protocols.terminal` frames.
 
-write(START) ─▶ the program begins      STDOUT, STDERR ─▶ protocol.data_received, while nobody paused
-write(STDIN) ─▶ its standard input      it ends        ─▶ what it has printed, EXIT, connection_lost
+write(START) ─▶ the program begins      STDOUT, STDERR ─▶ protocol.data_received, unless paused
+write(STDIN) ─▶ its standard input      it ends        ─▶ its remaining output, EXIT, connection_lost
                 (full: pause_writing)   close()        ─▶ all of its processes are ended, connection_lost
 """
 
@@ -39,7 +39,7 @@ _DEFAULTS = {"PATH": DEFAULT_PATH, "LANG": "C.UTF-8"}
 
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 _END_OF_TYPING = b"\x04"
-_MOST_IN_PIPE = 1 << 20  # bytes: more than a program can have printed that nobody has read
+_MOST_IN_PIPE = 1 << 20  # bytes: more unread output than a program can have
 _HIGH_WATER, _LOW_WATER = 64 * 1024, 16 * 1024  # bytes of input that the program has not read
 
 
@@ -50,7 +50,7 @@ def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class CommandProgram:
-    """What is run. `mark` is the variable (`NAME=value`) by which its processes are known."""
+    """The program to run. `mark` is the variable (`NAME=value`) that identifies its processes."""
 
     argv: Sequence[str]
     environment: Mapping[str, str]
@@ -64,7 +64,7 @@ class CommandTransport(FramedTransport):
         self._program = program
         self._process: subprocess.Popen[bytes] | None = None
         self._input: StdinWriter | None = None
-        self._outputs: dict[int, int] = {}  # file descriptors that are still open, and the kind of their frames
+        self._outputs: dict[int, int] = {}  # open file descriptors, and the kind of their frames
         self._watched: set[int] = set()
         self._throttled = False
         self._input_ended = False
@@ -107,7 +107,7 @@ class CommandTransport(FramedTransport):
         if kind == m.START:
             self._start()
         elif self._process is None:
-            raise ProtocolViolation("input for a command that was not started")
+            raise ProtocolViolation("input was sent before the command was started")
         elif kind == m.STDIN:
             self._feed(payload)
         elif kind == m.STDIN_END:
@@ -129,7 +129,7 @@ class CommandTransport(FramedTransport):
         try:
             self._process = self._with_terminal() if self._program.terminal else self._with_pipes()
         except (OSError, ValueError) as error:
-            # Of a text that cannot be passed on ValueError quotes nothing.
+            # ValueError for an unsuitable text does not quote it.
             reason = error.strerror if isinstance(error, OSError) else "its arguments cannot be passed on"
             self._give(m.STDERR, f"postern: the command cannot be run: {reason}\n".encode())
             self._exit = m.Exit(m.NOT_RUN, "")
@@ -195,7 +195,7 @@ class CommandTransport(FramedTransport):
             fcntl.ioctl(self._input.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def _signal(self, name: str) -> None:
-        """To what runs in the foreground of the terminal, or to the whole group."""
+        """Send the signal to the terminal's foreground programs, or to the whole group."""
         if self._process is None or self._exit is not None:
             return
         group = self._process.pid
@@ -248,13 +248,13 @@ class CommandTransport(FramedTransport):
             self._forget(fd)
 
     def _read(self, fd: int) -> bool | None:
-        """Gives what is there. False: there will be no more; None: nothing now."""
+        """Forward available output. Return False at its end, None if there is nothing now."""
         try:
             data = os.read(fd, m.MAX_PAYLOAD)
         except BlockingIOError:
             return None if self._exit is not None else True
         except OSError as error:
-            if error.errno != errno.EIO:  # that is how the last program leaves a terminal
+            if error.errno != errno.EIO:  # the last program has closed the terminal
                 log.warning("the output of a command cannot be read: %s", error.strerror)
             return False
         if data:
@@ -277,7 +277,7 @@ class CommandTransport(FramedTransport):
     # The end
 
     def _watch_exit(self, process: subprocess.Popen[bytes]) -> None:
-        """The exit status is looked at and left where it is: as long as it is there, the process' number is its own."""
+        """Wait for the exit status without collecting it: until then the process id cannot be reused."""
         if hasattr(os, "pidfd_open"):
             self._exit_fd = os.pidfd_open(process.pid)
             self._loop.add_reader(self._exit_fd, self._exited)
@@ -310,8 +310,8 @@ class CommandTransport(FramedTransport):
             self._watch()
 
     def _drain(self) -> None:
-        """What the program has printed is in the pipes. What others still hold them open for is not waited for, nor
-        is all read that those go on printing."""
+        """Read the program's remaining output from the pipes. Processes that still hold them open are not waited for,
+        nor is all of their further output read."""
         for fd in list(self._outputs):
             while not self._paused and not self._closing:
                 if self._left.setdefault(fd, _MOST_IN_PIPE) <= 0 or not self._read(fd):

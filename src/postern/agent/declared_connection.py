@@ -1,4 +1,4 @@
-"""The one connection that an agent in an application's container serves: it decides what that is, and nobody else."""
+"""The single connection that an agent in an application's container serves. Only the agent defines it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from postern.relay.relay_target import Target
 
 
 class DeclaredConnection:
-    """Implements `serve.Reaching`. Whatever an order says is run, dialled or handed out, it is what was declared here,
-    with the `secrets` that never left: a gateway that was taken over can have nothing else run, but for session hooks
-    where the policy of `reach` lets it. They are by their bare names, and a client's variables take the place of
-    none."""
+    """The declared connection, which implements `serve.OrderRunner`.
+
+    Whatever an order contains, only the declared command, target and `secrets` are used, and the secrets never leave.
+    So a compromised gateway cannot run anything else, except for session hooks if the policy of `reach` allows them.
+    The secrets have their bare names, and a client's variables do not override them.
+    """
 
     def __init__(self, reach: OrderRunner, declaration: Declaration, secrets: Mapping[str, Secret]) -> None:
         self._reach = reach
@@ -29,15 +31,15 @@ class DeclaredConnection:
         self._secret = {f"envvar:{name}": _stored(value) for name, value in secrets.items()}
 
     async def dial(self, order: Order) -> Target:
-        """Raises Denied for any other connection, and as `Reach.dial`."""
+        """Dial the declared target. Raises Denied for any other connection, and the errors of `TargetDialer.dial`."""
         return await self._reach.dial(self._own(order))
 
     async def cancel(self, order: Order, process: int, key: bytes) -> None:
-        """Raises as `dial`."""
+        """Cancel. Raises as `dial` does."""
         await self._reach.cancel(self._own(order), process, key)
 
     async def hook(self, order: Order, hook: Hook) -> HookOutcome:
-        """Raises as `dial`."""
+        """Run a hook. Raises as `dial` does."""
         return await self._reach.hook(self._own(order), hook)
 
     def _own(self, order: Order) -> Order:
@@ -45,7 +47,7 @@ class DeclaredConnection:
         if order.connection != mine.name:
             raise Denied(f"this agent serves connection {mine.name!r}, which it declared, and no other")
         if protocol_of(order.subtype, order.command) != protocol_of(mine.subtype, mine.command):
-            # The gateway takes what comes from here for something that it is not.
+            # The order does not match what the gateway believes this connection to be.
             raise Unavailable(
                 f"the instances of this agent declare connection {mine.name!r} in different ways; start all of them "
                 "with the same arguments"
@@ -54,5 +56,5 @@ class DeclaredConnection:
 
 
 def _stored(value: Secret) -> Secret:
-    """As a connection has its secrets."""
+    """Return a value in the form in which a connection stores its secrets."""
     return Secret(base64.b64encode(value.reveal().encode()).decode())

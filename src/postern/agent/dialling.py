@@ -1,4 +1,4 @@
-"""What all targets that listen on a TCP port have in common: where they are, how they are dialled, and their TLS."""
+"""The common part of all targets on a TCP port: address, dialling and TLS."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from postern.relay.relay_handshake import StreamHandshake
 
 
 async def connect(stream: StreamHandshake, host: str, port: int) -> None:
-    """Raises Unavailable."""
+    """Connect to the target. Raises Unavailable."""
     try:
         transport, _ = await asyncio.get_running_loop().create_connection(lambda: stream, host, port)
     except OSError as error:
@@ -26,7 +26,7 @@ async def connect(stream: StreamHandshake, host: str, port: int) -> None:
 
 
 def notice_death(connected: socket.socket) -> None:
-    """A target that vanished without a word is noticed within ten seconds, idle or with data in flight."""
+    """Set keepalives, so that a vanished target is noticed within ten seconds, idle or with data in flight."""
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 2), ("TCP_USER_TIMEOUT", 9000)):
         if hasattr(socket, name):
@@ -35,7 +35,8 @@ def notice_death(connected: socket.socket) -> None:
 
 @functools.lru_cache(maxsize=256)
 def tls_context(sslmode: str, root: str) -> ssl.SSLContext | None:
-    """As libpq: `require` encrypts without verification, `verify-ca` checks the chain, `verify-full` the name too."""
+    """Return the TLS context, as in libpq: `require` encrypts without verification, `verify-ca` checks the chain,
+    `verify-full` the name too."""
     if sslmode == "disable":
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -51,8 +52,7 @@ def tls_context(sslmode: str, root: str) -> ssl.SSLContext | None:
 
 
 def address(connection: str, env: Mapping[str, Secret], *, port: int) -> tuple[str, int, str]:
-    """(host, port, sslmode) of the secrets of a connection; `port` is where such targets are if they say nothing.
-    Raises Unavailable."""
+    """Return (host, port, sslmode) from the secrets of a connection; `port` is the default port. Raises Unavailable."""
     host = required(connection, env, "HOST").reveal()
     number = port_of(connection, env, port)
     sslmode = text(env, "SSLMODE") or "prefer"
@@ -62,7 +62,7 @@ def address(connection: str, env: Mapping[str, Secret], *, port: int) -> tuple[s
 
 
 def port_of(connection: str, env: Mapping[str, Secret], default: int) -> int:
-    """Raises Unavailable."""
+    """Return the port. Raises Unavailable."""
     given = text(env, "PORT") or str(default)
     if not given.isdecimal() or not 0 < int(given) < 65536:
         raise Unavailable(f"connection {connection!r}: secret PORT is not a port number")
@@ -70,7 +70,7 @@ def port_of(connection: str, env: Mapping[str, Secret], default: int) -> int:
 
 
 def required(connection: str, env: Mapping[str, Secret], name: str) -> Secret:
-    """Raises Unavailable."""
+    """Return a secret that must be set. Raises Unavailable."""
     value = env.get(name)
     if not value:
         raise Unavailable(f"connection {connection!r} has no secret 'envvar:{name}'; an administrator must set it")
@@ -78,6 +78,6 @@ def required(connection: str, env: Mapping[str, Secret], name: str) -> Secret:
 
 
 def text(env: Mapping[str, Secret], name: str) -> str:
-    """Empty where there is none."""
+    """Return a secret as text; empty if there is none."""
     value = env.get(name)
     return value.reveal() if value else ""

@@ -1,4 +1,4 @@
-"""The embedded agent: carries orders out in the gateway's own process, with no tunnel in between."""
+"""The embedded agent: runs orders in the gateway's own process, without a tunnel."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ from postern.relay.relay_target import Start, Target
 
 
 class EmbeddedAgent:
-    """Implements `relay.target.Dialer`. `sources` are what references are resolved by, for connections of the
-    organisation `owner` alone: this machine's secrets are no other's to refer to, and no other's commands run here;
-    its own do where `commands` says so. `environ` is this process's environment, of which commands get what every
-    program needs."""
+    """The agent of the gateway's own process; implements `relay.relay_target.Dialer`.
+
+    `sources` resolve references, for connections of the organisation `owner` only, because other organisations must not
+    reach this machine's secrets or run commands here. Its own connections can run commands if `commands` is set.
+    `environ` is this process's environment, of which commands get what every program needs.
+    """
 
     def __init__(
         self,
@@ -48,7 +50,7 @@ class EmbeddedAgent:
         return await self._reach(permit).dial(Order.of(permit, start, session_id, self._timeout))
 
     async def hook(self, permit: Permit, session_id: UUID, hook: Hook) -> HookOutcome:
-        """Where it runs commands, too. Raises Denied, Unavailable."""
+        """Run a hook, if commands are allowed, too. Raises Denied, Unavailable."""
         connection = permit.connection
         if not self._runs_programs(connection):
             raise Denied(self._refusal(connection, "would have a session hook run"))

@@ -1,4 +1,4 @@
-"""Which variables of an agent's own environment a command that it declared gets to see."""
+"""Selection of the agent's environment variables that a declared command can read."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from postern.errors import Invalid, Misconfigured
 
 log = logging.getLogger(__name__)
 
-# What the terminal of whoever connects says, not that of whoever started the agent.
+# These come from the client's terminal, and not from the agent's.
 _OF_TERMINALS = frozenset({"TERM", "COLUMNS", "LINES"})
 
 
 def exported(environ: Mapping[str, str], patterns: Sequence[str]) -> dict[str, Secret]:
-    """By their names. `patterns` are names with `*` and `?`; Postern's own variables fit none. Raises Misconfigured for
-    a pattern that nothing fits."""
+    """Return the variables by name. `patterns` are names with `*` and `?`; Postern's own variables match none. Raises
+    Misconfigured for a pattern without a match."""
     own = {name for name in environ if name.upper().startswith(OWN_PREFIX)}
     found: dict[str, Secret] = {}
     for pattern in patterns:
@@ -35,6 +35,6 @@ def _is_usable(name: str, value: Secret) -> bool:
         value.reveal().encode()
         secret_key(f"envvar:{name}")
     except (UnicodeEncodeError, Invalid):
-        log.warning("variable %r is not exported: its name or its value is none that commands can be given", name)
+        log.warning("variable %r is not exported: commands cannot have such a name or value", name)
         return False
     return True

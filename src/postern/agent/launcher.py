@@ -1,8 +1,8 @@
-"""Becomes the command, after what only the new process itself can do. Run as a program of its own: a fork of the agent,
-which has threads, could not safely run code of ours.
+"""Replaces itself by the command, after the steps that only the new process itself can do. It is a separate program: a
+fork of the agent, which has threads, could not safely run Python code.
 
     python -I -S launcher.py PARENT TERMINAL FILES ARGV…        PARENT: the agent's pid; TERMINAL: 1 when stdin is one;
-                                                                FILES: how many files the command may have open
+                                                                FILES: limit of open files for the command
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def main(parent: int, terminal: bool, files: int, argv: list[str]) -> None:
         import ctypes  # nothing else here needs it
 
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
-        if os.getppid() != parent:  # it died before it could be heard of
+        if os.getppid() != parent:  # the agent died before its death signal was set up
             os._exit(1)
     if terminal:
         import fcntl
@@ -29,7 +29,7 @@ def main(parent: int, terminal: bool, files: int, argv: list[str]) -> None:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (files if hard == resource.RLIM_INFINITY else min(files, hard), hard))
-    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # as Python found them, or changed them
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # reset what Python changed or inherited
         signal.signal(number, signal.SIG_DFL)
     try:
         os.execvp(argv[0], argv)  # noqa: S606 - the whole point: no shell in between

@@ -1,8 +1,8 @@
-"""The end of a command: nothing that it started stays behind, as far as that can be seen.
+"""Clean-up after a command: no process that it started stays behind, as far as that can be detected.
 
 Its processes are those of its session and group, and those that left both but still have the session's id in their
-environment, which children inherit. A process that cleared its environment *and* left the session cannot be told from
-any other, and stays; nor can one of another user be ended.
+environment, which children inherit. A process that cleared its environment *and* left the session cannot be recognised,
+and stays; nor can a process of another user be ended.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from pathlib import Path
 
 log = logging.getLogger(__name__)
 
-# Seconds after the end began: first the terminal hangs up, then it is asked, then it has no say.
+# Seconds after the start of the clean-up: first the terminal hangs up, then SIGTERM, then SIGKILL.
 STAGES = ((0.0, signal.SIGHUP), (0.3, signal.SIGTERM), (1.0, signal.SIGKILL))
 GIVE_UP = 5.0
-_LOOK = 0.05  # seconds between two looks
+_LOOK = 0.05  # seconds between two checks
 
 
 async def end_all(leader: int, mark: bytes) -> None:
-    """Ends the processes of the session that `leader` leads, and those with `mark` (`NAME=value`) in their
-    environment; at most GIVE_UP seconds. The leader's own exit status must not have been collected before: until then
-    nobody else can have its number."""
+    """End the processes of the session that `leader` leads, and those with `mark` (`NAME=value`) in their environment;
+    takes at most GIVE_UP seconds. The leader's own exit status must not have been collected yet: until then its process
+    id cannot be reused."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     stages = list(STAGES)
@@ -48,7 +48,7 @@ def end_now(leader: int, mark: bytes) -> None:
 
 
 def processes(leader: int, mark: bytes) -> set[int]:
-    """Those that live. Blocks: it reads all of /proc."""
+    """Return the live processes. Blocks: it reads all of /proc."""
     if sys.platform != "linux":
         return _group(leader)
     found: set[int] = set()
@@ -57,7 +57,7 @@ def processes(leader: int, mark: bytes) -> set[int]:
         if not entry.name.isdecimal() or int(entry.name) == own:
             continue
         with suppress(OSError):
-            # "pid (name) state ppid pgrp session …"; the name may hold anything
+            # "pid (name) state ppid pgrp session …"; the name can contain anything
             state, _, group, session = (entry / "stat").read_bytes().rpartition(b")")[2].split(None, 4)[:4]
             if state in (b"Z", b"X"):
                 continue
@@ -71,7 +71,7 @@ def _marked(entry: Path, mark: bytes) -> bool:
 
 
 def _group(leader: int) -> set[int]:
-    """Where there is no /proc, the group is all that is known; it is gone when nobody hears a signal."""
+    """Return the group if /proc is missing; it is gone when no process receives a signal."""
     try:
         os.killpg(leader, 0)
     except (ProcessLookupError, PermissionError):
@@ -84,4 +84,4 @@ def _send(found: set[int], number: signal.Signals) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
             if number is not signal.SIGKILL:
-                os.kill(pid, signal.SIGCONT)  # a stopped process hears nothing
+                os.kill(pid, signal.SIGCONT)  # a stopped process receives no signal

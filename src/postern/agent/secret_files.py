@@ -1,11 +1,10 @@
-"""Secrets as files: 0600, in a folder of their session's own, gone when that ends, and after a crash, too.
+"""Secrets as files: 0600, in a folder of their session, deleted when that ends, and also after a crash.
 
-    /dev/shm/postern-secrets-k3v9x2ab/         one process's, mode 0700, locked (flock) for as long as that lives
-    └── 1f0c…/CLIENT_KEY                       one session's, mode 0700, and a file of it, mode 0600
+    /dev/shm/postern-secrets-k3v9x2ab/         of one process, mode 0700, locked (flock) while it lives
+    └── 1f0c…/CLIENT_KEY                       of one session, mode 0700, and its file, mode 0600
 
-The kernel lets go of a lock when its process is gone, however that went. So a folder that can be locked is left over,
-and whoever starts next removes it; process ids, which are used again and mean nothing in another container, are not
-looked at.
+The kernel releases a lock when its process ends, in any way. So a folder that can be locked is a leftover, and the next
+process to start removes it. Process ids are not used, because they are reused and have no meaning in another container.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - what is made there has a rando
 
 
 def places(environ: Mapping[str, str]) -> list[Path]:
-    """Where such folders may be, best first: those in memory, which no disk keeps anything of, then the folder for
-    temporary files."""
+    """Return the possible parent folders, best first: those in memory, then the folder for temporary files."""
     found = [_SHARED_MEMORY, Path(tempfile.gettempdir())]
     runtime = environ.get("XDG_RUNTIME_DIR", "")
     if runtime.startswith("/") and _is_own_folder(Path(runtime), hidden=0o077):
@@ -43,14 +41,14 @@ def places(environ: Mapping[str, str]) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class WrittenSecretFiles:
-    """`paths` by the names of the files. `remove` may be called more than once, and never raises."""
+    """Files with secrets: `paths` by name. `remove` can be called more than once, and never raises."""
 
     paths: Mapping[str, Path]
     remove: Callable[[], None]
 
 
 class SecretFiles:
-    """Files of all sessions of this process. Removes at once what earlier processes of this user left behind."""
+    """The files of all sessions of this process. Removes leftovers of this user's earlier processes at once."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._places = places(environ)
@@ -59,13 +57,13 @@ class SecretFiles:
             _sweep(place)
 
     def write(self, files: Mapping[str, bytes]) -> WrittenSecretFiles:
-        """`files` by names that are no paths. All of them or none. Raises Unavailable."""
+        """Write all `files` or none; their names must not be paths. Raises Unavailable."""
         try:
             life = self._current()
             folder = life.folder / uuid4().hex
             folder.mkdir(mode=0o700)
         except OSError as error:
-            raise Unavailable(f"there is no place for files with secrets: {error.strerror}") from None
+            raise Unavailable(f"no folder is available for files with secrets: {error.strerror}") from None
         written = WrittenSecretFiles({name: folder / name for name in files}, partial(life.remove, folder))
         try:
             for name, content in files.items():
@@ -79,13 +77,13 @@ class SecretFiles:
         return written
 
     def _current(self) -> _Life:
-        if self._life is None or not self._life.is_there():  # such places are cleared when their user logs out
+        if self._life is None or not self._life.is_there():  # such folders are deleted when their user logs out
             self._life = _begin(self._places)
         return self._life
 
 
 class _Life:
-    """A folder that is locked as long as this object lives; both go with it, at the latest when Python ends."""
+    """A folder that is locked as long as this object lives; both go with it, at the latest when Python exits."""
 
     def __init__(self, folder: Path, lock: int) -> None:
         self.folder = folder
@@ -93,11 +91,11 @@ class _Life:
         weakref.finalize(self, _end, folder, lock)
 
     def remove(self, folder: Path) -> None:
-        """One session's folder. Who may still call this keeps this object alive, and the folder with it."""
+        """Remove one session's folder. Pending calls keep this object alive, and the folder with it."""
         _remove(folder)
 
     def is_there(self) -> bool:
-        """Whether the path still leads to the folder that is locked."""
+        """Return True if the path still leads to the locked folder."""
         try:
             found, locked = os.lstat(self.folder), os.fstat(self._lock)
         except OSError:
@@ -106,10 +104,11 @@ class _Life:
 
 
 def _begin(where: list[Path]) -> _Life:
-    """Raises OSError of the last place when none can be had."""
+    """Create the folder. Raises OSError of the last place when none works."""
     problem: OSError = FileNotFoundError(None, "no folder for temporary files")
     for place in where:
-        for _ in range(3):  # a folder is not locked for a moment after it was made, and may just then be swept
+        # a folder is unlocked for a moment after its creation, and another process may remove it just then
+        for _ in range(3):
             try:
                 life = _new_life(place)
             except OSError as error:
@@ -130,7 +129,8 @@ def _new_life(place: Path) -> _Life:
 
 
 def _locked(folder: Path) -> int:
-    """A descriptor, which no child inherits. Raises OSError, BlockingIOError when another process has the lock."""
+    """Return a locked descriptor, which no child inherits. Raises OSError, BlockingIOError when another process has the
+    lock."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -180,7 +180,7 @@ def _remove(folder: Path) -> None:
 
 
 def _is_own_folder(path: Path, *, hidden: int = 0) -> bool:
-    """A folder itself, not a link to one. `hidden` are the bits that its mode must not have."""
+    """Return True for a real folder of this user, not a link to one. `hidden` are mode bits that must not be set."""
     try:
         found = path.lstat()
     except OSError:

@@ -1,4 +1,4 @@
-"""A session's secrets, resolved where the agent runs, at the moment when the session opens (spec 2.1)."""
+"""Resolution of a session's secrets, on the agent's machine, when the session opens (spec 2.1)."""
 
 from __future__ import annotations
 
@@ -17,31 +17,34 @@ from postern.integrations.secrets.sources import Sources
 from postern.protocols.registry import PROTOCOLS
 from postern.relay.orders import Order
 
-# The variable in which each kind of target's own client looks for the password.
+# The password variable of each kind of target's own client.
 _PASSWORD_VARIABLES = {
-    "mssql": "SQLCMDPASSWORD",  # which only commands reach yet
+    "mssql": "SQLCMDPASSWORD",  # used by commands only
     **{spec.name: spec.password_variable for spec in PROTOCOLS.values() if spec.password_variable},
 }
 
 
 @dataclass(slots=True)
 class Resolved:
-    """`values` are the secrets by their bare names. `env` is what a command gets: the same, but the path of its file
-    in place of each `filesystem:` secret, the password once more as the target's own client wants it, and what is
-    known of the session. `release` removes the files; it may be called more than once, and never raises."""
+    """The resolved secrets.
+
+    `values` are the secrets by bare name. `env` is the environment of a command: the same, but with the path of its
+    file for each `filesystem:` secret, the password again in the variable of the target's own client, and facts about
+    the session. `release` removes the files; it can be called more than once, and never raises.
+    """
 
     values: dict[str, Secret]
     env: dict[str, Secret]
     release: Callable[[], None] = field(default=lambda: None)
 
     def environment(self) -> dict[str, str]:
-        """`env` in clear: for the environment of a process that is about to start, and nothing else."""
+        """Return `env` in clear text, only for the environment of a process that is about to start."""
         return {name: value.reveal() for name, value in self.env.items()}
 
 
 class Resolver:
-    """`sources` is None where connections must not refer to anything: then only values are taken. `policy` says to what
-    they may."""
+    """Resolves secrets. If `sources` is None, references are not allowed, only values. `policy` limits the
+    references."""
 
     def __init__(self, sources: Sources | None, files: SecretFiles, policy: LocalPolicy = ANYTHING) -> None:
         self._sources = sources
@@ -49,8 +52,8 @@ class Resolver:
         self._policy = policy
 
     async def resolve(self, order: Order, *, files: bool = True) -> Resolved:
-        """All or nothing: raises Unavailable naming the connection, the secret and the reason, Denied where the policy
-        is the reason. Without `files` none are written, and `env` lacks their paths."""
+        """Resolve all secrets or none: raises Unavailable with the connection, the secret and the reason, or Denied by
+        the policy. Without `files` none are written, and `env` lacks their paths."""
         contents = await self._contents(order)
         texts = {name: Secret(text) for name, (_, content) in contents.items() if (text := _text(content)) is not None}
         env = {name: texts[name] for name, (kind, _) in contents.items() if kind is SecretKind.VARIABLE}
@@ -66,14 +69,14 @@ class Resolver:
         return Resolved(texts, env, written.remove)
 
     def forget(self, order: Order) -> None:
-        """The target did not take these secrets: the next session hears anew what their sources say."""
+        """Drop cached values: the target rejected these secrets, so the next session reads their sources again."""
         for value in order.secret.values():
             if self._sources is not None and value.reveal().startswith("_"):
                 self._sources.forget(Reference.read(value.reveal()))
 
     async def _contents(self, order: Order) -> dict[str, tuple[SecretKind, bytes]]:
         keys = [_parts(order, key) for key in order.secret]
-        # All are waited for, so that it is always the first of them that is told about.
+        # Wait for all of them, so that the reported error is always the first one's.
         found = await asyncio.gather(
             *(
                 self._content(f"connection {order.connection!r}: secret {name}", kind, value.reveal())
@@ -89,12 +92,12 @@ class Resolver:
         return contents
 
     async def _content(self, where: str, kind: SecretKind, text: str) -> bytes:
-        is_elsewhere = text.startswith("_")  # which base64 never does
+        is_elsewhere = text.startswith("_")  # base64 never does
         content = (await self._resolved(where, text)).encode() if is_elsewhere else _decoded(where, text)
         if kind is SecretKind.VARIABLE:
             decoded = _text(content)
             if decoded is None or "\0" in decoded:
-                raise Unavailable(f"{where} is no text that a variable can hold; make it a 'filesystem:' secret")
+                raise Unavailable(f"{where} is not text; make it a 'filesystem:' secret")
         return content
 
     async def _resolved(self, where: str, text: str) -> str:
@@ -115,7 +118,7 @@ class Resolver:
 
 
 def facts_of(order: Order) -> Mapping[str, str]:
-    """What a command may know of its session."""
+    """Return the facts about its session that a command can read."""
     return {
         "POSTERN_CONNECTION_NAME": order.connection,
         "POSTERN_CONNECTION_TYPE": order.type.value,

@@ -1,4 +1,5 @@
-"""The agent's end of a tunnel: each stream that the gateway opens is an order, carried out and joined to its target."""
+"""The agent's end of a tunnel: each stream that the gateway opens is an order, which is run and joined to its
+target."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _NOT_REACHED = "connection %r could not be reached: %s"
 
 
 class OrderRunner(Protocol):
-    """Carries orders out; see agent/target_dialer.py."""
+    """Runs orders; see agent/target_dialer.py."""
 
     async def dial(self, order: Order) -> Target: ...
 
@@ -34,8 +35,7 @@ class OrderRunner(Protocol):
 
 
 class Orders:
-    """Takes the streams of all tunnels of this agent. `running` counts the targets that are joined now, and
-    the hooks that run."""
+    """Takes the streams of all tunnels of this agent. `running` counts the joined targets and the running hooks."""
 
     def __init__(self, reach: OrderRunner, tracer: Tracer = NO_TRACER) -> None:
         self._reach = reach
@@ -66,7 +66,7 @@ class Orders:
             incoming.refuse(*refusal_of(error))
 
     async def _dial(self, order: Order) -> Target:
-        """The gateway's trace is gone on with: who may give orders may say that, too."""
+        """Dial with the gateway's trace, which is trusted like its orders."""
         facts = {"postern.session.id": str(order.session_id), "postern.connection": order.connection}
         self._descriptors.require(PER_SESSION)
         with within(self._tracer.start("agent.dial", SpanKind.SERVER, facts, parent=order.trace)):
@@ -117,7 +117,7 @@ class Orders:
         try:
             process, key = int(incoming.request["process"]), bytes.fromhex(incoming.request["key"])
         except (KeyError, TypeError, ValueError, OverflowError):
-            raise ProtocolViolation("an order to cancel that does not say what") from None
+            raise ProtocolViolation("a cancel order does not name its process") from None
         await self._reach.cancel(order, process, key)
         end = PipeEnd()
         incoming.accept({}, end)

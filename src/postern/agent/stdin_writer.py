@@ -1,4 +1,4 @@
-"""The input of a program: what is written to it is taken when the program takes it."""
+"""Buffered writing to a program's standard input, as fast as the program reads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 
 class StdinWriter:
-    """`fd` is closed with it. `taken` is called when the program has taken something, or takes no more."""
+    """The writer, which closes `fd` with itself. `taken` is called when the program has read something, or reads no
+    more."""
 
     def __init__(self, fd: int, taken: Callable[[], None]) -> None:
         self.fd = fd
@@ -50,7 +51,7 @@ class StdinWriter:
             return os.write(self.fd, data)
         except BlockingIOError:
             return 0
-        except OSError:  # the program reads no more; it may well go on
+        except OSError:  # the program reads no more; it may continue to run
             self.close()
             return len(data)
 

@@ -1,4 +1,4 @@
-"""Carries orders out: secrets are resolved, the target is dialled and logged in to, all before one deadline."""
+"""Running of orders: secrets are resolved, the target is dialled and logged in to, all within one deadline."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 
 
 class TargetDialer:
-    """`policy` is what the agent's owner allows. `environ` is the agent's own environment, of which commands get what
-    every program needs."""
+    """Runs orders. `policy` has the limits of the agent's owner. `environ` is the agent's own environment, of which
+    commands get what every program needs."""
 
     def __init__(
         self, resolver: Resolver, policy: LocalPolicy = ANYTHING, environ: Mapping[str, str] | None = None
@@ -34,7 +34,7 @@ class TargetDialer:
         self._kinds = {name: spec.targets(policy, environ or {}) for name, spec in AGENT_SPECS.items()}
 
     async def dial(self, order: Order) -> Target:
-        """Raises Denied by the policy, Unavailable, or what the target says of the login."""
+        """Dial the target. Raises Denied by the policy, Unavailable, or the target's login error."""
         kind = self._kind(order)
         try:
             async with asyncio.timeout(order.timeout):
@@ -59,7 +59,7 @@ class TargetDialer:
         return target
 
     async def cancel(self, order: Order, process: int, key: bytes) -> None:
-        """Asks the target to stop what runs on it. Never raises."""
+        """Ask the target to stop what runs on it. Never raises."""
         spec = AGENT_SPECS.get(protocol_of(order.subtype, order.command))
         if spec is not None and not spec.has_cancel:
             return  # its request ends with its stream
@@ -71,7 +71,7 @@ class TargetDialer:
             log.warning("a request on the target of %r could not be cancelled: %s", order.connection, error)
 
     async def hook(self, order: Order, hook: Hook) -> HookOutcome:
-        """Raises Denied by the policy, Unavailable."""
+        """Run a hook. Raises Denied by the policy, Unavailable."""
         self._policy.check_connection(order.connection)
         return await self._hooks.run(hook)
 
@@ -84,13 +84,13 @@ class TargetDialer:
 
 
 def _both(first: Callable[[], None], second: Callable[[], None]) -> Callable[[], None]:
-    """Never raises: who releases a target has more to put in order."""
+    """Return a function that calls both. It never raises, because releasing a target has further steps."""
 
     def release() -> None:
         try:
             first()
         except Exception:
-            log.exception("what a session held at its target could not all be given back")
+            log.exception("releasing the target's resources of a session failed")
         second()
 
     return release

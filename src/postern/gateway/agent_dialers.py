@@ -1,4 +1,4 @@
-"""Reaching targets by the agent that their connection names: the gateway's own, or one that dialled in."""
+"""Dialling of targets by the agent of their connection: the gateway's own, or a remote one."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from postern.transport.pipe import PipeEnd
 
 log = logging.getLogger(__name__)
 
-# Together with the time that the agent has for the target itself: on the way there and back.
+# Added to the agent's own timeout, for the way there and back.
 MARGIN = 5.0
 
 
 class ReachableAgent(Dialer, HookRunner, Protocol):
-    """Wherever it runs."""
+    """An agent that can be asked to dial, wherever it runs."""
 
 
 class Dialers:
-    """Implements `ReachableAgent` by one of two others. `mode_of` knows which an agent is."""
+    """Chooses between the embedded and the remote agents, by `mode_of` the connection's agent."""
 
     def __init__(
         self, own: ReachableAgent, remote: ReachableAgent, mode_of: Callable[[UUID], Awaitable[AgentMode]]
@@ -62,14 +62,14 @@ class Dialers:
 
 
 class RemoteAgents:
-    """Implements `ReachableAgent` for those that dial in. `timeout` is what the agent has for the target."""
+    """The agents with tunnels. `timeout` is the agent's time limit for a target."""
 
     def __init__(self, tunnels: GatewayTunnels, *, timeout: float) -> None:
         self._tunnels = tunnels
         self._timeout = timeout
 
     async def dial(self, permit: Permit, start: Start, session_id: UUID) -> Target:
-        """An instance that is lost while it dials is replaced by another one, once."""
+        """Dial through an instance of the agent. An instance that is lost meanwhile is replaced by another, once."""
         order = Order.of(permit, start, session_id, self._timeout)
         mux = await self._tunnel(permit)
         try:
@@ -93,7 +93,7 @@ class RemoteAgents:
             log.warning("a request on the target of %r could not be cancelled: %s", permit.connection.name, error)
 
     async def hook(self, permit: Permit, session_id: UUID, hook: Hook) -> HookOutcome:
-        """Once: an instance that is lost may have run it. Raises Denied, Unavailable."""
+        """Run a hook, without a retry: a lost instance may have run it. Raises Denied, Unavailable."""
         mux, order = await self._tunnel(permit), order_for(permit, session_id, self._timeout)
         try:
             async with asyncio.timeout(hook.seconds + 2 * MARGIN):
@@ -106,11 +106,11 @@ class RemoteAgents:
         return relay_hooks.read_answer(answer)
 
     async def _tunnel(self, permit: Permit) -> Mux:
-        """Raises Unavailable where there is none."""
+        """Return a tunnel of the connection's agent. Raises Unavailable if there is none."""
         mux = await self._tunnels.of(permit.connection.agent_id)
         if mux is None:
             name = permit.connection.name
-            raise Unavailable(f"the agent of connection {name!r} is offline; start it, or ask who runs it")
+            raise Unavailable(f"the agent of connection {name!r} is offline; start it, or ask its operator")
         return mux
 
     async def _dial(self, mux: Mux, order: Order) -> Target:
@@ -139,4 +139,4 @@ def _late(order: Order) -> Unavailable:
 
 
 class _Lost(Exception):
-    """The tunnel went away before the target was there."""
+    """The tunnel was lost before the target answered."""

@@ -1,4 +1,4 @@
-"""Sessions that have ended and of which the store could not be told: told again until it hears."""
+"""Retry queue for closing sessions while the store is unavailable."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from postern.services.sessions import Sessions
 
 log = logging.getLogger(__name__)
 
-INTERVAL = 2.0  # seconds between two tries
-MOST = 100_000  # that are remembered; who starts this worker again closes the others
+INTERVAL = 2.0  # seconds between two attempts
+MOST = 100_000  # queued sessions; the next start of this worker closes others
 
 
 @dataclass(frozen=True, slots=True)
 class PendingClose:
-    """As `Sessions.close` takes it; `at` is when it ended."""
+    """The arguments of `Sessions.close`; `at` is the end of the session."""
 
     session_id: UUID
     at: datetime
@@ -38,11 +38,11 @@ class CloseRetryQueue:
         self._waiting: dict[UUID, PendingClose] = {}
 
     async def close(self, ending: PendingClose) -> None:
-        """Now or later. Never raises Unavailable."""
+        """Close now or later. Never raises Unavailable."""
         try:
             await self._tell(ending)
         except Unavailable as error:
-            log.error("session %s could not be closed in the store, and will be: %s", ending.session_id, error.message)
+            log.error("session %s could not be closed in the store; retrying: %s", ending.session_id, error.message)
             if len(self._waiting) < MOST:
                 self._waiting[ending.session_id] = ending
 
@@ -53,10 +53,10 @@ class CloseRetryQueue:
             except Unavailable:
                 return
             del self._waiting[ending.session_id]
-            log.info("session %s is closed in the store, too", ending.session_id)
+            log.info("session %s is now closed in the store", ending.session_id)
 
     async def forever(self, interval: float = INTERVAL) -> None:
-        """Until cancelled."""
+        """Retry until cancelled."""
         while True:
             await asyncio.sleep(interval)
             await self.once()

@@ -1,4 +1,4 @@
-"""From a Permit to a session that runs and is closed: the same for every protocol and entrance."""
+"""The life of a session from its Permit to its end: the same for every protocol and entry point."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ from postern.services.sessions import Sessions
 log = logging.getLogger(__name__)
 
 
-# Ends that need no note in the recording: it shows them already, or takes no more notes.
+# Ends that need no note in the recording: it shows them already, or accepts no more notes.
 _QUIET = (EndReason.CLIENT_CLOSED, EndReason.COMPLETED, EndReason.RECORDING_FAILED)
 
 
 class SessionRecording(Protocol):
-    """One session's recording while it is written."""
+    """The recording of one session while it is written."""
 
     @property
     def size(self) -> int: ...
@@ -57,28 +57,28 @@ class SessionRecording(Protocol):
     def record(self, events: list[Event], micros: int) -> None: ...
 
     def finish(self, reason: str, micros: int, *, soon: bool) -> Awaitable[None]:
-        """Ends it, and makes it durable and final, together with others that end now unless somebody waits for this
-        one: `soon`."""
+        """Seal the recording and make it durable, together with others that end now, or at once if a caller waits for
+        it (`soon`)."""
 
 
 Observe = Callable[..., None]  # (metric, seconds, *labels)
 
 
 def _uncounted(_name: str, *_labels: str, by: float = 1) -> None:
-    """Where nobody watches."""
+    """Discard a count, when metrics are off."""
 
 
 def _unobserved(_name: str, _seconds: float, *_labels: str) -> None:
-    """The same."""
+    """Discard a measurement, when metrics are off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the composition root hands in, so that this room knows no interceptor and no file."""
+    """Parts from the composition root, so that this package imports no interceptor and no file."""
 
     pipeline: Callable[[Permit, SessionView], Pipeline]
     recording: Callable[[UUID, Permit, datetime], SessionRecording]
-    wire: Callable[[Permit, Start, Mapping[str, str]], Wire]  # with what the target said at login
+    wire: Callable[[Permit, Start, Mapping[str, str]], Wire]  # with the target's login parameters
     count: Count = _uncounted
     observe: Observe = _unobserved
     tracer: Tracer = NO_TRACER
@@ -89,7 +89,7 @@ class Parts:
 
 @dataclass(slots=True)
 class OpenedSession:
-    """A session whose row and recording are there, and whose link is not running yet."""
+    """A session with its row and recording, whose link does not run yet."""
 
     id: UUID
     permit: Permit
@@ -102,7 +102,7 @@ class OpenedSession:
 
 
 class Engine:
-    """Opens, runs and closes sessions of one worker."""
+    """Opens, runs and closes the sessions of one worker."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Engine:
         max_duration: float,
         held: HeldRequests | None = None,
     ) -> None:
-        """Without `held`, a request that is held waits until its client goes."""
+        """Without `held`, a held request waits until its client disconnects."""
         self.links = links
         self.tracer = parts.tracer
         self.unclosed = CloseRetryQueue(sessions)
@@ -128,8 +128,8 @@ class Engine:
         self._max_duration = max_duration
 
     async def dial(self, opening: PendingSession, permit: Permit, start: Start, *, since: int) -> Target:
-        """And what the target's catalogue says, where the permit's policy asks for it. Raises what dialling raises, and
-        EndedEarly, TooMany."""
+        """Dial the target, and read its schema if the permit's policy needs it. Raises the errors of dialling,
+        SessionAborted, and TooMany."""
         self._parts.descriptors.require(PER_SESSION)
         began = time.monotonic()
         dialling = self.links.dialling(opening, permit, since=since)
@@ -138,7 +138,7 @@ class Engine:
             self._parts.observe("postern_target_open_seconds", time.monotonic() - began, str(permit.verb))
             try:
                 target.schema = await self._schemas.of(permit, start)
-                dialling.check()  # nothing runs behind the end of what was given
+                dialling.check()  # nothing runs after the permit's end
             except BaseException:
                 target.stream.close()
                 target.release()
@@ -146,7 +146,7 @@ class Engine:
         return target
 
     def turned_away(self, error: PosternError) -> None:
-        """A client got no session: counted by the class of the error, of which there are few."""
+        """Count a client without a session, by the class of the error; there are few classes."""
         self._parts.count("postern_clients_turned_away", type(error).__name__)
 
     async def open(
@@ -158,13 +158,13 @@ class Engine:
         since: int,
         tracker_fields: Mapping[str, str] = NO_FIELDS,
     ) -> tuple[OpenedSession, Target]:
-        """A session and its target: the row is written while the target is dialled. The session that waited for the
-        review which gave the permit goes on, in one of those whom it lets in; the others begin new ones.
+        """Open a session and its target: the row is written while the target is dialled.
 
-        Where the connection's sessions open an issue, nothing is dialled before that is there, or noted.
+        A session that waited for the review of the permit continues; other clients of the permit start new sessions. If
+        the connection's sessions open an issue, nothing is dialled before the issue exists, or its failure is recorded.
 
-        `since` as for `run`, which must follow without a wait in between. Raises what dialling raises, EndedEarly,
-        Unavailable and what `Issues.open` does; a session whose target could not be had is closed as failed.
+        `since` is as for `run`, which must follow without a wait in between. Raises the errors of dialling,
+        SessionAborted, Unavailable and the errors of `Issues.open`. A session whose target failed is closed as failed.
         """
         self._parts.descriptors.require(PER_SESSION)
         sessions = self._sessions
@@ -190,11 +190,11 @@ class Engine:
             return await self._reach(opening, row, permit, start, since)
 
     async def check_issue(self, connection: Connection, tracker_fields: Mapping[str, str]) -> None:
-        """That a session of this connection could open its issue, before its client waits for anybody."""
+        """Check that a session of this connection could open its issue, before its client waits for a review."""
         await self._sessions.check_issue(connection, tracker_fields)
 
     async def _open_issue(self, permit: Permit, session: Session, tracker_fields: Mapping[str, str]) -> None:
-        """Of one that waited for its review, whose row is there."""
+        """Open the issue of a session that waited for its review and has a row."""
         try:
             await self._sessions.open_issue(permit, session, tracker_fields)
         except BaseException as error:
@@ -230,14 +230,14 @@ class Engine:
         await self.never_ran(session_id, reason)
 
     async def never_ran(self, session_id: UUID, reason: EndReason, exit_code: int | None = None) -> None:
-        """Ends the row of a session that has no recording."""
+        """Close the row of a session without a recording."""
         self._parts.count("postern_sessions_ended", str(reason))
         await self.unclosed.close(PendingClose(session_id, datetime.now(UTC), reason, exit_code, {}, event_size=0))
 
     def prepare(
         self, session_id: UUID, permit: Permit, start: Start, start_date: datetime, script: str = ""
     ) -> OpenedSession:
-        """The recording of a session whose row is there, and its hooks. Raises RecordingFailed."""
+        """Create the recording and the hooks of a session that has a row. Raises RecordingFailed."""
         connection, principal = permit.connection, permit.principal
         view = SessionView(
             id=session_id,
@@ -267,9 +267,9 @@ class Engine:
         cancel_key: bytes = b"",
         exit_code: Callable[[], int | None] = lambda: None,
     ) -> None:
-        """Relays until either side ends; then closes the session. The client has been welcomed.
+        """Relay until either side ends; then close the session. The client has been welcomed.
 
-        `since` is `links.changes` from before the permit was asked for.
+        `since` is `links.changes` from before the permit was requested.
         """
         reason = EndReason.FAILED
         live: RegisteredLink | None = None
@@ -298,7 +298,7 @@ class Engine:
         link = Link(wire, self._parts.pipeline(permit, opened.view), clock)
 
         def on_park(driver: Driver, park: HoldEffect) -> None:
-            if self._held is not None:  # by the permit as it is then: who decides may have changed
+            if self._held is not None:  # by the current permit: the reviewers may have changed
                 self._held.on_park(opened.id, live.permit, opened.start, driver, park)
 
         driver = Driver(
@@ -322,7 +322,7 @@ class Engine:
         return live
 
     async def close(self, opened: OpenedSession, reason: EndReason, exit_code: int | None = None) -> None:
-        """Seals the recording and ends the row; the row says so even when the recording cannot be sealed."""
+        """Seal the recording and close the row, which is closed even if the recording cannot be sealed."""
         recording, ended_at = opened.recording, datetime.now(UTC)
         is_noted = reason not in _QUIET
         is_script = opened.permit.verb is Verb.EXEC
@@ -349,14 +349,14 @@ class Engine:
             self._parts.hooks.closed(opened.id, opened.permit, reason, exit_code)
 
     def _count(self, opened: OpenedSession, reason: EndReason) -> None:
-        """What was counted anyway, once for each session."""
+        """Count the session's totals, once per session."""
         count, metrics = self._parts.count, opened.view.metrics
         count("postern_sessions_ended", str(reason))
         count("postern_operations", by=metrics.operations)
         count("postern_operations_refused", by=metrics.refused)
         count("postern_recorded_bytes", by=opened.recording.size)
         for info_type, hits in metrics.info_types.items():
-            # What people named is no label: there would be no end of them.
+            # Names from users are not labels: their number is unlimited.
             count("postern_values_masked", info_type if info_type in InfoType.__members__ else "other", by=hits)
         count("postern_answers_not_inspected", by=metrics.not_inspected)
         if reason is EndReason.RECORDING_FAILED:
@@ -364,7 +364,7 @@ class Engine:
 
 
 def _there(session: Session) -> asyncio.Future[Session]:
-    """A row that is written already."""
+    """Return a future of a row that exists already."""
     found: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
     found.set_result(session)
     return found
@@ -377,7 +377,7 @@ def _reason(error: BaseException) -> EndReason:
 
 
 def connect(driver: Driver, stream: StreamHandshake, target: StreamHandshake, span: Span) -> None:
-    """Joins both transports to the driver, with what was read of them too far."""
+    """Attach both transports to the driver, with the bytes that were read but not consumed."""
     pairs = ((Side.CLIENT, stream), (Side.TARGET, target))
     endpoints = {}
     for side, handshake in pairs:
@@ -396,7 +396,7 @@ def connect(driver: Driver, stream: StreamHandshake, target: StreamHandshake, sp
 
 
 def session_metrics(metrics: Metrics, recording: SessionRecording) -> dict[str, Any]:
-    """`Session.metrics` as the API shows it."""
+    """Return `Session.metrics` as the API shows it."""
     return {
         "data_masking": {
             "info_types": dict(metrics.info_types),

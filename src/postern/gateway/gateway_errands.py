@@ -1,4 +1,4 @@
-"""Errands run by this worker: a login to the target like any session's, one question, and the answer into the row."""
+"""Target tasks of this worker: a login to the target as for a session, one query, and the answer in the task's row."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ _ENVELOPE = 4096  # bytes of JSON around the rows of an answer
 
 
 class ErrandRuns:
-    """Claims errands and runs each: `most` at once, and as many again may wait for their turn. What is more is left to
-    other workers."""
+    """Claims tasks and runs them: `most` at once, and as many again can wait. Others are left to other workers."""
 
     def __init__(
         self,
@@ -55,7 +54,7 @@ class ErrandRuns:
         self._closed = True
 
     async def stop(self, grace: float) -> None:
-        """Waits for what runs, at most `grace` seconds; then ends it, and its askers hear nothing more of it."""
+        """Wait for running tasks, at most `grace` seconds; then cancel them, without an answer to their callers."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=grace)
         for task in self._tasks:
@@ -72,7 +71,7 @@ class ErrandRuns:
         task.add_done_callback(self._tasks.discard)
 
     async def _run(self, errand_id: UUID, parent: str) -> None:
-        """`parent` is the traceparent of the request that asks."""
+        """Run a task. `parent` is the traceparent of the request."""
         async with self._turn:
             if self._closed:
                 return
@@ -128,7 +127,7 @@ class ErrandRuns:
             finished = True
             return answer
         finally:
-            if not finished:  # else the target would go on with what nobody waits for
+            if not finished:  # otherwise the target would continue a query that no caller waits for
                 self._keep(self._dialer.cancel(permit, target))
             target.stream.close()
             target.release()

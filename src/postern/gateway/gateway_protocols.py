@@ -1,4 +1,4 @@
-"""What a relay worker needs of a protocol: the steady state of its links, and its gate."""
+"""A relay worker's interface to a protocol: the steady state of its links, and its gate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OpenWire = Callable[[Permit, Start, Mapping[str, str]], Wire]
 
 @dataclass(frozen=True, slots=True)
 class WireParts:
-    """What wires are made of, the same for all links of a worker."""
+    """The parts of a wire, the same for all links of a worker."""
 
     settings: Settings
     links: LinkRegistry
@@ -36,7 +36,7 @@ class WireParts:
 
 
 class WireSpec(Protocol):
-    """What a link needs of a protocol."""
+    """A protocol's interface for links."""
 
     @property
     def wires(self) -> Callable[[WireParts], OpenWire]: ...
@@ -44,7 +44,7 @@ class WireSpec(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GateParts:
-    """What gates are made of. `decoy_secret` makes unknown user names look like wrong passwords, the same in every
+    """The parts of a gate. `decoy_secret` makes unknown user names look like wrong passwords, and is the same in every
     worker."""
 
     settings: Settings
@@ -56,7 +56,7 @@ class GateParts:
 
 
 class Gate(Protocol):
-    """Logs native clients of one protocol in."""
+    """Logs in native clients of one protocol."""
 
     async def native(self, stream: StreamHandshake, *, require_tls: bool) -> Awaitable[None] | None: ...
 
@@ -66,30 +66,30 @@ class Gate(Protocol):
 
 @runtime_checkable
 class TunnelGate(Gate, Protocol):
-    """A gate that also takes clients from a tunnel to a connection by its name."""
+    """A gate that also serves tunnel clients, which name a connection."""
 
     async def carried(self, stream: StreamHandshake, wanted: TunnelRequest) -> Awaitable[None] | None: ...
 
 
 class Runner(Protocol):
-    """Takes clients from a tunnel to a program that is started for them."""
+    """Serves tunnel clients that start a program at the target."""
 
     async def carried(self, stream: StreamHandshake, wanted: TunnelRequest, start: Start) -> Awaitable[None] | None: ...
 
     async def reject(self, stream: StreamHandshake, error: PosternError, *, start: Start) -> None:
-        """Tell a client why its program cannot be started now."""
+        """Tell a client why its program cannot be started."""
 
 
 @runtime_checkable
 class Closing(Protocol):
-    """A gate whose clients keep connections that outlive their links."""
+    """A gate whose clients have connections that outlive their links."""
 
     def close(self, reason: str) -> None:
         """End all connections, and tell their clients why."""
 
 
 class GatewaySpec(Protocol):
-    """What the gateway needs of a protocol to serve its clients."""
+    """A protocol's interface for serving its clients."""
 
     @property
     def gate(self) -> Callable[[GateParts], Gate] | None: ...

@@ -1,8 +1,7 @@
-"""The tunnels that agents hold to this worker.
+"""The tunnels of agents to this worker.
 
-An agent's process is an *instance*: its newest tunnel takes the place of the one before, which may be half open for
-minutes without anybody's fault. Instances of one agent stand beside each other, and new sessions go to the one that
-has the fewest.
+A process of an agent is an *instance*. Its newest tunnel replaces the one before, which may stay half-open for minutes.
+An agent can have several instances, and new sessions go to the one with the fewest streams.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ log = logging.getLogger(__name__)
 
 
 class GatewayTunnels:
-    """`wait` is how many seconds an agent that is not there now may take to come back.
+    """The tunnels. `wait` is how many seconds a disconnected agent has to reconnect.
 
-    `on_change(agent_id, came)` hears of an agent's first tunnel here, and of the loss of its last.
+    `on_change(agent_id, came)` is called for an agent's first tunnel here, and for the loss of its last.
     """
 
     def __init__(self, *, wait: float) -> None:
         self._wait = wait
-        self._agents: dict[UUID, Agent] = {}  # as they enrolled last
+        self._agents: dict[UUID, Agent] = {}  # as of their last enrolment
         self._instances: dict[UUID, dict[str, Mux]] = {}
         self.on_change: Callable[[UUID, bool], None] = lambda agent_id, came: None
         self._arrival = asyncio.Event()
@@ -40,15 +39,15 @@ class GatewayTunnels:
 
     @property
     def streams(self) -> int:
-        """Over all tunnels."""
+        """Return the number of streams over all tunnels."""
         return sum(mux.streams for known in self._instances.values() for mux in known.values())
 
     def add(self, agent: Agent, instance: str, mux: Mux) -> None:
-        """It is forgotten by itself when it is lost. An instance too many is closed at once."""
+        """Add a tunnel, which removes itself when it is lost. An instance beyond the limit is closed at once."""
         agent_id = agent.id
         held = self._instances.get(agent_id, {})
         if instance not in held and len(held) >= MOST_INSTANCES:
-            log.warning("agent %s comes with more than %d instances; one is turned away", agent_id, MOST_INSTANCES)
+            log.warning("agent %s has more than %d instances; one was rejected", agent_id, MOST_INSTANCES)
             mux.close(f"{MOST_INSTANCES} instances of this agent are here already; end one, or make another agent")
             return
         if not held:
@@ -64,7 +63,7 @@ class GatewayTunnels:
         self._arrival = asyncio.Event()
 
     def drop(self, agent_id: UUID, reason: str) -> None:
-        """Ends all tunnels of an agent, and with them its sessions."""
+        """End all tunnels of an agent, and with them its sessions."""
         for mux in list(self._instances.get(agent_id, {}).values()):
             mux.close(reason)
 
@@ -73,13 +72,13 @@ class GatewayTunnels:
             self.drop(agent_id, reason)
 
     def drain(self) -> None:
-        """Tells all agents that nothing more will be asked of them here."""
+        """Tell all agents that this worker opens no more streams."""
         for known in self._instances.values():
             for mux in known.values():
                 mux.drain()
 
     async def of(self, agent_id: UUID, *, beside: Mux | None = None) -> Mux | None:
-        """The instance to ask, other than `beside`; None when there is none and none comes in time."""
+        """Return the instance to use, other than `beside`; None if there is none in time."""
         try:
             async with asyncio.timeout(0 if beside else self._wait):
                 while (found := self._best(agent_id, beside)) is None:

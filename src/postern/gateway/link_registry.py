@@ -1,4 +1,4 @@
-"""The links that this worker runs or opens now, and what may end or change them from outside."""
+"""Registry of the links that this worker runs or opens, and of the signals that end or change them."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ _REASONS = {
 }
 
 
-# Wrong secrets for the process id of one link, from one address and from all, until its cancel key is ignored.
+# Wrong secrets for the process id of one link, per address and in total, until its cancel key is ignored.
 MAX_WRONG_KEYS_PER_ADDRESS: Final = 100
 MAX_WRONG_KEYS: Final = 10_000
-PID: Final = 4  # bytes of a cancel key that name the process; the secret follows
+PID: Final = 4  # bytes of a cancel key with the process id; the secret follows
 
 
 class WrongKeys:
-    """Counts cancel requests that name a link's process id with a wrong secret.
+    """Counts cancel requests with a link's process id and a wrong secret.
 
-    Clients know the process id, and the secret of protocol 3.0 has 32 bits only. Without a bound, an attacker could
-    try all of them.
+    Clients know the process id, and the secret of protocol 3.0 has only 32 bits. Without a limit, an attacker could try
+    all of them.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class WrongKeys:
         self._total = 0
 
     def add(self, address: str) -> bool:
-        """Count one. Return whether it is the one that uses up a bound."""
+        """Count one. Return True if it reaches a limit."""
         if self.blocks(address):
             return False
         self._by_address[neighbourhood(address)] += 1
@@ -62,12 +62,12 @@ class WrongKeys:
         return self.blocks(address)
 
     def blocks(self, address: str) -> bool:
-        """Return whether cancel requests from that address are ignored for this link."""
+        """Return True if cancel requests from that address are ignored for this link."""
         return self._total >= MAX_WRONG_KEYS or self._by_address[neighbourhood(address)] >= MAX_WRONG_KEYS_PER_ADDRESS
 
 
 def _cause(permit: Permit) -> EndReason:
-    """Of an end for which a reason was found: whether the time was over, or somebody ended it before."""
+    """Return the reason of an end: the permit has expired, or was revoked earlier."""
     expires = permit.expires_at
     return EndReason.EXPIRED if expires is not None and expires <= datetime.now(UTC) else EndReason.REVOKED
 
@@ -78,8 +78,8 @@ def _read(driver: Driver, side: Side) -> int:
 
 @dataclass(slots=True, eq=False)
 class RegisteredLink:
-    """One running link. `started` is on the monotonic clock; `longest` is how many seconds the gateway lets any session
-    last. `schema` reads what the target's catalogue says, where a permit's policy asks for it; it is read again at
+    """One running link. `started` is on the monotonic clock; `longest` is the gateway's maximum duration of a session
+    in seconds. `schema` reads the target's catalogue if the permit's policy needs it; it is read again at
     `schema_until`."""
 
     session_id: UUID
@@ -95,21 +95,21 @@ class RegisteredLink:
     wrong_keys: WrongKeys = field(default_factory=WrongKeys)
 
     async def read_schema(self) -> None:
-        """One that cannot be read again leaves the older one in its place."""
+        """Read the schema. If that fails, the older one stays."""
         if self.schema is not None:
-            self.schema_until = math.inf  # nobody else now
+            self.schema_until = math.inf  # no concurrent reading
             found = await self.schema(self.permit)
             self.view.schema = found or self.view.schema
             self.schema_until = next_reading(self.permit, self.view.schema)
 
     @property
     def deadline(self) -> float:
-        """Of the permit as it is now: a limit that was changed holds for who is connected already."""
+        """Return the deadline by the current permit: a changed limit applies to connected sessions."""
         return self.started + min(self.longest, self.permit.policy.max_duration or self.longest)
 
 
 class LinkRegistry:
-    """Registry and sweeper. `pipeline` builds the interceptors of a policy for a session."""
+    """The registry, which also ends expired sessions. `pipeline` builds the interceptors of a policy for a session."""
 
     def __init__(
         self,
@@ -126,10 +126,10 @@ class LinkRegistry:
         self._relayed = dict.fromkeys(Side, 0)
         self._openings: set[PendingSession] = set()
         self._by_key: dict[bytes, RegisteredLink] = {}
-        self._by_pid: dict[bytes, set[RegisteredLink]] = {}  # targets may give the same process id to several links
+        self._by_pid: dict[bytes, set[RegisteredLink]] = {}  # targets may assign the same process id to several links
         self._tasks: set[asyncio.Task[None]] = set()
         self._cancels: set[asyncio.Task[None]] = set()
-        self.changes = 0  # signals so far that may have ended or changed a permit
+        self.changes = 0  # number of signals that may have ended or changed a permit
         signals.subscribe(Topic.SESSION_KILL, self._on_kill)
         signals.subscribe(Topic.CREDENTIAL_REVOKED, self._on_revoked)
         signals.subscribe(Topic.PRINCIPAL_CHANGED, self._on_principal)
@@ -140,7 +140,8 @@ class LinkRegistry:
 
     @contextmanager
     def opening(self, session_id: UUID) -> Iterator[PendingSession]:
-        """From before the session's row can be seen until its link is added, with no wait in between."""
+        """Register a session that is being opened: from before its row is visible until its link is added, with no wait
+        in between."""
         opening = PendingSession(session_id)
         self._openings.add(opening)
         try:
@@ -149,14 +150,16 @@ class LinkRegistry:
             self._openings.discard(opening)
 
     def dialling(self, opening: PendingSession, permit: Permit, *, since: int) -> AbortableDial:
-        """Around the dial; raises EndedEarly as soon as the session is killed or its permit ends. `since` as `add`."""
+        """Guard a dial: raises SessionAborted as soon as the session is killed or its permit ends. `since` as in
+        `add`."""
         dialling = opening.dialling(permit)
         if since != self.changes:
             self._start(self._check_opening(opening, permit))
         return dialling
 
     def add(self, link: RegisteredLink, *, since: int) -> None:
-        """`since` is `changes` from before its permit was asked for: what changed meanwhile is made up for."""
+        """Add a link. `since` is the value of `changes` from before its permit was requested; if it has changed, the
+        permit is checked again."""
         self._links.add(link)
         if link.cancel_key:
             self._by_key[link.cancel_key] = link
@@ -178,8 +181,8 @@ class LinkRegistry:
                 del self._by_pid[link.cancel_key[:PID]]
 
     def cancel(self, key: bytes, address: str) -> bool:
-        """Cancel what runs on the link that has this key; `address` is where the request comes from. Return whether
-        the key belongs to a link of this worker."""
+        """Cancel what runs on the link with this key; `address` is the origin of the request. Return True if the key
+        belongs to a link of this worker."""
         link = self._by_key.get(key)
         if link is None:
             return False
@@ -191,13 +194,14 @@ class LinkRegistry:
         for link in self._by_pid.get(key[:PID], ()):
             if link.wrong_keys.add(address):
                 log.warning(
-                    "session %s takes no more cancel requests from %s: too many had a wrong secret",
+                    "session %s ignores further cancel requests from %s: too many had a wrong secret",
                     link.session_id,
                     address,
                 )
 
     def kill(self, key: bytes, by: UUID, *, query: bool) -> bool:
-        """As `cancel`, where keys can be guessed: of a link of that principal. Without `query` the link ends."""
+        """Cancel as `cancel` does, for keys that can be guessed: only links of that principal. Without `query` the link
+        ends."""
         link = self._by_key.get(key)
         if link is None or link.permit.principal.id != by:
             return False
@@ -208,7 +212,7 @@ class LinkRegistry:
         return True
 
     def cancelling(self, work: Coroutine[None, None, None]) -> asyncio.Future[None]:
-        """`work` asks a target to stop what it runs for a link, which may be gone before that is done."""
+        """Run `work`, which asks a target to cancel a link's request; the link may end before that is done."""
         task = asyncio.get_running_loop().create_task(work)
         self._cancels.add(task)
         task.add_done_callback(self._cancels.discard)
@@ -219,12 +223,12 @@ class LinkRegistry:
         return len(self._links)
 
     def relayed(self, side: Side) -> int:
-        """Bytes read from that side by the links that run now, and by those that ran."""
+        """Return the bytes read from that side by all links, including ended ones."""
         now = sum(_read(link.driver, side) for link in self._links)
         return self._relayed[side] + now
 
     async def sweep(self) -> None:
-        """Ends what is over its time, once a second, for ever."""
+        """End expired sessions, once a second, until cancelled."""
         while True:
             await asyncio.sleep(1)
             now, wall = time.monotonic(), datetime.now(UTC)
@@ -244,7 +248,8 @@ class LinkRegistry:
                     opening.end(EndReason.EXPIRED, late)
 
     def _is_idle(self, link: RegisteredLink) -> bool:
-        """A client that waits for an answer is not idle, however long the target is quiet."""
+        """Return True if the link is idle. A client that waits for a response is not idle, however long the target is
+        quiet."""
         limit = self._idle_timeout
         running = link.driver.link
         return (
@@ -254,8 +259,7 @@ class LinkRegistry:
         )
 
     async def stop(self, grace: float) -> None:
-        """Ends every link, and waits until they are closed and their targets stop what they ran, or `grace` seconds
-        have passed."""
+        """End every link, and wait until they are closed and their targets have stopped, `grace` seconds at most."""
         for link in list(self._links):
             link.driver.end(EndReason.GATEWAY_STOPPED, _REASONS[EndReason.GATEWAY_STOPPED])
         waiting: list[asyncio.Future[Any]] = [*(link.driver.done for link in self._links), *self._cancels]
@@ -286,7 +290,7 @@ class LinkRegistry:
         self._recheck(lambda permit: str(permit.principal.id) == payload.get("principal_id"))
 
     def _on_policy(self, payload: Mapping[str, str]) -> None:
-        """Of one connection, of all of an organisation, or of all."""
+        """Recheck the links of one connection, of one organisation, or all."""
         connection, org = payload.get("connection_id"), payload.get("org_id")
 
         def concerned(permit: Permit) -> bool:
@@ -317,7 +321,8 @@ class LinkRegistry:
         task.add_done_callback(self._tasks.discard)
 
     async def _check_opening(self, opening: PendingSession, permit: Permit) -> None:
-        """Ends it if its permit no longer holds. A policy that changed is fetched once there is a link, see `add`."""
+        """End the opening session if its permit is no longer valid. A changed policy is loaded once there is a link,
+        see `add`."""
         try:
             reason = await self._access.still_allowed(permit)
         except PosternError as error:
@@ -329,7 +334,7 @@ class LinkRegistry:
             opening.end(_cause(permit), reason)
 
     async def _check(self, link: RegisteredLink, renew: bool) -> None:
-        """Ends the link if its permit no longer holds; gives it the policy that holds now, where that is another."""
+        """End the link if its permit is no longer valid; otherwise give it the current policy if that has changed."""
         try:
             reason = await self._access.still_allowed(link.permit)
             if reason is not None:
@@ -343,11 +348,11 @@ class LinkRegistry:
             link.driver.end(EndReason.REVOKED, "this session's permit could not be checked")
 
     async def _renew(self, link: RegisteredLink) -> None:
-        """One after the other: who asked later knows more."""
+        """Renew permits one after the other: a later request has the newer state."""
         async with link.renewing:
             permit = await self._access.renewed(link.permit)
             before, link.permit = link.permit, permit
-            if permit.policy != before.policy:  # else what is held would be asked about once more
+            if permit.policy != before.policy:  # otherwise a held request would need another approval
                 link.driver.renew(self._pipeline(permit, link.view))
-        if link.view.schema is None:  # the new policy may be the first to ask for it
+        if link.view.schema is None:  # the new policy may be the first that needs it
             await link.read_schema()

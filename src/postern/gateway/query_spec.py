@@ -1,4 +1,4 @@
-"""What the gateway needs of a protocol to run scripts on targets, and to ask them what they have."""
+"""The gateway's interface to a protocol for scripts and catalogue queries."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ QUERY_SPECS: Final[Mapping[str, QuerySpec]] = PROTOCOLS
 
 
 def catalogue_of(protocol: str) -> Catalogue | None:
-    """Return the catalogue of a protocol; None where it has none, or is not known."""
+    """Return the catalogue of a protocol; None if it has none, or is unknown."""
     spec = QUERY_SPECS.get(protocol)
     return None if spec is None else spec.catalogue()

@@ -1,4 +1,4 @@
-"""One relay worker: its listeners, its links, its exec runs, its heart-beat, and its clean end."""
+"""One relay worker: its listeners, links, exec runs, heartbeat, and clean shutdown."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from postern.transport.certificates import Material
 
 log = logging.getLogger(__name__)
 
-# Together less than the supervisor's patience: to flush what clients are told, then to seal and close sessions.
+# Less in total than the supervisor's patience: first flush messages to clients, then seal and close sessions.
 STOP_GRACE = 2.0
 CLOSE_GRACE = 2.0
-HOOK_GRACE = 2.0  # for the hooks of sessions that end with it, less what their clients took
+HOOK_GRACE = 2.0  # for the hooks of sessions that end now, less the time that their clients took
 
 
 class Worker:
-    """Runs until `stop` is called. `recover` closes what an earlier life of this worker left open."""
+    """Runs until `stop` is called. `recover` closes what an earlier run of this worker left open."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Worker:
         self._stopping.set()
 
     async def serve(self, ready: Callable[[], None]) -> None:
-        """Calls `ready` once all listeners accept. Raises Misconfigured when a port cannot be had."""
+        """Call `ready` once all listeners accept. Raises Misconfigured when a port is not available."""
         await self._recover()
         settings = self._settings
         for name, listener in self._native.items():
@@ -138,7 +138,7 @@ class Worker:
             await self._hooks.stop(0.0)  # of the sessions that ended last
 
     def _accept(self, gate: Gate, endpoint: Endpoint) -> asyncio.Protocol:
-        """Beyond loopback nobody gets in without TLS."""
+        """Accept a client. Beyond loopback, TLS is required."""
         stream = _Accepted(self._context, certificate=self._certificate)
         serve = functools.partial(gate.native, require_tls=not endpoint.is_loopback)
         stream.accepted = lambda: self._logins.start(stream, serve, gate.reject)
@@ -149,7 +149,7 @@ class Worker:
 
 
 class _Accepted(StreamHandshake):
-    """Starts its login when the connection is there. `start_tls` calls `connection_made` again: once only."""
+    """Starts its login at the first `connection_made`; `start_tls` calls that again."""
 
     accepted: Callable[[], None] | None = None
 

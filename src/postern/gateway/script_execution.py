@@ -1,7 +1,7 @@
-"""`exec`: a stored script run by this worker, through a link like any client's.
+"""`exec`: runs a stored script through a link like any client's.
 
-The script's client end is in memory, so everything that holds for a native client holds here:
-guard rails, masking, recording, limits, kill.
+The script's client end is in memory, so everything for native clients applies: guardrails, masking, recording, limits,
+kill.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from postern.transport.memory import MemoryTransport
 
 log = logging.getLogger(__name__)
 
-AWAY = 6  # the exit code of a script that was not run since its target, or the agent, does not answer; as in the CLI
+AWAY = 6  # exit code of a script that did not run because its target or agent is unavailable; as in the CLI
 _LOOK_EVERY = 10.0  # seconds: a signal may be missed
 
 
 class _ScriptClient(asyncio.Protocol):
-    """Feeds the script with what the link shows, and the link with what the script sends."""
+    """Feeds the script with the link's output, and the link with the script's input."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
@@ -61,9 +61,10 @@ class _ScriptClient(asyncio.Protocol):
 
 
 class Executions:
-    """Claims sessions that are ready, and runs each. At most `most` at once; others wait their turn.
+    """Claims sessions that are ready and runs them, `most` at once; others wait.
 
-    Workers hear of them, and look every few seconds as well: nobody could start a script again whose signal was lost.
+    Workers are notified, and also poll every few seconds: a script whose notification was lost would never start
+    otherwise.
     """
 
     def __init__(self, worker: str, sessions: Sessions, engine: Engine, signals: Signals, *, most: int = 16) -> None:
@@ -78,12 +79,12 @@ class Executions:
         signals.subscribe(Topic.RESUMED, lambda _: self._resumed.set())
 
     async def take_waiting(self) -> None:
-        """What became ready while no worker listened."""
+        """Claim sessions that became ready while no worker listened."""
         for session_id in await self._sessions.waiting():
             self._start(session_id, "")
 
     async def follow(self) -> None:
-        """Takes what no signal told of, for ever."""
+        """Poll until cancelled."""
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._resumed.wait(), _LOOK_EVERY)
@@ -104,16 +105,16 @@ class Executions:
         task.add_done_callback(lambda _: self._tasks.pop(session_id))
 
     def take_no_more(self) -> None:
-        """What is not claimed yet is left to other workers, or to the next start."""
+        """Claim no more: other workers, or the next start, run the rest."""
         self._closed = True
 
     async def stop(self, grace: float) -> None:
-        """Waits for the runs, whose links were ended before, to be closed; at most `grace` seconds."""
+        """Wait until the runs, whose links were ended before, are closed; at most `grace` seconds."""
         if self._tasks:
             await asyncio.wait(self._tasks.values(), timeout=grace)
 
     async def _run(self, session_id: UUID, parent: str) -> None:
-        """`parent` is the traceparent of the request that wants it."""
+        """Run a session. `parent` is the traceparent of its request."""
         async with self._turn:
             if self._closed:
                 return

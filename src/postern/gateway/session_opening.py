@@ -1,4 +1,4 @@
-"""A session on its way in: what ends it from outside must reach it before it has a link."""
+"""A session being established. Kill and revoke signals must be able to abort it before its link exists."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from postern.errors import PosternError
 
 
 def time_is_over(permit: Permit, now: datetime) -> str | None:
-    """What who has this permit is told then; None before."""
+    """Return the message for the owner of an expired permit; None before."""
     if permit.expires_at is None or now < permit.expires_at:
         return None
     if permit.review_id is not None:
@@ -34,8 +34,8 @@ class SessionAborted(PosternError):
 class PendingSession:
     """One entry of `LinkRegistry` while a session is being opened, by the task that made it.
 
-    `with opening.dialling(permit)` is the part that may take long: `end` cuts it short there. Elsewhere it is only
-    remembered, since a statement of the store must not be cut in half; `check` raises it then.
+    `with opening.dialling(permit)` is the part that may take long: `end` cancels it there. Elsewhere the end is only
+    stored, because a store operation must not be interrupted; `check` raises it then.
     """
 
     def __init__(self, session_id: UUID) -> None:
@@ -52,7 +52,7 @@ class PendingSession:
             self._task.cancel()
 
     def check(self) -> None:
-        """Raises EndedEarly once it was ended."""
+        """Raises SessionAborted if it was ended."""
         if self._ended is not None:
             raise self._ended
 
@@ -61,14 +61,14 @@ class PendingSession:
 
 
 class AbortableDial:
-    """Cancels its own task as `asyncio.timeout` does, and turns that, and nothing else, into EndedEarly."""
+    """Cancels its own task as `asyncio.timeout` does, and turns only that into SessionAborted."""
 
     def __init__(self, opening: PendingSession, permit: Permit) -> None:
         self._opening = opening
         self._permit = permit
 
     def check(self) -> None:
-        """Raises EndedEarly once the permit's time is over."""
+        """Raises SessionAborted if the permit has expired."""
         message = time_is_over(self._permit, datetime.now(UTC))
         if message is not None:
             raise SessionAborted(EndReason.EXPIRED, message)
@@ -87,6 +87,6 @@ class AbortableDial:
         task, opening._task, opening.permit = opening._task, None, None
         if opening._ended is None or task is None:
             return
-        # Somebody else's cancellation as well: that one goes on.
+        # Another cancellation as well: that one continues.
         if task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
             raise opening._ended from None

@@ -1,13 +1,13 @@
-"""A session's life as spans: one for all of it, and one for each thing that its client waits for at its beginning.
+"""The spans of a session: one for all of it, and one for each thing that its client waits for at the start.
 
-    session ─┬─ session.access                     may they?
-             ├─ session.dial ─┬─ agent.dial        elsewhere, of the agent's process: carried by the order
+    session ─┬─ session.access                     authorisation
+             ├─ session.dial ─┬─ agent.dial        in the agent's process: carried by the order
              │                ├─ agent.secrets
              │                ├─ target.connect
              │                └─ target.login
-             └─ the event "first byte", and how it ended
+             └─ the event "first byte", and the end reason
 
-Nothing is traced before its client is known: a stranger makes no spans.
+Nothing is traced before the client is authenticated, so strangers create no spans.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ _BAD = frozenset({EndReason.FAILED, EndReason.PROTOCOL_VIOLATION, EndReason.RECO
 
 @contextmanager
 def session_span(tracer: Tracer, verb: Verb, *, parent: str = "", began: int | None = None) -> Iterator[Span]:
-    """What this task is doing from now on. The block opens the session: when it raises, the span has ended; otherwise
-    `over` ends it."""
+    """Start the span of the current task's session. If the block raises, the span ends; otherwise `over` ends it."""
     span = tracer.start("session", SpanKind.SERVER, {"postern.verb": str(verb)}, parent=parent, began=began)
     make_current(span)
     try:
@@ -39,7 +38,7 @@ def session_span(tracer: Tracer, verb: Verb, *, parent: str = "", began: int | N
 
 
 async def decided(asking: Awaitable[Permit]) -> Permit:
-    """Raises what asking does."""
+    """Trace an admission. Raises its errors."""
     with part("session.access") as span:
         try:
             permit = await asking
@@ -51,7 +50,7 @@ async def decided(asking: Awaitable[Permit]) -> Permit:
 
 
 def about(span: Span, session_id: UUID, permit: Permit) -> None:
-    """The names of the connection are an administrator's; who it is for is told by an identifier alone."""
+    """Set attributes. Names of the connection are an administrator's; the user is identified by an id only."""
     if not span.is_recorded:
         return
     connection = permit.connection
@@ -70,7 +69,7 @@ def about(span: Span, session_id: UUID, permit: Permit) -> None:
 
 
 def over(span: Span, reason: EndReason, *, operations: int = 0, refused: int = 0, recorded: int = 0) -> None:
-    """`recorded` in bytes."""
+    """End the span. `recorded` is in bytes."""
     span.set(
         {
             "postern.end_reason": str(reason),

@@ -1,4 +1,4 @@
-"""A question to a target that was dialled for it alone."""
+"""One query on a target connection that was opened for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from postern.relay.relay_handshake import StreamHandshake
 
 
 async def answered(stream: StreamHandshake, query: Query) -> AsyncIterator[Row]:
-    """Each row as it comes; `query.error` is told behind the last. Raises ProtocolViolation and ConnectionError."""
+    """Yield each row as it arrives; `query.error` is set after the last. Raises ProtocolViolation and
+    ConnectionError."""
     stream.write(query.start())
     while not query.finished:
         for row in query.feed(await stream.read(query.needs)):

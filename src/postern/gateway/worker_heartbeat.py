@@ -1,5 +1,5 @@
-"""Tells all others what lives here: this worker, the gateway's own agents, and those that hold a tunnel. Ends the
-tunnels of agents whose key is good no more."""
+"""Heartbeats of this worker, of the gateway's own agents, and of connected agents. Also ends the tunnels of agents
+whose key is no longer valid."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ _ENDED = {
 
 
 class WorkerHeartbeat:
-    """`worker` is this one. `claim` is renewed with each heartbeat; `on_lost` is called when another gateway has it."""
+    """Sends the heartbeats of `worker`. `claim` is renewed with each; `on_lost` is called when another gateway
+    has it."""
 
     def __init__(
         self,
@@ -51,12 +52,12 @@ class WorkerHeartbeat:
         signals.subscribe(Topic.AGENT_CHANGED, self._on_changed)
 
     async def start(self) -> None:
-        """Raises Unavailable."""
+        """Send the first heartbeat. Raises Unavailable."""
         await self._agents.ensure_embedded()
         await self._beat()
 
     async def keep(self) -> None:
-        """For ever. What the store does not take now it is told again after HEARTBEAT seconds."""
+        """Send heartbeats until cancelled. One that the store does not accept is repeated after HEARTBEAT seconds."""
         while True:
             await asyncio.sleep(HEARTBEAT)
             await self._renew_claim()
@@ -76,7 +77,7 @@ class WorkerHeartbeat:
         except Conflict as error:
             log.critical("this worker stops: %s", error.message)
             self.on_lost()
-        except PosternError:  # the store is away; the next heartbeat renews it
+        except PosternError:  # the store is unavailable; the next heartbeat renews it
             log.warning("the claim on the store could not be renewed")
 
     async def _beat(self) -> None:
@@ -85,7 +86,7 @@ class WorkerHeartbeat:
         await self._agents.beat_for([agent.id for agent in self._tunnels.agents])
 
     async def _drop_bad(self) -> None:
-        """Should the signal that says so have been lost."""
+        """Drop agents with invalid keys, in case the signal was lost."""
         agents = self._tunnels.agents
         good = await self._agents.still_good(agents)
         for agent in agents:

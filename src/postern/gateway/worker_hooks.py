@@ -1,9 +1,10 @@
-"""The session hooks of one worker: the engine reports each session that begins or ends, and hooks run beside it.
+"""The session hooks of one worker: the engine reports the start and end of each session, and hooks run beside it.
 
-Nobody waits for a hook. A report costs a task where the connection may have hooks; the result is stored, logged and
-counted, and changes nothing. A hook gets JSON in the shape that hooks of another gateway know, with a few more fields:
+Sessions never wait for a hook. A report costs a task if the connection may have hooks. The result is stored, logged and
+counted, and has no other effect. A hook gets JSON in the format that hooks of another gateway expect, with a few more
+fields:
 
-{"id": …, "sid": …, "command": ["python3"], "event_session_open": {…} or null, "event_session_close": {…} or null}
+    {"id": …, "sid": …, "command": ["python3"], "event_session_open": {…} or null, "event_session_close": {…} or null}
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from postern.errors import PosternError
 from postern.gateway.rules.violations import Count
 from postern.relay.relay_hooks import Hook
 
-MOST = 48 * 1024  # bytes of JSON: in base64, 64 KiB; Linux takes no variable of more than 128
+MOST = 48 * 1024  # bytes of JSON: 64 KiB in base64; Linux accepts no variable of more than 128 KiB
 _COMMAND = ["python3"]
 _GOOD_ENDS = (EndReason.CLIENT_CLOSED, EndReason.COMPLETED)
 
 
 @dataclass(frozen=True, slots=True)
 class HookMoment:
-    """The beginning of a session, with the `script` that it runs, if it does; or its end, for `reason`."""
+    """The start of a session, with its `script` if it runs one; or its end, with the `reason`."""
 
     kind: HookKind
     session_id: UUID
@@ -51,7 +52,7 @@ class HookMoment:
 
 
 def context(run_id: UUID, moment: HookMoment) -> str:
-    """In base64."""
+    """Return the context in base64."""
     about = _about(moment.permit)
     opened = closed = None
     if moment.kind is HookKind.CLOSE:
@@ -63,13 +64,13 @@ def context(run_id: UUID, moment: HookMoment) -> str:
         message = {"id": str(run_id), "sid": str(moment.session_id), "command": _COMMAND, **both}
         return json.dumps(message, separators=(",", ":")).encode()
 
-    room = MOST - len(told("")) - 1  # "false" has one more than "true"
+    room = MOST - len(told("")) - 1  # "false" is one longer than "true"
     return base64.b64encode(told(_fitting(moment.script, room))).decode()
 
 
 def _about(permit: Permit) -> dict[str, Any]:
-    """No variable of the connection, since those are its secrets. Nor who reviews it: what somebody approves, and who,
-    stands in the session."""
+    """Return facts about the connection, without its variables, which are its secrets, and without its reviewers;
+    approvals are in the session."""
     connection = permit.connection
     return {
         "verb": str(permit.verb),
@@ -83,15 +84,15 @@ def _about(permit: Permit) -> dict[str, Any]:
 
 
 def _exit_code(moment: HookMoment) -> int:
-    """A number, as those hooks expect: of a session that has none, whether it ended well."""
+    """Return a number, as those hooks expect; without an exit code it tells success."""
     if moment.exit_code is not None:
         return moment.exit_code
     return 0 if moment.reason in _GOOD_ENDS else 1
 
 
 def _fitting(script: str, room: int) -> str:
-    """As much of it as takes no more than `room` bytes of JSON. Each part is written once or twice: this is the event
-    loop of all sessions, and a script may be as long as somebody likes."""
+    """Return the beginning of the script that takes at most `room` bytes of JSON. Each part is encoded once or twice
+    only: this is the event loop of all sessions, and a script can be long."""
     fits = 0
     for step in (4_096, 256, 16, 1):
         while fits < len(script) and (size := len(json.dumps(script[fits : fits + step])) - 2) <= room:
@@ -102,23 +103,23 @@ def _fitting(script: str, room: int) -> str:
 log = logging.getLogger(__name__)
 
 AT_ONCE = 16
-OF_ONE = 8  # of an organisation
-WAITING = 256  # of an organisation
-MOMENTS = 2_048  # beginnings and ends of sessions that are being looked after, of an organisation
-LATE = 20.0  # seconds that an agent has beside those of the hook: to be there, to start it, to end it
-AGAIN = (2.0, 10.0, 30.0)  # seconds between two tries to keep what came of one
-LAST = 0.5  # seconds to keep that of what was cut off
+OF_ONE = 8  # per organisation
+WAITING = 256  # per organisation
+MOMENTS = 2_048  # pending starts and ends of sessions, per organisation
+LATE = 20.0  # seconds for the agent in addition to the hook's own: to connect, to start and to end it
+AGAIN = (2.0, 10.0, 30.0)  # seconds between attempts to store a result
+LAST = 0.5  # seconds to store the result of an aborted hook
 METRIC = "postern_session_hooks"
 _STOPPED = "the gateway stopped before it had run to its end"
 
 
 class HookSource(Protocol):
-    """Which hooks there are, and what came of them; see services/runbooks/hooks.py."""
+    """The hooks and their results; see services/runbooks/hooks.py."""
 
     async def of(self, org_id: UUID, kind: HookKind) -> Sequence[HookScript]: ...
 
     def is_none(self, org_id: UUID, kind: HookKind) -> bool:
-        """Whether it is known, with nobody asked, that there is none."""
+        """Return True if it is known without a query that there is no hook."""
 
     async def ran(self, run: HookRun) -> None: ...
 
@@ -127,11 +128,11 @@ class HookRunner(Protocol):
     """The agent of a connection, wherever it runs."""
 
     async def hook(self, permit: Permit, session_id: UUID, hook: Hook) -> HookOutcome:
-        """Raises Denied, Unavailable."""
+        """Run a hook. Raises Denied, Unavailable."""
 
 
 class _Share:
-    """What one organisation has of them."""
+    """One organisation's share."""
 
     def __init__(self) -> None:
         self.turn = asyncio.Semaphore(OF_ONE)
@@ -140,8 +141,8 @@ class _Share:
 
 
 class SessionHooks:
-    """At most AT_ONCE run; of an organisation OF_ONE, and WAITING wait. What is more does not run, and is said not to
-    have."""
+    """The hooks. At most AT_ONCE run in total, OF_ONE per organisation, and WAITING wait. Further ones are reported as
+    not run."""
 
     def __init__(
         self, source: HookSource, agents: HookRunner, count: Count, *, seconds: float = HOOK_SECONDS, late: float = LATE
@@ -152,20 +153,21 @@ class SessionHooks:
         self._seconds = seconds
         self._late = late
         self._turn = asyncio.Semaphore(AT_ONCE)
-        self._shares: dict[UUID, _Share] = {}  # of organisations with any moment
+        self._shares: dict[UUID, _Share] = {}  # organisations with pending starts or ends
         self._tasks: set[asyncio.Task[None]] = set()
-        self._running: set[asyncio.Task[None]] = set()  # of these, with a hook that runs or waits
-        self._begun: dict[UUID, asyncio.Task[None]] = {}  # by session, while the hooks of its beginning run
+        self._running: set[asyncio.Task[None]] = set()  # tasks with a hook that runs or waits
+        self._begun: dict[UUID, asyncio.Task[None]] = {}  # by session, while the hooks of its start run
         self._stopping = asyncio.Event()
-        self._open = 0  # sessions that began here and have not ended
-        self._quiet = asyncio.Event()  # there is none, and no task
+        self._open = 0  # sessions that started here and have not ended
+        self._quiet = asyncio.Event()  # there are no sessions and no tasks
         self._quiet.set()
 
     def opened(self, session_id: UUID, permit: Permit, script: str) -> None:
-        """`script` is what it runs; empty where somebody is connected."""
+        """Report the start of a session. `script` is what it runs; empty for an interactive session."""
         self._open += 1
         self._quiet.clear()
-        task = self._start(HookMoment(HookKind.OPEN, session_id, permit, script[: MOST + 1]))  # more is told of none
+        # hooks get no more than this
+        task = self._start(HookMoment(HookKind.OPEN, session_id, permit, script[: MOST + 1]))
         if task is not None:
             self._begun[session_id] = task
             task.add_done_callback(lambda _: self._begun.pop(session_id, None))
@@ -176,8 +178,7 @@ class SessionHooks:
         self._note_quiet()
 
     async def stop(self, grace: float) -> None:
-        """Lets sessions end, and what runs or waits, by themselves for `grace` seconds; then ends what runs, and
-        nothing does any more."""
+        """Let sessions end, and hooks finish, for `grace` seconds; then end running hooks and start no more."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._quiet.wait(), grace)
         self._stopping.set()
@@ -193,7 +194,7 @@ class SessionHooks:
             return None
         share = self._shares.setdefault(org_id, _Share())
         if share.moments >= MOMENTS:
-            log.warning("session %s: its hooks do not run, since too many others wait", moment.session_id)
+            log.warning("session %s: its hooks do not run because too many others wait", moment.session_id)
             return None
         share.moments += 1
         before = self._begun.get(moment.session_id)
@@ -220,9 +221,9 @@ class SessionHooks:
             for script in await self._source.of(moment.org_id, moment.kind):
                 await self._one(moment, share, script)
         except PosternError as error:
-            log.error("session %s: which hooks it has is not known: %s", moment.session_id, error.message)
+            log.error("session %s: reading its hooks failed: %s", moment.session_id, error.message)
         except Exception:
-            log.exception("session %s: its hooks could not be run", moment.session_id)
+            log.exception("session %s: running its hooks failed", moment.session_id)
 
     async def _one(self, moment: HookMoment, share: _Share, script: HookScript) -> None:
         run_id, task = uuid4(), asyncio.current_task()
@@ -257,7 +258,7 @@ class SessionHooks:
 
     @asynccontextmanager
     async def _turn_of(self, share: _Share) -> AsyncIterator[None]:
-        """One of those of its organisation that may run. Raises _NotRun."""
+        """Take a slot of the organisation. Raises _NotRun."""
         if self._stopping.is_set():
             raise _NotRun(_STOPPED)
         if share.turn.locked() and share.waiting >= WAITING:
@@ -273,15 +274,15 @@ class SessionHooks:
             share.turn.release()
 
     async def _still(self, moment: HookMoment, script: HookScript) -> HookScript:
-        """As it is by now: it may have waited for long. Raises _NotRun."""
+        """Return the hook's current state, after a possibly long wait. Raises _NotRun."""
         try:
             found = await self._source.of(moment.org_id, script.kind)
         except PosternError as error:
-            raise _NotRun(f"whether it is still to run is not known: {error.message}") from None
+            raise _NotRun(f"reading its current state failed: {error.message}") from None
         for one in found:
             if one.repository == script.repository:
                 return one
-        raise _NotRun("it was switched off, or is in its repository no more")
+        raise _NotRun("it was disabled, or was removed from its repository")
 
     async def _run(self, run_id: UUID, moment: HookMoment, script: HookScript) -> HookOutcome:
         size = len(script.text.encode())
@@ -297,10 +298,10 @@ class SessionHooks:
             raise _NotRun(one_line(error.message)[:MAX_REASON]) from None
         except Exception:
             log.exception("session %s: a hook could not be run", moment.session_id)
-            raise _NotRun("of an error of the gateway; its log says more") from None
+            raise _NotRun("the gateway failed to run it; see its log") from None
 
     def _tell(self, run: HookRun) -> None:
-        """Never what it printed: that may hold anything."""
+        """Log the result, without the output: it can contain anything."""
         outcome = run.outcome
         if outcome.exit_code is None:
             self._count(METRIC, run.kind, "not_run")
@@ -313,7 +314,7 @@ class SessionHooks:
         )
 
     async def _keep(self, run: HookRun) -> None:
-        """Tells it again while the store is away, some times."""
+        """Store the result, with retries while the store is unavailable."""
         why = "the gateway stopped"
         try:
             for pause in (*AGAIN, 0.0):
@@ -321,14 +322,14 @@ class SessionHooks:
                     await self._source.ran(run)
                     why = ""
                     return
-                except Exception as error:  # such as of a store that is read only: the next one runs all the same
+                except Exception as error:  # such as for a read-only store: the next hook runs anyway
                     why = str(error)
                 if pause == 0.0 or self._stopping.is_set():
                     return
                 await self._pause(pause)
         finally:
             if why:
-                log.error("session %s: what came of hook %s could not be kept: %s", run.session_id, _name(run), why)
+                log.error("session %s: storing the result of hook %s failed: %s", run.session_id, _name(run), why)
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):
@@ -336,7 +337,7 @@ class SessionHooks:
 
 
 class _NotRun(Exception):
-    """With what people are told."""
+    """The reason why a hook did not run, for users."""
 
 
 def _name(run: HookRun) -> str:

@@ -1,1 +1,1 @@
-"""What speaks to other people's services: identity providers and key services, each behind a port."""
+"""Adapters for external services, such as identity providers and key services, each behind a port."""

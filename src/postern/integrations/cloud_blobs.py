@@ -1,4 +1,4 @@
-"""Blob stores of the clouds, and what speaks as they do, on obstore (decision 0025)."""
+"""Blob stores of the clouds, and compatible ones, by obstore (decision 0025)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from obstore.store import ObjectStore, from_url
 
 from postern.errors import Misconfigured, NotFound, Unavailable
 
-CONNECT, WRITE, READ = 5.0, 120.0, 20.0  # seconds that a connection, a put and a read may take
-_AT_ONCE = 4  # segments that are put
+CONNECT, WRITE, READ = 5.0, 120.0, 20.0  # seconds for a connection, a put and a read
+_AT_ONCE = 4  # concurrent puts of segments
 _MOST_SAID = 300  # characters of a vendor's error
-_IN_MEMORY = 16 * 1024 * 1024  # bytes of what is put; more is put from a file
+_IN_MEMORY = 16 * 1024 * 1024  # bytes of a put; a larger one uses a file
 _PLAIN = "allow_http"
-# What a URL may say; who may use the store, it never says: that comes from the environment.
+# Options of a URL. Credentials are never in it; they come from the environment.
 _OPTIONS = {
     "s3": {
         "region": "region",
@@ -42,23 +42,24 @@ _NEXT = "see docs/how-to/keep-recordings-elsewhere.md"
 
 
 class ObjectBlobs:
-    """`url` is `s3://bucket/prefix`, `gs://bucket/prefix` or `az://container/prefix`, followed by `?option=value`.
+    """A blob store. `url` is `s3://bucket/prefix`, `gs://bucket/prefix` or `az://container/prefix`, followed by
+    `?option=value`.
 
-    Raises Misconfigured. Credentials are looked for where the vendor's own programs look: nothing is asked here yet.
+    Raises Misconfigured. Credentials are found as in the vendor's own programs; nothing is requested here yet.
     """
 
     def __init__(self, url: str, *, write: float = WRITE, read: float = READ) -> None:
         plain, config = _read_url(url)
         self.name = plain
-        self._writes = _store(plain, config, write, retries=0)  # who puts tries again by itself
+        self._writes = _store(plain, config, write, retries=0)  # the caller retries puts
         self._deletes = _store(plain, config, read, retries=0)
         self._reads = _store(plain, config, read, retries=1)
-        # Of its own: what is put waits for no one else who blocks in the common ones.
+        # Separate threads: puts must not wait for other blocking calls.
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="blobs")
 
     async def put(self, key: str, content: Iterable[bytes]) -> bool:
         try:
-            # A conditional put is one request, which says first how long it is.
+            # A conditional put is one request, which starts with its length.
             whole = await asyncio.get_running_loop().run_in_executor(self._threads, _whole, content)
         except FileNotFoundError:
             raise
@@ -77,7 +78,7 @@ class ObjectBlobs:
             await obstore.delete_async(self._deletes, key)
         except FileNotFoundError:
             return
-        except (BaseError, OSError, ValueError, TypeError) as error:  # the last is said of a key with `..` in it
+        except (BaseError, OSError, ValueError, TypeError) as error:  # TypeError is raised for a key with `..` in it
             raise self._unavailable(error) from None
 
     def size(self, key: str) -> int:
@@ -97,22 +98,24 @@ class ObjectBlobs:
             raise NotFound(f"there is no {key} in {self.name}") from None
         except (BaseError, OSError, ValueError) as error:
             if start > 0 and start >= self.size(key):
-                return b""  # which stores call an error
+                return b""  # stores report it as an error
             raise self._unavailable(error) from None
 
     def _check(self, key: str) -> None:
-        """What no key of ours can be is not there. Raises NotFound: the library would call the whole store unusable."""
+        """Check that the key can exist. Raises NotFound, because the library would report the whole store as
+        unusable."""
         if key.startswith("/") or ".." in key.split("/"):
             raise NotFound(f"{key} is not in {self.name}")
 
     def _unavailable(self, error: Exception) -> Unavailable:
-        """Without what follows a `?`: a signature may."""
+        """Return the error without everything after a `?`, which may be a signature."""
         said = re.sub(r"\?\S*", "?…", str(error).partition("\n")[0])[:_MOST_SAID]
         return Unavailable(f"the blob store {self.name} cannot be used: {said}")
 
 
 def _whole(content: Iterable[bytes]) -> bytes | mmap.mmap:
-    """In memory where it is small; else in a file without a name, of which only what is being sent is in memory."""
+    """Return the content in memory if it is small; otherwise in an unnamed file, of which only the part that is being
+    sent is in memory."""
     with tempfile.SpooledTemporaryFile(_IN_MEMORY) as kept:
         for piece in content:
             kept.write(piece)
@@ -125,7 +128,7 @@ def _whole(content: Iterable[bytes]) -> bytes | mmap.mmap:
 
 
 def _read_url(url: str) -> tuple[str, dict[str, str]]:
-    """(URL without options, configuration). Raises Misconfigured."""
+    """Return (URL without options, configuration). Raises Misconfigured."""
     parts = urlsplit(url)
     known = _OPTIONS.get(parts.scheme)
     if known is None or not parts.hostname or parts.username is not None or parts.fragment:
@@ -164,7 +167,8 @@ def _store(url: str, config: Mapping[str, str], timeout: float, *, retries: int)
 
 
 def _is_plain_nearby(endpoint: str) -> bool:
-    """Recordings leave this machine by TLS only, unless the URL says otherwise."""
+    """Return True for a local endpoint without TLS. Recordings leave this machine by TLS only, unless the URL says
+    otherwise."""
     parts = urlsplit(endpoint)
     if parts.scheme != "http":
         return False

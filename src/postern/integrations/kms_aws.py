@@ -1,7 +1,7 @@
-"""A master key in AWS Key Management Service: it never leaves there.
+"""A master key in AWS Key Management Service, which it never leaves.
 
-Needs `kms:Encrypt` and `kms:Decrypt` on the key. Region and account are those of its ARN; credentials, and the
-address of a private endpoint (`AWS_ENDPOINT_URL_KMS`), are found as every AWS program finds them.
+Needs `kms:Encrypt` and `kms:Decrypt` on the key. Region and account are those of its ARN. Credentials, and the address
+of a private endpoint (`AWS_ENDPOINT_URL_KMS`), are found as in every AWS program.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from postern.errors import Misconfigured, Unavailable
 
 _CONNECT, _READ = 5, 10  # seconds
 _ATTEMPTS = 3
-# What says that the key or our right to it is wrong; everything else may be over in a moment.
+# Errors that mean that the key or the permission is wrong; all others may be temporary.
 _WRONG = {
     *("AccessDeniedException", "DisabledException", "IncorrectKeyException", "InvalidCiphertextException"),
     *("InvalidArnException", "InvalidKeyUsageException", "KMSInvalidStateException", "NotFoundException"),
@@ -26,13 +26,15 @@ _WRONG = {
 
 
 class KmsMaster:
-    """`arn` is a key's, not an alias's: an alias can be pointed elsewhere, and then nothing opens any more."""
+    """The master key. `arn` is a key's, not an alias's: an alias can be changed to another key, which could decrypt
+    nothing."""
 
     def __init__(self, arn: str) -> None:
         parts = arn.split(":")
         if len(parts) != 6 or parts[0] != "arn" or parts[2] != "kms" or not parts[5].startswith("key/"):
             raise Misconfigured(
-                "aws-kms: wants the ARN of a key, as in arn:aws:kms:eu-central-1:111122223333:key/…", field="master_key"
+                "aws-kms: must be a key's ARN, as in arn:aws:kms:eu-central-1:111122223333:key/…",
+                field="master_key",
             )
         self._arn = arn
         config = Config(
@@ -73,5 +75,5 @@ class KmsMaster:
 
 
 def _bound_to(context: str) -> dict[str, str]:
-    """Authenticated by KMS and shown in its audit trail; no secret."""
+    """Return the encryption context. KMS authenticates it and shows it in its audit trail; it is not secret."""
     return {"postern": context}

@@ -1,7 +1,8 @@
-"""Names of people, places, groups and organisations by Microsoft Presidio, over a spaCy model of a language.
+"""Detection of names of people, places, groups and organisations by Microsoft Presidio, with a spaCy model of a
+language.
 
-Needs the extra `presidio` and an installed model; nothing is downloaded. A model reads a few hundred kilobytes a second
-at best, on the event loop of its worker: a text is read up to a bound, and what is longer is refused.
+Needs the extra `presidio` and an installed model; nothing is downloaded. A model reads a few hundred kilobytes per
+second at best, on the event loop of its worker, so a text beyond the limit is refused.
 """
 
 from __future__ import annotations
@@ -19,18 +20,19 @@ from postern.domain.rules.masking import MODEL_TYPES
 from postern.errors import Misconfigured, Unavailable
 
 LONGEST = 100_000  # characters of one text
-_LABEL = "en"  # what Presidio calls the one model by, whatever its language
-_REMEMBERED = 4096  # texts of at most this length are remembered
+_LABEL = "en"  # Presidio's name of the only model, whatever its language
+_REMEMBERED = 4096  # maximum length of cached texts
 _MEMORY = 2048  # texts
 
 
 class PresidioModel:
-    """`model` is the name of an installed spaCy model, or its folder. Raises Misconfigured when it is not there."""
+    """The detector. `model` is the name of an installed spaCy model, or its folder. Raises Misconfigured when it is
+    missing."""
 
     types: frozenset[str] = frozenset(MODEL_TYPES)
 
     def __init__(self, model: str) -> None:
-        # Presidio would download a model that it does not find.
+        # Presidio would download a missing model.
         if not spacy.util.is_package(model) and not Path(model).is_dir():
             raise Misconfigured(
                 f"POSTERN_MASKING_LANGUAGE_MODEL: the spaCy model {model!r} is not installed; "
@@ -43,7 +45,7 @@ class PresidioModel:
         self._remembered = lru_cache(maxsize=_MEMORY)(self._read)
 
     def find(self, text: str, types: frozenset[str]) -> Sequence[tuple[str, int, int, float]]:
-        """Raises Unavailable for a text that is too long to be read."""
+        """Find names. Raises Unavailable for a text that is too long."""
         if len(text) > LONGEST:
             raise Unavailable(
                 f"a text of {len(text)} characters is too long to look for names in (at most {LONGEST}); ask for less "

@@ -1,1 +1,1 @@
-"""Streams between CLI, gateway and agent: TLS material and WebSocket carriers."""
+"""Streams between CLI, gateway and agent: TLS certificates and WebSocket connections."""

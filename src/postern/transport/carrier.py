@@ -1,4 +1,5 @@
-"""What carries a tunnel: a transport that takes whole messages and prepends its own header to each, without a copy."""
+"""The connection below a tunnel: a transport that takes whole messages and prepends its own header to each, without a
+copy."""
 
 from __future__ import annotations
 
@@ -9,5 +10,5 @@ from postern.transport.send_queue import HEADROOM
 
 class Carrier(asyncio.Transport):
     def write_message(self, message: bytearray) -> None:
-        """Sends all but the first HEADROOM bytes, which may be written to; so may the others, once it is sent."""
+        """Send everything except the first HEADROOM bytes. The carrier may overwrite the whole buffer."""
         self.write(memoryview(message)[HEADROOM:])

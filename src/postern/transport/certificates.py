@@ -1,10 +1,10 @@
-"""Postern's own certificate authority and the server certificate that listeners show.
+"""Postern's own certificate authority, and the server certificate of its listeners.
 
-A gateway must offer TLS from its first minute, before anybody has bought a certificate: so it makes
-an authority of its own (EC P-256, ten years) and a server certificate signed by it (about thirteen months).
-Clients verify with `ca.crt` and `sslmode=verify-full`. Both are kept in one folder and are renewed by
-`ensure` when they near their end, when the names change, or when a file is missing or unreadable.
-The authority is kept when only the server certificate is renewed, so clients need no new file.
+A gateway must offer TLS from its first minute, before anybody has bought a certificate. So it creates its own authority
+(EC P-256, ten years) and a server certificate signed by it (about thirteen months). Clients verify with `ca.crt` and
+`sslmode=verify-full`. Both are stored in one folder. `ensure` renews them when they are about to expire, when the names
+change, or when a file is missing or unreadable. The authority is kept when only the server certificate is renewed, so
+clients need no new file.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from postern.errors import Misconfigured
 AUTHORITY_LIFE = timedelta(days=3650)
 SERVER_LIFE = timedelta(days=397)  # from its first day to its last: common clients accept no more than 398
 RENEW_BEFORE = timedelta(days=30)
-# A new certificate is good from a day before it was made: a gateway is minutes old when its first agents come, and one
-# whose clock is behind, be it by a time zone that was taken for UTC, would refuse it. Nobody is let in by that: who
-# could show a certificate of before it was made has its key anyway.
+# A new certificate is valid from a day before its creation. A gateway is minutes old when its first agents connect, and
+# one with a slow clock, for example a time zone read as UTC, would reject it. This weakens nothing: only the owner of
+# the key could present the certificate for the earlier time.
 CLOCK_SKEW = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """PEM files. `certificate` and `key` are what a server shows; `authority` is what a client trusts."""
+    """PEM files. Servers present `certificate` with `key`; clients trust `authority`."""
 
     authority: Path
     certificate: Path
     key: Path
 
     def server_context(self) -> ssl.SSLContext:
-        """TLS 1.2 or newer. Raises Misconfigured when the files cannot be used."""
+        """Return a context for TLS 1.2 or newer. Raises Misconfigured when the files cannot be used."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
@@ -64,16 +64,16 @@ class _Issued:
 
 
 def server_names(address: str, hostname: str, *more: str) -> tuple[str, ...]:
-    """The names a server certificate is valid for: loopback by all its names, then those given, each once."""
+    """Return the names a server certificate is valid for: loopback by all its names, then the given ones, each once."""
     wildcards = {"", "0.0.0.0", "::"}  # noqa: S104  compared with, not bound to
     given = ("localhost", "127.0.0.1", "::1", hostname, address, *more)
     return tuple(dict.fromkeys(name for name in given if name not in wildcards))
 
 
 def ensure(folder: Path, names: Iterable[str], *, now: datetime | None = None) -> Material:
-    """Finds or makes `ca.crt`, `ca.key`, `server.crt` and `server.key` (keys 0600) in `folder` (0700 when made).
+    """Find or create `ca.crt`, `ca.key`, `server.crt` and `server.key` (keys 0600) in `folder` (0700 if created).
 
-    `names` are host names and IP addresses. Safe to call at every start: good files are left as they are.
+    `names` are host names and IP addresses. Safe to call at every start: valid files are not changed.
     """
     now = now or datetime.now(UTC)
     wanted = tuple(dict.fromkeys(names))
@@ -90,8 +90,8 @@ def ensure(folder: Path, names: Iterable[str], *, now: datetime | None = None) -
 
 
 def is_for(certificate: Path, name: str) -> bool:
-    """Whether a client that connects to `name` would take it (RFC 6125 6.4): by a name of the same spelling, by a
-    wildcard for the first label, or by the address."""
+    """Return True if a client that connects to `name` would accept the certificate (RFC 6125 6.4): by the same name, by
+    a wildcard for the first label, or by the address."""
     found = x509.load_pem_x509_certificate(certificate.read_bytes())
     try:
         names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -106,7 +106,8 @@ def is_for(certificate: Path, name: str) -> bool:
 
 
 def _load(certificate: Path, key: Path) -> _Issued | None:
-    """None when a file is missing or broken, or the two do not belong together: then they are made anew."""
+    """Load both files. Return None if one is missing or broken, or they do not belong together: then they are created
+    anew."""
     try:
         found = x509.load_pem_x509_certificate(certificate.read_bytes())
         private = serialization.load_pem_private_key(key.read_bytes(), password=None)
@@ -177,7 +178,7 @@ def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
 
 def _make_authority(now: datetime) -> _Issued:
     key = ec.generate_private_key(ec.SECP256R1())
-    # The serial in the name keeps two gateways' authorities apart in a client's list.
+    # The serial in the name distinguishes the authorities of two gateways in a client's list.
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"Postern CA {os.urandom(4).hex()}")])
     certificate = (
         _builder(name, name, key.public_key())
@@ -219,7 +220,7 @@ def _save(issued: _Issued, certificate: Path, key: Path) -> None:
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
-    """Whole or not at all: a crash half way leaves the old file."""
+    """Write atomically: a crash leaves the old file."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     with os.fdopen(descriptor, "wb") as file:

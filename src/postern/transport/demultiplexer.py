@@ -1,7 +1,7 @@
-"""Takes what comes by a tunnel to its lanes. Compiled (decision 0007); `mux.py` is its face as an asyncio protocol.
+"""Delivery of a tunnel's incoming frames to its streams. Compiled (decision 0007); `mux.py` is its asyncio protocol.
 
-Frames for a number that is gone are dropped: the two sides may end a stream at the same time. A frame for a number
-that never was is a violation, and ends the tunnel.
+Frames for a stream that has ended are dropped, because both sides may end a stream at the same time. A frame for a
+stream that was never opened is a violation, and ends the tunnel.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from postern.errors import ProtocolViolation
 from postern.transport.frames import CREDIT, END, TunnelFrameReader
 from postern.transport.stream_state import StreamState
 
-LAST: Final = (1 << 32) - 1  # the highest number of a stream
+LAST: Final = (1 << 32) - 1  # the highest stream number
 
 
 class Demultiplexer(TunnelFrameReader):
-    """`control` gets what is not for a lane that is open: kind, number, payload."""
+    """The demultiplexer. `control` gets every frame that is not for an open stream: kind, number, payload."""
 
     def __init__(self, *, dialler: bool, control: Callable[[int, int, bytes], None]) -> None:
         super().__init__()
@@ -46,28 +46,28 @@ class Demultiplexer(TunnelFrameReader):
             self._control(kind, stream, payload)
 
     def exhausted(self) -> bool:
-        """Whether this side has no number left."""
+        """Return True if this side has no stream number left."""
         return self._next > LAST
 
     def take_number(self) -> int:
-        """For a stream of ours."""
+        """Return the next number for a stream of this side."""
         number = self._next
         self._next += 2
         return number
 
     def take_theirs(self, number: int) -> None:
-        """Raises ProtocolViolation when the peer may not open a stream by this number."""
+        """Check the number of a stream that the peer opens. Raises ProtocolViolation."""
         if number <= self._theirs or (number - self._next) % 2 == 0:
-            raise ProtocolViolation(f"stream {number} was opened a second time, or by the wrong side")
+            raise ProtocolViolation(f"stream {number} was opened twice, or by the wrong side")
         self._theirs = number
 
     def check(self, number: int) -> None:
-        """Raises ProtocolViolation for a stream that never was."""
+        """Check that the stream was opened before. Raises ProtocolViolation."""
         ours = (number - self._next) % 2 == 0
         if number == 0 or (number >= self._next if ours else number > self._theirs):
             raise ProtocolViolation(f"a frame for stream {number}, which was never opened")
 
     def linger(self, now: float) -> None:
-        """Gives up streams that are closed, and whose peers do not take the rest. `now` is the loop's time."""
+        """Abort closed streams whose peers do not read the rest. `now` is the loop's time."""
         for lane in list(self.lanes.values()):
             lane.linger(now)

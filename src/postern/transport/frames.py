@@ -1,12 +1,13 @@
-"""The frames of a tunnel: what travels in the binary messages of its WebSocket, whose borders mean nothing. Sans-IO.
+"""The frames of a tunnel, without I/O. They travel in the binary messages of its WebSocket, whose boundaries have no
+meaning.
 
      0        1                4                8
      +--------+----------------+----------------+----------- - -
      |  kind  |  length (24)   |   stream (32)  |  payload …
      +--------+----------------+----------------+----------- - -
 
-Integers are big-endian. The reader hands the payload of `DATA` on as it comes, in as many slices as there were reads,
-so that a large frame is never waited for; every other payload is small, and is gathered whole.
+Integers are big-endian. The reader delivers the payload of `DATA` as it arrives, in one slice per read, so a large
+frame is never buffered. Every other payload is small, and is buffered whole.
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ from mypy_extensions import mypyc_attr
 from postern.errors import ProtocolViolation
 
 HEADER: Final = 8
-MAX_DATA: Final = 64 * 1024  # bytes of payload that a sender puts into one frame: other streams wait that long for it
+MAX_DATA: Final = 64 * 1024  # bytes of payload that a sender puts into one frame: other streams wait that long
 MAX_CONTROL: Final = 256 * 1024  # bytes of any other payload
-_MAX_FRAME: Final = 1 << 20  # what a reader takes; newer senders may choose larger frames
+_MAX_FRAME: Final = 1 << 20  # the maximum that a reader accepts; newer senders may choose larger frames
 
-# Plain numbers: every frame is looked at, and a member of an enumeration costs a look-up each time.
-OPEN: Final = 1  # JSON: what the new stream is for
-ACCEPT: Final = 2  # JSON: the answer to OPEN
-REFUSE: Final = 3  # JSON {"code", "message", "details"}: the other answer to OPEN
+# Plain numbers: every frame is checked, and an enumeration member costs a lookup each time.
+OPEN: Final = 1  # JSON: the purpose of the new stream
+ACCEPT: Final = 2  # JSON: the positive answer to OPEN
+REFUSE: Final = 3  # JSON {"code", "message", "details"}: the negative answer to OPEN
 DATA: Final = 4
 CREDIT: Final = 5  # four bytes: how many more bytes of DATA may be sent on this stream
-END: Final = 6  # no more DATA from this side; the other one may go on
-CLOSE: Final = 7  # this side has gone, after all of its DATA
-RESET: Final = 8  # UTF-8 text: this side has gone, and why
+END: Final = 6  # no more DATA from this side; the other can continue
+CLOSE: Final = 7  # this side has closed, after all of its DATA
+RESET: Final = 8  # UTF-8 text: this side has aborted, and why
 PING: Final = 9  # any bytes, on stream 0
 PONG: Final = 10  # the same bytes back
-HELLO: Final = 11  # JSON, on stream 0, before any stream is opened: who this side is
-DRAIN: Final = 12  # on stream 0: do not open anything here any more
+HELLO: Final = 11  # JSON, on stream 0, before any stream is opened: the identity of this side
+DRAIN: Final = 12  # on stream 0: do not open any more streams
 NAMES: Final = ("", "OPEN", "ACCEPT", "REFUSE", "DATA", "CREDIT", "END", "CLOSE", "RESET", "PING", "PONG", "HELLO",
                 "DRAIN")  # fmt: skip
 
@@ -50,31 +51,31 @@ def header(kind: int, stream: int, length: int) -> bytes:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class TunnelFrameReader:
-    """Cuts what comes into frames, and gives them to `on_data` and `on_frame`, which a subclass has.
+    """Splits a byte stream into frames and passes them to `on_data` and `on_frame` of a subclass.
 
-    `feed` raises ProtocolViolation for what no peer of ours sends; it is of no use then. `stop` ends it, even in the
-    middle of a read.
+    `feed` raises ProtocolViolation for invalid frames; then the reader is not usable any more. `stop` ends it, even in
+    the middle of a read.
     """
 
     def __init__(self) -> None:
-        self._start = bytearray()  # of a frame that is gathered
+        self._start = bytearray()  # of a frame that is buffered
         self._data_left = 0
         self._data_stream = 0
         self._stopped = False
 
     def on_data(self, stream: int, payload: bytes) -> None:
-        """A slice of the payload of a DATA frame; never empty."""
+        """Handle a slice of the payload of a DATA frame; never empty."""
         raise NotImplementedError
 
     def on_frame(self, kind: int, stream: int, payload: bytes) -> None:
-        """A whole frame of any other kind."""
+        """Handle a whole frame of any other kind."""
         raise NotImplementedError
 
     def stop(self) -> None:
         self._stopped = True
 
     def feed(self, data: bytes | memoryview) -> None:
-        """Bytes are copied out of `data`, so its memory may be used again."""
+        """Parse bytes. They are copied out of `data`, so its memory can be reused."""
         at = 0
         end = len(data)
         while at < end and not self._stopped:
@@ -97,7 +98,7 @@ class TunnelFrameReader:
                     at += size
 
     def _begin(self, word: int, stream: int) -> int:
-        """How many bytes of payload are to be gathered: none of DATA."""
+        """Start a frame. Return how many bytes of payload to buffer: none for DATA."""
         kind = word >> 24
         length = word & 0xFFFFFF
         if kind == DATA:
@@ -113,7 +114,7 @@ class TunnelFrameReader:
         return length
 
     def _gather(self, data: bytes | memoryview, at: int, end: int) -> int:
-        """Takes what is missing of a header, or of a frame; answers how many bytes these were."""
+        """Take the missing bytes of a header or a frame. Return how many were taken."""
         have = len(self._start)
         wanted = HEADER
         if have >= HEADER:

@@ -1,9 +1,8 @@
-"""Bounds on HTTP clients that do not finish: what uvicorn leaves to the proxy that may not be there.
+"""Limits for slow HTTP clients, which uvicorn leaves to a reverse proxy that may not exist.
 
-A client has a time to send the head of a request, a time to send its body, and a time to read on when an answer waits
-for it. Clients whose request is not whole yet are counted, over all and for each address; one more pushes out the
-oldest, so that thousands of half-open connections (slow loris) cost nobody else their turn: honest requests are whole
-within moments.
+A client has time limits for the head of a request, for its body, and for reading a response. Connections with an
+incomplete request are counted, in total and per address. One more pushes out the oldest, so that thousands of half-open
+connections (slow loris) do not block other clients: honest requests are complete within moments.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ _NO_ROOM = (
 
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
-    """Seconds for head, body and reading on; and how many connections may have a request that is not whole."""
+    """Seconds for head, body and reading the response; and the number of connections with an incomplete request."""
 
     head: float = 30.0
     body: float = 60.0
     reading: float = 60.0
     most: int = 1_000
     most_per_address: int = 200
-    has_room: Callable[[], bool] = lambda: True  # for one more connection; without it the answer is 503
+    has_room: Callable[[], bool] = lambda: True  # for one more connection; without it the response is 503
 
 
 class _Missing(Enum):
@@ -52,7 +51,7 @@ class _Missing(Enum):
 
 
 class _Unfinished:
-    """The connections of one server whose request is not whole, oldest first."""
+    """The connections of one server with an incomplete request, oldest first."""
 
     def __init__(self, limits: HttpLimits) -> None:
         self.limits = limits
@@ -78,7 +77,7 @@ class _Unfinished:
 
 
 class BoundedHttp(H11Protocol):
-    """HTTP/1.1 as uvicorn speaks it. Make a class for a server with `bounded_http`."""
+    """HTTP/1.1 of uvicorn with limits. Make a class for a server with `bounded_http`."""
 
     unfinished: ClassVar[_Unfinished]
     address = ""
@@ -94,7 +93,7 @@ class BoundedHttp(H11Protocol):
         self._wait_for(_Missing.HEAD)
 
     def data_received(self, data: bytes) -> None:
-        if self._rejected:  # only now: a connection that is closed before its request is read is reset
+        if self._rejected:  # only now: closing a connection before its request is read resets it
             if not self.transport.is_closing():
                 self._wait_for(None)
                 self.transport.write(_NO_ROOM)
@@ -105,7 +104,7 @@ class BoundedHttp(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._look()  # the next request may have begun to come already
+        self._look()  # the next request may have begun already
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -122,14 +121,13 @@ class BoundedHttp(H11Protocol):
         super().connection_lost(exc)
 
     def push_out(self) -> None:
-        """Makes room for another."""
-        log.info("too many requests are not whole; the one from %s is dropped", self.address)
+        """Drop this connection to make room for another."""
+        log.info("too many incomplete requests; the one from %s is dropped", self.address)
         self._wait_for(None)
         self.transport.abort()
 
     def _look(self) -> None:
-        """What is missing of the request that comes now. A connection that is idle between two requests is
-        uvicorn's to close."""
+        """Find the missing part of the current request. Between two requests, uvicorn closes an idle connection."""
         missing: _Missing | None = None
         if self.conn.their_state is h11.SEND_BODY:
             missing = _Missing.BODY
@@ -161,7 +159,7 @@ class BoundedHttp(H11Protocol):
         self.transport.close()
 
     def _on_stuck(self) -> None:
-        log.info("client %s does not read its answer and is cut off", self.address)
+        log.info("client %s does not read its response and was disconnected", self.address)
         self.transport.abort()
 
     def _unstick(self) -> None:
@@ -171,7 +169,7 @@ class BoundedHttp(H11Protocol):
 
 
 def bounded_http(limits: HttpLimits) -> type[BoundedHttp]:
-    """For one server, whose connections are counted together."""
+    """Return the class for one server, whose connections are counted together."""
 
     class Bounded(BoundedHttp):
         unfinished = _Unfinished(limits)

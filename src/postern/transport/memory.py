@@ -1,4 +1,4 @@
-"""A transport that is no socket: one end of a link inside the process."""
+"""An in-process transport without a socket: one end of a link."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class MemoryTransport(asyncio.Transport):
-    """What is written to it reaches `reader.data_received`, in a later turn of the loop."""
+    """A transport whose written data reaches `reader.data_received` in a later turn of the loop."""
 
     def __init__(self, reader: asyncio.Protocol) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class MemoryTransport(asyncio.Transport):
         return True
 
     def pause_reading(self) -> None:
-        """What the reader sends is small and bounded by itself."""
+        """Do nothing: the reader sends small and bounded data."""
 
     def resume_reading(self) -> None: ...
 

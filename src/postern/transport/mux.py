@@ -1,25 +1,25 @@
-"""Many streams over one connection that the agent or the command line dialled to a gateway.
+"""Many streams over one connection that an agent or a command line dialled to a gateway.
 
     dialler                                   listener
-       │  ◀────────────────────────────────  HELLO │      who each is; the dialler's token came before, with the
-       │  HELLO ──────────────────────────────────▶│      request that made the connection
+       │  ◀────────────────────────────────  HELLO │      the identities; the dialler's token came earlier, with
+       │  HELLO ──────────────────────────────────▶│      the request that made the connection
        │  OPEN 1 {…} ─────────────────────────────▶│      either side opens: odd numbers are the dialler's,
-       │  ◀───────────── ACCEPT 1 {…} / REFUSE 1   │      even ones the listener's; numbers are never used again
+       │  ◀───────────── ACCEPT 1 {…} / REFUSE 1   │      even ones the listener's; numbers are never reused
        │  DATA 1 · CREDIT 1 · END 1  ◀────────────▶│
        │  CLOSE 1 / RESET 1 ◀─────────────────────▶│
 
 One stream, seen from one side:
 
-    opening ──ACCEPT──▶ open ──END sent──▶ open, writes no more ─┐
-       │                 │ └──END got───▶ open, hears no more ───┼─ CLOSE or RESET, sent or got; tunnel lost ──▶ gone
+    opening ──ACCEPT──▶ open ──END sent──▶ half-closed (local) ──┐
+       │                 │ └──END got───▶ half-closed (remote) ──┼─ CLOSE or RESET, sent or got; tunnel lost ──▶ gone
        └──REFUSE, RESET──┴───────────────────────────────────────┘
 
-Every stream has its own credit (`stream_state.py`), so one that stalls takes no room here. Small frames of one
-turn of the loop leave in one write; while the connection is full, the streams that have something to send wait in a
-ring, and each may send one quantum in its turn (`send_queue.py`).
+Every stream has its own credit (`stream_state.py`), so one that stalls takes no buffer here. Small frames of one turn
+of the loop leave in one write. While the connection is full, streams with data to send wait in a ring, and each sends
+one quantum in its turn (`send_queue.py`).
 
-Both sides ask for a sign of life after BEAT seconds of silence; after DEAD seconds of it the tunnel is given up, even
-though the network still holds it.
+Both sides send a ping after BEAT seconds of silence. After DEAD seconds of silence the tunnel is closed, even if the
+network still keeps the connection.
 """
 
 from __future__ import annotations
@@ -60,22 +60,23 @@ class Incoming:
         lane.on_gone = self._withdrawn
 
     def serve(self, work: Coroutine[Any, Any, None]) -> None:
-        """Runs `work`, which answers; it is cancelled when the peer takes its wish back, or the tunnel is lost."""
+        """Run `work`, which answers the request. It is cancelled when the peer withdraws the request, or the tunnel is
+        lost."""
         self._task = self._mux.keep(self._serve(work))
-        # Cancelled before its first step, it never came to run `work`.
+        # Cancelled before its first step, it never started `work`.
         self._task.add_done_callback(lambda _task: work.close())
 
     def accept(self, answer: Message, protocol: asyncio.Protocol) -> None:
-        """From here on the stream runs. Raises ConnectionError when nobody waits for it any more."""
+        """Accept the stream, and start it. Raises ConnectionError if the peer has withdrawn the request."""
         if self.answered:
-            raise RuntimeError("this stream was answered before")
+            raise RuntimeError("this stream was already answered")
         if self._lane.gone:
             raise ConnectionResetError("the other side no longer waits for this stream")
         payload = encode(answer)
         self.answered = True
         self._lane.on_gone = None
         self._mux.send(frames.ACCEPT, self._lane.number, payload)
-        if not self._lane.gone:  # with a tunnel that is given up in this moment
+        if not self._lane.gone:  # the tunnel may have been closed just now
             self._lane.open(protocol, self.stream)
 
     def refuse(self, code: str, message: str, details: Mapping[str, str] | None = None) -> None:
@@ -106,10 +107,10 @@ class Incoming:
 class Mux(asyncio.Protocol):
     """The protocol of a tunnel's connection.
 
-    `hello` is what the peer is told first; None leaves that to `introduce`. `on_open` gets every stream that the peer
-    opens, and must not block. At most `most` streams are open at once. `greeting` is what the peer says of itself;
-    it fails with Unavailable when the tunnel is lost before. `lost` is set, with the reason, when the tunnel is over.
-    The windows of its streams grow out of `reserve`, by TUNNEL bytes at most.
+    `hello` is the first message to the peer; None leaves that to `introduce`. `on_open` gets every stream that the peer
+    opens, and must not block. At most `most` streams are open at once. `greeting` is the peer's first message; it fails
+    with Unavailable when the tunnel is lost before. `lost` is set, with the reason, when the tunnel is over. The
+    windows of its streams grow out of `reserve`, by TUNNEL bytes at most.
     """
 
     def __init__(
@@ -129,7 +130,7 @@ class Mux(asyncio.Protocol):
         self._outbox = SendQueue(self._loop, self._overflowed)
         self._switch = Demultiplexer(dialler=dialler, control=self._control)
         self._lanes = self._switch.lanes
-        self._windows = Windows(Reserve(TUNNEL, reserve), time.monotonic)  # uvloop's own is in whole ms
+        self._windows = Windows(Reserve(TUNNEL, reserve), time.monotonic)  # uvloop's own clock has whole ms
         self._openings: dict[int, _Opening] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._over = False
@@ -139,30 +140,31 @@ class Mux(asyncio.Protocol):
         self._beat: asyncio.TimerHandle | None = None
         self.greeting: asyncio.Future[Message] = self._loop.create_future()
         self.lost: asyncio.Future[str] = self._loop.create_future()
-        self.drained = False  # the peer wants no more streams opened
-        # The hot ones of asyncio's callbacks without a call in between.
+        self.drained = False  # the peer accepts no more streams
+        # asyncio's hot callbacks, bound directly to save a call.
         self.pause_writing = self._outbox.pause  # type: ignore[method-assign]
         self.resume_writing = self._outbox.resume  # type: ignore[method-assign]
 
     @property
     def streams(self) -> int:
-        """How many are open or being opened."""
+        """Return how many streams are open or being opened."""
         return len(self._lanes)
 
-    # For whoever holds the tunnel
+    # For the owner of the tunnel
 
     async def open(self, request: Message, protocol: asyncio.Protocol) -> tuple[Stream, Message]:
-        """A new stream for `protocol`, and what the peer answered.
+        """Open a new stream for `protocol`. Return it and the peer's answer.
 
-        Raises Refused, or Unavailable when the tunnel takes no streams or is lost. Cancelled, it takes its wish back.
+        Raises Refused, or Unavailable when the tunnel accepts no streams or is lost. When cancelled, it withdraws the
+        request.
         """
         if self._transport is None or self._over or self.drained:
-            raise Unavailable("the tunnel takes no new streams; it is being closed")
+            raise Unavailable("the tunnel accepts no new streams; it is closing")
         if len(self._lanes) >= self._most or self._switch.exhausted():
-            raise Unavailable(f"the tunnel has {len(self._lanes)} streams open, and takes no more")
+            raise Unavailable(f"the tunnel has {len(self._lanes)} streams open, its limit")
         payload = encode(request)
         if self._outbox.unsent + len(payload) > MAX_UNSENT // 2:
-            raise Unavailable("the tunnel has much to send already, and its other side is slow to take it")
+            raise Unavailable("the tunnel's send buffer is full, because the other side reads slowly")
         lane = self._lane(self._switch.take_number())
         stream = Stream(lane, self.about)
         opening = self._openings[lane.number] = _Opening(lane, stream, protocol, self._loop.create_future())
@@ -171,22 +173,22 @@ class Mux(asyncio.Protocol):
             return stream, await opening.answer
         except asyncio.CancelledError:
             if opening.answer.done() and not opening.answer.cancelled():
-                opening.answer.exception()  # it came too late to be heard
+                opening.answer.exception()  # it came too late
             lane.reset("nobody waits for it any more")
             raise
         finally:
             self._openings.pop(lane.number, None)
 
     def introduce(self, hello: Message) -> None:
-        """Says who this side is, once."""
+        """Send this side's identity, once."""
         self.send(frames.HELLO, 0, encode(hello))
 
     def drain(self) -> None:
-        """Asks the peer to open nothing more here; what is open goes on."""
+        """Ask the peer to open no more streams; open ones continue."""
         self.send(frames.DRAIN, 0)
 
     def close(self, reason: str) -> None:
-        """Ends all streams, telling the peer why, and the tunnel."""
+        """End all streams with the reason, and the tunnel."""
         for lane in list(self._lanes.values()):
             lane.reset(reason)
         self._outbox.finish()
@@ -216,7 +218,7 @@ class Mux(asyncio.Protocol):
         except ProtocolViolation as error:
             self._break(error.message)
         finally:
-            self._outbox.uncork()  # the answers to what was read leave together, and before the end of the turn
+            self._outbox.uncork()  # the responses to one read leave together, and before the end of the turn
 
     def connection_lost(self, error: Exception | None) -> None:
         self._end(str(error) if error else "the other side closed the tunnel")
@@ -230,13 +232,13 @@ class Mux(asyncio.Protocol):
         return default if self._transport is None else self._transport.get_extra_info(name, default)
 
     def keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """A task that is not forgotten while it waits."""
+        """Return a task, and keep a reference to it while it runs."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    # What comes
+    # Incoming frames
 
     def _control(self, kind: int, number: int, payload: bytes) -> None:
         if number == 0:
@@ -267,14 +269,14 @@ class Mux(asyncio.Protocol):
             if self._windows.answered(payload):
                 self._ping()
         else:
-            raise ProtocolViolation(f"a {frames.NAMES[kind]} frame that belongs to no stream, or a second time")
+            raise ProtocolViolation(f"a {frames.NAMES[kind]} frame without a stream, or sent twice")
 
     def _ping(self) -> None:
         self.send(frames.PING, 0, self._windows.ask())
 
     def _opened(self, number: int, payload: bytes) -> None:
         if not self._greeted:
-            raise ProtocolViolation("a stream was opened by somebody who did not say who it is")
+            raise ProtocolViolation("the peer opened a stream before its HELLO")
         self._switch.take_theirs(number)
         request = decode(payload)
         crowded = len(self._lanes) >= self._most
@@ -291,10 +293,10 @@ class Mux(asyncio.Protocol):
     def _answered(self, lane: StreamState, kind: int, payload: bytes) -> None:
         opening = self._openings.get(lane.number)
         if opening is None or opening.answered:
-            raise ProtocolViolation("a stream was answered a second time, or not asked for")
+            raise ProtocolViolation("the peer answered a stream twice, or one that was not requested")
         opening.answered = True
         if opening.answer.cancelled():
-            # Whoever asked is told so in a moment; what follows in this read is for nobody.
+            # The opener learns it in the next turn; later frames in this read have no receiver.
             lane.reset("nobody waits for it any more")
             return
         if kind == frames.ACCEPT:
@@ -316,14 +318,15 @@ class Mux(asyncio.Protocol):
         else:
             lane.lost(ConnectionResetError(reason))
 
-    # Our own
+    # Internal
 
     def _lane(self, number: int) -> StreamState:
         lane = self._lanes[number] = StreamState(number, self._lanes, self._outbox, self._loop, self._windows)
         return lane
 
     def _check(self, since: float) -> None:
-        """`since` is when it was asked for: a process that slept has heard nothing, and is to blame for that itself."""
+        """Check for silence. `since` is the time of the ping: a process that was suspended has received nothing, which
+        is not the peer's fault."""
         now = self._loop.time()
         if now - since > 2 * BEAT:
             self._heard = max(self._heard, now - DEAD + BEAT)
@@ -335,7 +338,7 @@ class Mux(asyncio.Protocol):
         if not self._greeted and now - self._made >= DEAD:
             self._give_up("the other side does not say who it is")
             return
-        if silence >= BEAT * 0.9 or self._windows.used:  # the path of much may have become a shorter one
+        if silence >= BEAT * 0.9 or self._windows.used:  # the path of a busy tunnel may have become shorter
             self._windows.used = False
             self._ping()
         self._switch.linger(now)
@@ -346,13 +349,13 @@ class Mux(asyncio.Protocol):
         self._give_up("the other side does not read what it is sent")
 
     def _give_up(self, reason: str) -> None:
-        log.info("a tunnel is given up: %s", reason)
+        log.info("closing a tunnel: %s", reason)
         self._end(reason)
         if self._transport is not None:
             self._transport.abort()
 
     def _break(self, reason: str) -> None:
-        """The peer broke the protocol of tunnels. Its streams are told, so that each session says so in the log."""
+        """Handle a protocol violation of the peer. Its streams get the reason, so that each session logs it."""
         count, received = len(self._lanes), self._received
         log.warning(
             "a tunnel with %d streams is given up: its peer broke the protocol within the first %d bytes: %s",
@@ -380,7 +383,7 @@ class Mux(asyncio.Protocol):
             lane.lost(kind(words))
         if not self.greeting.done():
             self.greeting.set_exception(Unavailable(words))
-            self.greeting.exception()  # somebody may wait for it, or nobody
+            self.greeting.exception()  # no caller may be waiting for it
         if not self.lost.done():
             self.lost.set_result(reason)
 

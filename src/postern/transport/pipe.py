@@ -1,4 +1,5 @@
-"""Two transports joined: what one side reads the other writes. A side that does not drain slows the other's reading."""
+"""Two transports joined: what one side reads, the other writes. A side that does not drain slows down reading from the
+other."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import cast
 
 
 class PipeEnd(asyncio.Protocol):
-    """One side of a pipe. What comes before it is joined waits, and its transport is paused."""
+    """One side of a pipe. Data that arrives before the join waits, and its transport is paused."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
@@ -20,7 +21,7 @@ class PipeEnd(asyncio.Protocol):
         self._over: Callable[[Exception | None], None] | None = None
 
     def pass_to(self, other: asyncio.Transport, over: Callable[[Exception | None], None]) -> None:
-        """From now on `other` gets what comes here; `over` hears once of the end of this side."""
+        """Forward data to `other` from now on; `over` is called once when this side ends."""
         self._other, self._over = other, over
         for data in self._early:
             other.write(data)
@@ -78,8 +79,8 @@ class PipeEnd(asyncio.Protocol):
 
 
 class Pipe:
-    """Joins `near` and `far`, both of which have their transports. `over` is called once, when both sides are gone,
-    with what went wrong first; a side that does not take the rest of what it was sent in LINGER seconds is cut off."""
+    """Joins `near` and `far`, both with transports. `over` is called once, when both sides are gone, with the first
+    error. A side that does not read the rest within LINGER seconds is aborted."""
 
     LINGER = 30.0
 

@@ -1,11 +1,11 @@
-"""What leaves by a tunnel: frames gathered to messages, and the streams that wait for room.
+"""The outgoing queue of a tunnel: frames are joined to messages, and streams wait for room.
 
      control frames, DATA of streams ─▶ parts ──(end of the read, end of the turn, or EAGER bytes)──▶ one message
                                           │ full: only control frames are added, at most MAX_UNSENT bytes
                                           ▼
      streams with more to send ─▶ ring, one quantum each in turn, while there is room
 
-Every byte is copied once, into the message, which leaves room for the header that the WebSocket puts before it.
+Every byte is copied once, into the message, which has space for the WebSocket's header.
 """
 
 from __future__ import annotations
@@ -18,30 +18,31 @@ from typing import Final
 from postern.transport.frames import DATA, MAX_DATA, header
 
 HEADROOM: Final = 14  # bytes before each message: the longest header of a WebSocket frame (RFC 6455, section 5.2)
-EAGER: Final = 32 * 1024  # bytes that are not kept for the end of the turn
+EAGER: Final = 32 * 1024  # bytes that are sent without waiting for the end of the turn
 MESSAGE: Final = 512 * 1024  # bytes of the largest message
-MAX_UNSENT: Final = 4 << 20  # bytes of control frames that a peer may leave unread before it is given up
+MAX_UNSENT: Final = 4 << 20  # bytes of control frames that a peer may leave unread before the tunnel is closed
 
 _ROOM: Final = bytes(HEADROOM)
 _empty: Final = bytearray()
 
 
 class StreamSender:
-    """Something that may have to wait for room."""
+    """A sender that may have to wait for room."""
 
     def __init__(self) -> None:
         self.waiting = False  # in the ring
 
     def pump(self, quantum: int) -> bool:
-        """Sends up to about `quantum` bytes. False: there is more, and only the tunnel is in its way."""
+        """Send about `quantum` bytes at most. Return False if there is more, and only the tunnel's lack of room
+        prevents it."""
         raise NotImplementedError
 
 
 class SendQueue:
-    """`overflow` is called when the peer reads nothing, and yet more control frames are due to it."""
+    """The queue. `overflow` is called when the peer reads nothing, and the control frames for it exceed MAX_UNSENT."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, overflow: Callable[[], None]) -> None:
-        self.full = False  # the connection takes no more for now
+        self.full = False  # the connection accepts no more for now
         self._loop = loop
         self._overflow = overflow
         self._send: Callable[[bytearray], None] | None = None
@@ -54,15 +55,15 @@ class SendQueue:
 
     @property
     def unsent(self) -> int:
-        """Bytes that wait for the end of the turn, or for room."""
+        """Return the bytes that wait for the end of the turn, or for room."""
         return self._size
 
     def attach(self, send: Callable[[bytearray], None]) -> None:
-        """`send` takes whole messages, each behind HEADROOM bytes that it may write to."""
+        """Set the carrier: `send` takes whole messages, each after HEADROOM bytes that it can overwrite."""
         self._send = send
 
     def cork(self) -> None:
-        """Keeps what is gathered until `uncork`, unless it is much: the caller goes on for a moment only."""
+        """Collect frames until `uncork`, unless there are many: the caller takes only a moment."""
         self._corked = True
 
     def uncork(self) -> None:
@@ -72,7 +73,7 @@ class SendQueue:
         self.flush()
 
     def stop(self) -> None:
-        """Nothing leaves any more."""
+        """Stop sending."""
         self._stopped = True
         self._parts = [_ROOM]
         self._size = 0
@@ -85,23 +86,23 @@ class SendQueue:
         self._added(len(payload))
 
     def data(self, stream: int, data: bytes | memoryview) -> None:
-        """At most MAX_DATA bytes, that nobody changes any more."""
+        """Queue data: MAX_DATA bytes at most, which must not change any more."""
         self._parts.append(header(DATA, stream, len(data)))
         self._parts.append(data)
         self._added(len(data))
 
     def flush(self) -> None:
-        """Sends what was gathered, unless the connection is full."""
+        """Send what was collected, unless the connection is full."""
         if not self.full:
             self._send_all()
 
     def finish(self) -> None:
-        """Sends what was gathered in any case, and nothing after it."""
+        """Send what was collected even if the connection is full, and nothing after it."""
         self._send_all()
         self.stop()
 
     def wait(self, sender: StreamSender) -> None:
-        """It is pumped when there is room, after the others that wait for it."""
+        """Pump the sender when there is room, after the others that wait."""
         if not sender.waiting and not self._stopped:
             sender.waiting = True
             self._ring.append(sender)
@@ -151,7 +152,7 @@ class SendQueue:
         self.flush()
 
     def _go_round(self) -> None:
-        """One turn: who has more to send comes again in the next turn of the loop, after what others do in it."""
+        """Serve the ring once. A sender with more data continues in the next turn of the loop, after other work."""
         for _ in range(len(self._ring)):
             if self.full or not self._ring:
                 break

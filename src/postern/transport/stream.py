@@ -1,6 +1,7 @@
-"""One stream of a tunnel, in the shape of an asyncio transport: logins, links and pipes run over it unchanged.
+"""One stream of a tunnel as an asyncio transport: logins, links and pipes use it unchanged.
 
-Apart from `stream_state.py` because that file is compiled, and a compiled class cannot inherit from asyncio's.
+It is separate from `stream_state.py` because that module is compiled, and a compiled class cannot inherit from
+asyncio's.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _NOBODY = asyncio.Protocol()
 
 
 class Stream(asyncio.Transport):
-    """`number` is unique on its tunnel. `connection_made` is called once the stream is open.
+    """The transport. `number` is unique on its tunnel. `connection_made` is called once the stream is open.
 
     `about` is `get_extra_info` of the tunnel's connection.
     """
@@ -25,7 +26,7 @@ class Stream(asyncio.Transport):
         self.number = lane.number
         self._lane = lane
         self._about = about
-        # What is called for every read and write: one call less than methods of our own.
+        # Called for every read and write, so bind the methods directly and save one call.
         self.write = lane.write  # type: ignore[method-assign]
         self.is_reading = lane.is_reading  # type: ignore[method-assign]
         self.is_closing = lane.is_closing  # type: ignore[method-assign]
@@ -66,12 +67,12 @@ class Stream(asyncio.Transport):
         self._lane.write_eof()
 
     def close(self) -> None:
-        """After what was written has been sent; nothing more is received."""
+        """Close after everything written was sent; nothing more is received."""
         self._lane.close()
 
     def abort(self) -> None:
         self.reset("the other side gave it up")
 
     def reset(self, reason: str) -> None:
-        """Gives up at once: what was not sent is dropped, and the peer is told why."""
+        """Abort at once: unsent data is dropped, and the peer gets the reason."""
         self._lane.reset(reason)

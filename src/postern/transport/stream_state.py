@@ -1,21 +1,22 @@
-"""What a stream is made of: its credit, its queue, what it holds for a protocol that does not read, and its end.
+"""The state of a stream: its credit, its queue, its buffer for a protocol that does not read, and its end.
 
      write ─▶ queue ──(credit of the peer, room in the tunnel)──▶ DATA        DATA ──▶ protocol.data_received
               │ above the high-water mark: protocol.pause_writing             │ paused, or an end before: held,
                                                                               ▼ and the peer gets no new credit
-The peer may have a window of bytes on their way that nobody has taken (`stream_windows.py`). A protocol that stops
-reading thus costs at most its window here, and HIGH_WATER and a write there, and not a byte of any other stream's time.
 
-What we still do with the stream, and what the peer has said of its end, are two state charts:
+The peer can have one window of unread bytes in flight (`stream_windows.py`). So a protocol that stops reading costs at
+most its window here, plus HIGH_WATER and one write at the peer, and delays no other stream.
+
+There are two state charts: for our own end of the stream, and for the peer's:
 
      OPEN ──write_eof──▶ ENDING ──queue is empty──▶ ENDED       SENDS ──END──▶ END_HELD ──told──▶ TOLD
      any of these ──close──▶ CLOSING ──queue is empty──▶ LOST   any ──CLOSE──▶ CLOSE_HELD ──told──▶ TOLD, and LOST
      any of these four ──CLOSE of the peer──▶ GONE ──told──▶ LOST
      any ──reset, or the tunnel is lost──▶ LOST
 
-How the peer ended is told once all that came before has been taken, even to a protocol that has paused: there is
-nothing left that it could resume for. In GONE and LOST the tunnel knows the stream no more. Compiled (decision 0007);
-`stream.py` is its face as an asyncio transport.
+The protocol is told of the peer's end once it has received everything before, even if it has paused: nothing is left
+that it could resume for. In GONE and LOST the tunnel has forgotten the stream. Compiled (decision 0007); `stream.py` is
+its asyncio transport.
 """
 
 from __future__ import annotations
@@ -36,15 +37,15 @@ log = logging.getLogger(__name__)
 
 HIGH_WATER: Final = 64 * 1024  # bytes in the queue
 LOW_WATER: Final = 16 * 1024
-LINGER: Final = 60.0  # seconds that a peer may take none of what is left to send to it after `close`
+LINGER: Final = 60.0  # seconds that a peer can read nothing of the remaining data after `close`
 _MOST_CREDIT: Final = 1 << 40
 _REASON: Final = 1000  # bytes
-_SMALL: Final = 4096  # bytes that are held as one
+_SMALL: Final = 4096  # bytes that are buffered as one piece
 
 
 class LocalEnd(Enum):
-    """What we still do with a stream. ENDING and ENDED: `write_eof` was called, CLOSING: `close`; GONE: the peer has
-    closed it, which the protocol has not been told of; LOST: `connection_lost` was called, or will be in a moment."""
+    """Our end of a stream. ENDING and ENDED: `write_eof` was called; CLOSING: `close` was called; GONE: the peer has
+    closed it, and the protocol was not told yet; LOST: `connection_lost` was called, or will be in the next turn."""
 
     OPEN = "open"
     ENDING = "ending"
@@ -55,7 +56,7 @@ class LocalEnd(Enum):
 
 
 class PeerEnd(Enum):
-    """What the peer has said of its end; HELD: the protocol has not been told of it yet."""
+    """The peer's end of a stream. HELD: the protocol was not told yet."""
 
     SENDS = "sends"
     END_HELD = "end held"
@@ -63,7 +64,7 @@ class PeerEnd(Enum):
     TOLD = "told"
 
 
-# Final names are found without a look into the class.
+# Compiled code reads a Final name without a lookup in the class.
 _OPEN: Final = LocalEnd.OPEN
 _ENDING: Final = LocalEnd.ENDING
 _ENDED: Final = LocalEnd.ENDED
@@ -77,7 +78,7 @@ _TOLD: Final = PeerEnd.TOLD
 
 
 class StreamState(StreamSender):
-    """`lanes` are all that live on the tunnel, by number; a lane that is over is in it no more."""
+    """The state. `lanes` are all live streams of the tunnel, by number; a stream that is over is removed."""
 
     def __init__(
         self,
@@ -100,12 +101,12 @@ class StreamState(StreamSender):
         # To the peer. Before it is opened there is no credit on either side.
         self._credit = 0
         self._queue: deque[bytes] = deque()
-        self._sent = 0  # bytes of the first of the queue
+        self._sent = 0  # bytes sent of the queue's first item
         self._queued = 0
         self._high = HIGH_WATER
         self._low = LOW_WATER
         self._throttled = False  # the protocol was told to pause
-        self._left = 0  # bytes in the queue when `linger` last looked
+        self._left = 0  # bytes in the queue at the last `linger`
         self._left_since = 0.0
         # From the peer
         self._window = StreamWindow(windows)
@@ -116,7 +117,7 @@ class StreamState(StreamSender):
 
     @property
     def gone(self) -> bool:
-        """Whether nothing can be sent on it, and the peer sends nothing more."""
+        """Return True if nothing can be sent on it, and the peer sends nothing more."""
         return self._state is _GONE or self._state is _LOST
 
     # For the transport
@@ -177,7 +178,7 @@ class StreamState(StreamSender):
         return self._state is _CLOSING or self._state is _LOST
 
     def close(self) -> None:
-        """After what was written has been sent; nothing more is received."""
+        """Close after everything written was sent; nothing more is received."""
         if self.is_closing():
             return
         dropped = 0
@@ -193,7 +194,7 @@ class StreamState(StreamSender):
         self._drained()
 
     def reset(self, reason: str) -> None:
-        """Gives up at once: what was not sent is dropped, and the peer is told why."""
+        """Abort at once: unsent data is dropped, and the peer gets the reason."""
         if not self.gone:
             self._outbox.frame(RESET, self.number, reason.encode(errors="replace")[:_REASON])
         self._lose(None)
@@ -201,11 +202,11 @@ class StreamState(StreamSender):
     # For the tunnel
 
     def open(self, protocol: asyncio.Protocol, transport: asyncio.Transport) -> None:
-        """Both sides agree: bytes may flow."""
+        """Start the stream: both sides have agreed."""
         self._protocol = protocol
         self._credit = self._allowance = WINDOW
         self._call_with(protocol.connection_made, transport)
-        if self._protocol is protocol:  # it may have passed the transport on
+        if self._protocol is protocol:  # it may have handed the transport over
             self._give = protocol.data_received
         if self._queued and not self.waiting and not self.pump(MAX_DATA):
             self._outbox.wait(self)
@@ -231,24 +232,24 @@ class StreamState(StreamSender):
         return self._queued == 0 or self._credit == 0
 
     def credited(self, payload: bytes) -> None:
-        """Raises ProtocolViolation."""
+        """Handle CREDIT. Raises ProtocolViolation."""
         if len(payload) != 4:
-            raise ProtocolViolation("a stream was given credit that cannot be read")
+            raise ProtocolViolation("the peer sent an invalid credit frame")
         self._credit += int.from_bytes(payload, "big")
         if self._credit > _MOST_CREDIT:
-            raise ProtocolViolation("a stream was given credit without end")
+            raise ProtocolViolation("the peer sent too much credit")
         if self._queued and not self.waiting and not self.pump(MAX_DATA):
             self._outbox.wait(self)
 
     def received(self, data: bytes) -> None:
-        """Raises ProtocolViolation when the peer sends more than it may."""
+        """Handle DATA. Raises ProtocolViolation when the peer exceeds its credit."""
         size = len(data)
         self._allowance -= size
         if self._allowance < 0 or self._peer is not _SENDS:
-            raise ProtocolViolation("a stream sent more than its credit allows, or after its end")
+            raise ProtocolViolation("the peer sent more than its credit allows, or after its end")
         if self._state is _CLOSING:
-            # Nobody takes it any more. The peer is given credit all the same: it may have to send before it reads
-            # what is still on its way to it.
+            # No protocol reads it any more. The peer gets credit anyway: it may have to send before it reads what is
+            # still on its way.
             self._take(size)
         elif self._reading and self._give is not None and not self._held:
             self._hand(data)
@@ -256,26 +257,26 @@ class StreamState(StreamSender):
             self._hold(data)
 
     def finished(self) -> None:
-        """The peer sends no more. Raises ProtocolViolation when it has said so before."""
+        """Handle END. Raises ProtocolViolation for a second one."""
         if self._peer is not _SENDS or self._protocol is None:
-            raise ProtocolViolation("a stream was ended twice, or before it was open")
+            raise ProtocolViolation("the peer ended a stream twice, or before it was open")
         self._peer = _END_HELD
         self._deliver()
 
     def closed(self) -> None:
-        """The peer has gone, after all that it had to send."""
+        """Handle CLOSE: the peer has closed, after all of its data."""
         self._peer = _CLOSE_HELD
         self._drop_queue()
         self._forget(_GONE)
-        self._drained()  # who waits to write before it reads must not wait now
+        self._drained()  # a writer that waits before it reads must not wait any longer
         self._deliver()
 
     def lost(self, error: Exception | None) -> None:
-        """It is over at once: reset by the peer, or the tunnel is lost."""
+        """End at once: reset by the peer, or the tunnel is lost."""
         self._lose(error)
 
     def linger(self, now: float) -> None:
-        """Called every few seconds: gives up what was closed, and whose peer takes nothing of the rest."""
+        """Abort a closed stream whose peer reads nothing of the rest. Called every few seconds."""
         if self._state is not _CLOSING or self._queued == 0:
             return
         if self._queued < self._left:
@@ -283,10 +284,11 @@ class StreamState(StreamSender):
         elif now - self._left_since >= LINGER:
             self.reset("it was closed, and the rest of it was not read")
 
-    # Our own
+    # Internal
 
     def _hold(self, data: bytes) -> None:
-        """Small ones are joined: a peer that sends single bytes costs us no object for each of them."""
+        """Buffer data. Small pieces are joined, so that a peer that sends single bytes does not cost an object for
+        each."""
         self._window.waited = True
         held = self._held
         if held and len(held[-1]) + len(data) <= _SMALL:
@@ -362,7 +364,7 @@ class StreamState(StreamSender):
         self._queued = self._sent = 0
 
     def _forget(self, state: LocalEnd) -> None:
-        """It is in the tunnel no more: GONE or LOST."""
+        """Remove the stream from the tunnel: GONE or LOST."""
         was_gone = self.gone
         self._state = state
         if not was_gone:
@@ -376,7 +378,7 @@ class StreamState(StreamSender):
             self._call_with(protocol.connection_lost, error)
 
     def _call(self, call: Callable[[], object]) -> bool:
-        """One stream's fault is no other's."""
+        """Call a protocol. Its exception must not affect other streams."""
         try:
             return bool(call())
         except Exception:
@@ -390,5 +392,5 @@ class StreamState(StreamSender):
             self._failed()
 
     def _failed(self) -> None:
-        log.exception("a stream of a tunnel failed, and is ended")
+        log.exception("a stream of a tunnel failed and was ended")
         self.reset("it failed on the other side")

@@ -1,15 +1,15 @@
-"""How much a peer may have on its way on one stream: as much as the path holds, where there is memory for it.
+"""The size of a stream's window: as many bytes in flight as the path holds, where there is memory for it.
 
-    a stream begins with WINDOW ──▶ half of it is taken in less than two round trips: twice as much, up to WIDEST
-                                ◀── half of it takes longer than SLOW: less by what was just taken, down to WINDOW
+    a stream begins with WINDOW ──▶ half of it is read in less than two round trips: doubled, up to WIDEST
+                                ◀── half of it takes longer than SLOW: less by what was just read, down to WINDOW
 
-A stream whose peer waits for credit moves one window in a round trip, however wide the path is. What the peer has
-been given cannot be taken back, so a wider window has to be earned by bytes that were taken as they came: those that
-waited for their reader do not count. What windows have beyond WINDOW comes from a reserve for the tunnel, and that
-from one for the process; peers that earn wide windows and readers that stop then cannot hold more than the reserves.
+A stream whose peer waits for credit moves one window per round trip, however wide the path is. Credit cannot be taken
+back, so a wider window must be earned by bytes that were read as they came; bytes that waited for their reader do not
+count. The part of windows beyond WINDOW comes from a reserve of the tunnel, and that from one of the process. So peers
+that earn wide windows and readers that then stop cannot hold more than the reserves.
 
-The idea is that of QUIC's receivers; the round trip is the shortest that the tunnel has seen, so that bytes which
-queue in front of a slow process do not look like a long path. Compiled (decision 0007).
+The idea is that of QUIC's receivers. The round trip is the shortest of the tunnel, so that bytes which queue before a
+slow process do not look like a long path. Compiled (decision 0007).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
-WINDOW: Final = 1 << 20  # bytes that either side may send before it hears of any taken
-WIDEST: Final = 16 << 20  # bytes: 100 MB/s where a round trip takes 100 ms
-TUNNEL: Final = 64 << 20  # bytes that the windows of one tunnel may have beyond WINDOW each
-PROCESS: Final = 256 << 20  # the same of all tunnels that share a reserve
+WINDOW: Final = 1 << 20  # bytes that either side can send before its first credit
+WIDEST: Final = 16 << 20  # bytes: 100 MB/s at a round trip of 100 ms
+TUNNEL: Final = 64 << 20  # bytes beyond WINDOW of all windows of one tunnel
+PROCESS: Final = 256 << 20  # the same for all tunnels that share a reserve
 SLOW: Final = 2.0  # seconds
-LONGEST: Final = 1.0  # seconds of a round trip that is believed: a peer that answers late earns nothing by it
+LONGEST: Final = 1.0  # seconds; a longer round trip counts as this: a late answer earns nothing
 _SHORTEST: Final = 1e-6
-_TRIPS: Final = 3  # measured to begin with, one after the other: the first waits for all that a new tunnel causes
+_TRIPS: Final = 3  # initial measurements, one after the other: the first is distorted by the start of a tunnel
 _NEVER: Final = -1e9
 
 _time: Final = struct.Struct(">d")
@@ -34,9 +34,9 @@ _unpack: Final = _time.unpack
 
 
 class Reserve:
-    """`size` bytes, and never more than those of `within`.
+    """A reserve of `size` bytes, which never exceeds that of `within`.
 
-    Nobody gets more than what is left for the others then: who comes late finds something.
+    A user gets no more than what is left for the others then, so latecomers find something.
     """
 
     def __init__(self, size: int, within: Reserve | None = None) -> None:
@@ -45,7 +45,7 @@ class Reserve:
         self._within = within
 
     def take(self, size: int, whole: int) -> bool:
-        """Whether `size` bytes are to be had, for somebody who then has `whole` of them."""
+        """Return True and take `size` bytes if they are available for a user that then has `whole` of them."""
         if whole > self.free - size:
             return False
         if self._within is not None and not self._within.take(size, self.size - self.free + size):
@@ -60,23 +60,23 @@ class Reserve:
 
 
 class Windows:
-    """What the windows of one tunnel share. `now` is a clock, in seconds; it must know less than a ms."""
+    """The shared state of the windows of one tunnel. `now` is a clock in seconds, with a resolution below 1 ms."""
 
     def __init__(self, reserve: Reserve, now: Callable[[], float]) -> None:
         self.reserve = reserve
         self.now = now
-        self.trip = 0.0  # seconds: the shortest round trip seen; 0: none yet, and no window grows
-        self.used = False  # a window was renewed since somebody set this to False
+        self.trip = 0.0  # seconds: the shortest round trip; 0: none yet, and no window grows
+        self.used = False  # a window was renewed since this was last set to False
         self._asked = b""
         self._left = _TRIPS
 
     def ask(self) -> bytes:
-        """The payload of a PING whose PONG tells a round trip, unless it is sent after the next one."""
+        """Return the payload of a PING whose PONG measures a round trip, unless a later PING is sent before."""
         self._asked = _pack(self.now())
         return self._asked
 
     def answered(self, payload: bytes) -> bool:
-        """A PONG with this payload came. Whether another PING should follow at once."""
+        """Handle a PONG. Return True if another PING should follow at once."""
         if not payload or payload != self._asked:
             return False
         self._asked = b""
@@ -88,7 +88,8 @@ class Windows:
 
 
 class StreamWindow:
-    """Of one stream. `size` is what may be on its way and held; `part`, what must be taken to be worth a CREDIT."""
+    """The window of one stream. `size` is the maximum in flight and buffered; `part` is the number of read bytes that
+    is worth a CREDIT."""
 
     def __init__(self, windows: Windows) -> None:
         self.size = WINDOW
@@ -99,7 +100,7 @@ class StreamWindow:
         self._since = _NEVER
 
     def renew(self, taken: int, waiting: bool) -> int:
-        """How many bytes to give the peer for `taken`. `waiting`: others wait for their reader."""
+        """Return how many bytes of credit to send for `taken` read bytes. `waiting`: others wait for their reader."""
         self._windows.used = True
         self._taken += taken
         if waiting:
@@ -126,7 +127,7 @@ class StreamWindow:
         return taken + more
 
     def close(self) -> None:
-        """Nothing is held, or will be: its share is the others'."""
+        """Release the share: nothing is or will be buffered."""
         self._resize(WINDOW)
 
     def _resize(self, size: int) -> None:

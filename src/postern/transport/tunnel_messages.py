@@ -1,4 +1,4 @@
-"""What the two sides of a tunnel tell each other in words: JSON objects, in frames that are not DATA."""
+"""The JSON messages of the two sides of a tunnel, in frames other than DATA."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Message = Mapping[str, Any]
 
 
 class Refused(PosternError):
-    """The other side did not accept a stream. `code` names the class of errors it stands for (see `errors`)."""
+    """The other side did not accept a stream. `code` is the name of the error class (see `errors`)."""
 
     def __init__(self, code: str, message: str, details: Mapping[str, str]) -> None:
         super().__init__(message)
@@ -24,26 +24,26 @@ class Refused(PosternError):
 
 
 def encode(message: Message) -> bytes:
-    """Raises Unavailable when it is too large for a frame."""
+    """Encode a message. Raises Unavailable when it is too large for a frame."""
     payload = json.dumps(message, separators=(",", ":")).encode()
     if len(payload) > MAX_CONTROL:
-        raise Unavailable(f"a message of {len(payload)} bytes is too large for the tunnel, which takes {MAX_CONTROL}")
+        raise Unavailable(f"a message of {len(payload)} bytes is too large for the tunnel ({MAX_CONTROL})")
     return payload
 
 
 def decode(payload: bytes) -> Message:
-    """Raises ProtocolViolation."""
+    """Decode a message. Raises ProtocolViolation."""
     try:
         message = json.loads(payload)
     except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict):
-        raise ProtocolViolation("a message on the tunnel that is no JSON object")
+        raise ProtocolViolation("a message on the tunnel is not a JSON object")
     return message
 
 
 def encode_refusal(code: str, message: str, details: Mapping[str, str]) -> bytes:
-    """Without details that are too large: a refusal must always arrive."""
+    """Encode a refusal, without details that are too large: a refusal must always arrive."""
     words = {"code": code, "message": message[:_WORDS]}
     try:
         return encode({**words, "details": dict(details)})
@@ -52,7 +52,7 @@ def encode_refusal(code: str, message: str, details: Mapping[str, str]) -> bytes
 
 
 def decode_refusal(payload: bytes) -> Refused:
-    """Raises ProtocolViolation."""
+    """Decode a refusal. Raises ProtocolViolation."""
     message = decode(payload)
     details = message.get("details")
     texts = {str(name): str(value) for name, value in details.items()} if isinstance(details, dict) else {}

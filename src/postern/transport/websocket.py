@@ -1,7 +1,7 @@
-"""The connection that carries a tunnel: a WebSocket (RFC 6455), so that it passes proxies and load balancers.
+"""The connection below a tunnel: a WebSocket (RFC 6455), so that it passes proxies and load balancers.
 
-The payloads of binary messages are one stream of bytes; message borders mean nothing. Both ends look like asyncio
-transports. The dialler says who it is by a bearer token; it always uses TLS, and verifies it.
+The payloads of binary messages form one stream of bytes; message boundaries have no meaning. Both ends look like
+asyncio transports. The dialler authenticates by a bearer token; it always uses TLS, and verifies the server.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from postern.transport.send_queue import HEADROOM
 log = logging.getLogger(__name__)
 
 PATH = "/tunnel"
-CONNECT = 15.0  # seconds until the WebSocket is there
-FLUSH = 5.0  # seconds that a peer may take to read the rest, once the WebSocket is closed
-_MAX_FRAME = 1 << 20  # bytes; larger than what `outbox.MESSAGE` allows
+CONNECT = 15.0  # seconds to establish the WebSocket
+FLUSH = 5.0  # seconds that a peer has to read the rest after the WebSocket is closed
+_MAX_FRAME = 1 << 20  # bytes; larger than `send_queue.MESSAGE`
 _CHUNK = 512 * 1024
-# Bytes that the kernel keeps and has not sent. What waits longer waits here, where small frames pass large ones.
+# Unsent bytes in the kernel. The rest waits in this process, where small frames can overtake large ones.
 _UNSENT = 256 * 1024
 _HIGH, _LOW = 128 * 1024, 32 * 1024
 
@@ -52,8 +52,8 @@ _BINARY, _CONTINUATION = WSMsgType.BINARY, WSMsgType.CONTINUATION
 
 
 class WebSocketTransport(Carrier):
-    """One end. `set_protocol` decides who gets the bytes, as memory that is good until `data_received` returns; until
-    then they wait, bounded by pausing."""
+    """One end. `set_protocol` sets the receiver of bytes, which come as memory that is valid until `data_received`
+    returns. Before that they wait, bounded by pausing."""
 
     def __init__(self, wire: WSTransport) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class WebSocketTransport(Carrier):
         self._full = False
         self._ping: bytes | None = None  # to be answered when there is room
         self._cut: asyncio.TimerHandle | None = None
-        self.refusal = ""  # why the peer would not go on
+        self.refusal = ""  # the peer's reason for closing
         under = wire.underlying_transport
         under.set_write_buffer_limits(_HIGH, _LOW)
         if hasattr(socket, "TCP_NOTSENT_LOWAT"):
@@ -122,14 +122,14 @@ class WebSocketTransport(Carrier):
         self._close(WSCloseCode.OK, "")
 
     def refuse(self, reason: str) -> None:
-        """Closes, and tells the peer why."""
+        """Close, and send the peer the reason."""
         self._close(WSCloseCode.POLICY_VIOLATION, reason)
 
     def abort(self) -> None:
         self._closing = True
         self._wire.disconnect(graceful=False)
 
-    # What the WebSocket reports
+    # Callbacks of the WebSocket
 
     def received(self, frame: WSFrame) -> None:
         kind = frame.msg_type
@@ -165,8 +165,8 @@ class WebSocketTransport(Carrier):
             self._protocol.connection_lost(ConnectionAbortedError(self.refusal) if self.refusal else None)
 
     def _answer(self, ping: bytes) -> None:
-        """While there is no room, only the newest ping is answered later (RFC 6455, section 5.5.3): who sends many,
-        and reads nothing, fills no memory."""
+        """Answer a ping. While there is no room, only the newest one is answered later (RFC 6455, section 5.5.3), so
+        that a peer that sends many and reads nothing fills no memory."""
         self._ping = ping if self._full else None
         if not self._full:
             self._wire.send_pong(ping)
@@ -188,14 +188,14 @@ class _Listener(WSListener):
     def __init__(self, opened: Callable[[WebSocketTransport], None]) -> None:
         self._opened = opened
         self.transport: WebSocketTransport | None = None
-        self.abandoned = False  # who dialled it waits no more
+        self.abandoned = False  # the dialler waits no longer
 
     def on_ws_connected(self, transport: WSTransport) -> None:
         if self.abandoned:
             transport.disconnect(graceful=False)
             return
         self.transport = WebSocketTransport(transport)
-        # No method of ours in between for each message.
+        # Bound directly, to save a call for each message.
         self._opened(self.transport)
 
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
@@ -216,9 +216,9 @@ class _Listener(WSListener):
 
 
 def _hush_strangers() -> None:
-    """A stranger who breaks off the TLS handshake is one line in the log, and not a traceback each time.
+    """Log a failed TLS handshake in one line instead of a traceback.
 
-    aiofastnet (1.2) reports it to the loop's handler with an exception's class in place of an exception, which the
+    aiofastnet (1.2) reports it to the loop's handler with an exception's class instead of an exception, which the
     handler of asyncio fails to print.
     """
     loop = asyncio.get_running_loop()
@@ -226,7 +226,7 @@ def _hush_strangers() -> None:
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if context.get("message") == "SSL handshake failed":
-            log.info("somebody broke off the TLS handshake of a tunnel: %s", context.get("exception"))
+            log.info("the TLS handshake of a tunnel failed: %s", context.get("exception"))
         elif others is not None:
             others(loop, context)
         else:
@@ -243,8 +243,8 @@ async def serve(
     *,
     why_not: Callable[[], str] = lambda: "",
 ) -> asyncio.Server:
-    """Calls `opened(transport, token)` for each WebSocket; whether the token holds is its business. Where `why_not`
-    gives a reason to take no more of them, the answer is 503 with that reason."""
+    """Serve WebSockets: call `opened(transport, token)` for each; the callback verifies the token. If `why_not` returns
+    a reason against more connections, the response is 503 with that reason."""
 
     def upgrade(request: WSUpgradeRequest) -> WSUpgradeResponseWithListener | None:
         if reason := why_not():
@@ -255,7 +255,7 @@ async def serve(
         scheme, _, token = str(request.headers.get("Authorization", "")).partition(" ")
         if urlsplit(request.path.decode("latin-1")).path != PATH or scheme.lower() != "bearer" or not token.strip():
             return None
-        # The time is for `postern doctor`: who has this connection only can compare clocks, too.
+        # The date is for `postern doctor`, which may only have this connection to compare clocks.
         answer = WSUpgradeResponse.create_101_response([("Date", formatdate(usegmt=True))])
         return WSUpgradeResponseWithListener(answer, _Listener(lambda transport: opened(transport, token.strip())))
 
@@ -275,13 +275,13 @@ async def serve(
 async def connect(
     url: str, *, token: str, ca: str | bytes | None, protocol: Callable[[], asyncio.Protocol]
 ) -> tuple[WebSocketTransport, asyncio.Protocol]:
-    """Opens a tunnel's connection. `url` is `wss://HOST:PORT`; `ca` is what to trust instead of the system's CAs, PEM
-    text or DER. Raises Unavailable.
+    """Open a tunnel's connection. `url` is `wss://HOST:PORT`; `ca` is trusted instead of the system's CAs, as PEM text
+    or DER. Raises Unavailable.
 
     `protocol().connection_made` is called with the transport, as for any asyncio transport.
     """
     if urlsplit(url).scheme != "wss":
-        raise Unavailable(f"the gateway's tunnel at {url} cannot be reached: a token is only sent by TLS (wss://…)")
+        raise Unavailable(f"the gateway's tunnel at {url} cannot be reached: a token is only sent over TLS (wss://…)")
     context = ssl.create_default_context(cadata=ca or None)
     made: list[asyncio.Protocol] = []
 
@@ -310,6 +310,6 @@ async def connect(
         words = refused_for_its_dates(words, datetime.now(UTC)) or words
         raise Unavailable(f"the gateway's tunnel at {url} cannot be reached: {words}") from error
     finally:
-        # Whoever was told that it failed, or stopped waiting, gets no connection afterwards.
+        # A caller that got an error, or stopped waiting, must not get a connection afterwards.
         listener.abandoned = listener.transport is None
     return listener.transport, made[0]

@@ -1,1 +1,1 @@
-"""Clients on their way in: listeners, logins and tunnels."""
+"""Clients before their session: listeners, logins and tunnels."""

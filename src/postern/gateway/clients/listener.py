@@ -1,8 +1,8 @@
-"""Accepting clients: one task and one deadline for each login, and never a wait in the accept loop.
+"""Acceptance of clients: one task and one deadline for each login, and never a wait in the accept loop.
 
-a client comes ─▶ descriptors left? a place left, of all and of its address?  ─▶ no: told why, in its protocol
-               ─▶ its turn: at once, soon, or too late (gateway/clients/login_turns.py) ─▶ too late: the same
-               ─▶ serve: it logs in
+a client connects ─▶ descriptors left? a slot left, in total and for its address?  ─▶ no: rejected, in its protocol
+                  ─▶ its turn: at once, soon, or too late (gateway/clients/login_turns.py) ─▶ too late: the same
+                  ─▶ serve: it logs in
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ log = logging.getLogger(__name__)
 Serve = Callable[[StreamHandshake], Awaitable[Awaitable[None] | None]]
 Reject = Callable[[StreamHandshake, PosternError], Awaitable[None]]
 
-REJECTION_TIMEOUT = 5.0  # seconds that a client has to be told why it is rejected, and to leave
+REJECTION_TIMEOUT = 5.0  # seconds that a rejected client has to receive the reason and disconnect
 _WARN_EVERY = 10.0  # seconds between two warnings about rejected clients
 
 
 @dataclass(frozen=True, slots=True)
 class _Reason:
-    """Why a client is rejected: what it is told, and what the log says to who runs the gateway."""
+    """The reason for a rejection: the client's error, and the operator's log line."""
 
     error: TooMany
     seen: str
@@ -60,8 +60,7 @@ _TOO_SLOW = _Reason(
 
 
 class ConnectionLimiter:
-    """How many may be somewhere at a time, over all and for each address; of IPv6 for each /64, which one subscriber
-    has all of."""
+    """Concurrency limiter, in total and per address (IPv6: per /64, which one subscriber owns)."""
 
     def __init__(self, *, most: int, most_per_address: int) -> None:
         self._most = most
@@ -69,7 +68,7 @@ class ConnectionLimiter:
         self._taken: Counter[str] = Counter()
 
     def take(self, address: str) -> bool:
-        """False where all are taken; else it is left once."""
+        """Take a slot. Return False if none is free; otherwise call `leave` once."""
         place = neighbourhood(address)
         if self.full or self._taken[place] >= self._most_per_address:
             return False
@@ -99,13 +98,15 @@ class _Login:
 
 
 class HandshakeRunner:
-    """Runs logins. `serve(stream)` logs a client in; what it answers is awaited without the deadline. That is lifted
-    before by `stream.on_known`, since a client must not pay for a target that is slow.
+    """Runs logins.
 
-    Clients that are not logged in yet, or wait for their target, are bounded, over all and for each address. One that
-    waits for people, which it tells by `stream.on_held`, is not of them any more: who holds it has bounds of its own.
+    `serve(stream)` logs a client in; the awaitable that it returns is awaited without the deadline. `stream.on_known`
+    lifts the deadline earlier, so that a slow target does not count against the client.
 
-    Few of them work at a time and the others take turns. Where there is no room, or the turn would come too late,
+    Clients that are not logged in, or wait for their target, are limited, in total and per address. A client that waits
+    for a review (`stream.on_held`) no longer counts: its holder has separate limits.
+
+    Only a few logins run at a time, and others take turns. If there is no room, or the turn would come too late,
     `reject` tells the client so in its protocol.
     """
 
@@ -146,11 +147,11 @@ class HandshakeRunner:
                 self._reject_late(login)
 
     def has_room(self) -> bool:
-        """Return whether one more client and its session find descriptors, after all that are logging in now."""
+        """Return True if there are file descriptors for one more client and its session, besides all current logins."""
         return self._descriptors.has_room(PER_SESSION * (self._places.taken + 1))
 
     def why_not(self) -> str:
-        """Return why no client can log in now, whatever its address; empty where one can."""
+        """Return the reason why no client can log in now, from any address; empty if there is none."""
         if not self.has_room():
             return _NO_DESCRIPTORS.error.message
         return _TOO_MANY_AT_ONCE.error.message if self._places.full else ""
@@ -200,7 +201,7 @@ class HandshakeRunner:
             stream.close()
 
     def _warn(self, address: str, reason: _Reason) -> None:
-        """Once in a while: a flood of clients must not become a flood of lines."""
+        """Log rejections once in a while, so that a flood of clients is not a flood of lines."""
         self._unwarned += 1
         now = asyncio.get_running_loop().time()
         if now - self._warned_at >= _WARN_EVERY:
@@ -259,7 +260,7 @@ class HandshakeRunner:
             self._logged_in.discard(task)
 
     async def stop(self, grace: float) -> None:
-        """Ends logins at once; sessions, whose links were ended before, have `grace` seconds to be closed."""
+        """End logins at once. Sessions, whose links were ended before, have `grace` seconds to close."""
         for login in self._turns.drain():
             login.stream.close()
         for task in (self._tasks - self._logged_in) | self._rejections:
@@ -273,7 +274,7 @@ class HandshakeRunner:
 
 
 def _once(action: Callable[[], None]) -> Callable[[], None]:
-    """Return a function that does this when it is called first, and nothing afterwards."""
+    """Return a function that runs the action at its first call only."""
     done = False
 
     def call() -> None:

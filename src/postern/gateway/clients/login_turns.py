@@ -1,10 +1,10 @@
-"""Which login may work now: a burst of clients must neither stall running sessions nor slow all logins down alike.
+"""Scheduling of logins: a burst of clients must neither stall running sessions nor slow down all logins alike.
 
     arrive ─▶ a slot is free: begin                       ─▶ leave: the next one begins
            ─▶ it would wait too long: refused at once
-           ─▶ wait, addresses taking turns  ─▶ begin, or refused once it has waited too long all the same
+           ─▶ wait, addresses taking turns  ─▶ begin, or refused if it waited too long after all
 
-Sans-IO: callers pass the time and act on the answers.
+Without I/O: callers pass the time and act on the results.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Final, Generic, TypeVar
 
 from postern.gateway.rules.fair_queue import FairQueue
 
-SLOTS: Final = 32  # logins that work at a time: some 0.1 s of the processor together
-SLOT_TIME: Final = 0.25  # seconds, after which a login that is not done is taken to wait for its client or its store
-LONGEST_WAIT: Final = 5.0  # seconds for a slot; clients give up after 10 and more
+SLOTS: Final = 32  # concurrent logins: about 0.1 s of processor time together
+SLOT_TIME: Final = 0.25  # seconds; a login that takes longer is assumed to wait for its client or its store
+LONGEST_WAIT: Final = 5.0  # seconds to wait for a slot; clients time out after 10 or more
 _WEIGHT: Final = 0.1  # of the newest interval in the average
 
 Login = TypeVar("Login")
@@ -42,28 +42,28 @@ class LoginTurns(Generic[Login]):
         self._free = slots
         self._longest_wait = longest_wait
         self._waiting: FairQueue[str, _Waiting[Login]] = FairQueue()
-        self._interval = 0.0  # average seconds between two logins that began after they had waited
-        self._began = 0.0  # when the last one did
+        self._interval = 0.0  # average seconds between the starts of two logins that had waited
+        self._began = 0.0  # start of the last one
 
     @property
     def waiting(self) -> int:
         return len(self._waiting)
 
     def expected_wait(self, address: str) -> float:
-        """Return for how many seconds a client from this address would wait now."""
+        """Return how many seconds a client from this address would wait now."""
         if self._free and not len(self._waiting):
             return 0.0
         return (self._waiting.items_before(address) + 1) * self._interval
 
     def arrive(self, address: str, login: Login, now: float) -> Turn:
-        """Return when the login may begin."""
+        """Return when the login can begin."""
         if self._free and not len(self._waiting):
             self._free -= 1
             return Turn.NOW
         if self.expected_wait(address) > self._longest_wait:
             return Turn.TOO_LATE
         if not len(self._waiting):
-            self._began = now  # the pause before this burst says nothing about the pace
+            self._began = now  # the pause before this burst is no measure of the pace
         self._waiting.put(address, _Waiting(login, now))
         return Turn.WAITS
 
@@ -83,7 +83,7 @@ class LoginTurns(Generic[Login]):
         return None, late
 
     def drain(self) -> list[Login]:
-        """Take all that wait out of the line."""
+        """Remove and return all waiting logins."""
         waiting = []
         while (taken := self._waiting.take()) is not None:
             waiting.append(taken[1].login)

@@ -1,8 +1,7 @@
-"""The port for native clients of one protocol at one worker: opened, moved and closed as the server's configuration
-says.
+"""The port of one protocol for native clients at one worker, which follows the server's configuration.
 
-A new listener is opened before the old one is closed, and clients that are there stay. What cannot be opened leaves
-the old one as it is, and is tried again.
+A new listener is opened before the old one is closed, and connected clients stay. If it cannot be opened, the old one
+remains, and the change is retried.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from postern.store.ports.common_ports import Signals, Topic
 
 log = logging.getLogger(__name__)
 
-_LOOK_AGAIN = 5.0  # seconds; should a signal be lost, or an endpoint not be free yet
+_LOOK_AGAIN = 5.0  # seconds; in case a signal is lost, or an endpoint is still in use
 _BACKLOG = 1024
 
 Accept = Callable[[Endpoint], asyncio.Protocol]
 
 
 class NativeListener:
-    """`name` is that of domain.server.NATIVE. `wanted` says what should be open now; `accept` makes what serves a
-    client that came in at an endpoint."""
+    """The listener. `name` is that of domain.server.NATIVE. `wanted` returns the endpoint to open; `accept` makes the
+    protocol that serves a client."""
 
     def __init__(self, name: str, wanted: Callable[[], Awaitable[Listener]], accept: Accept, signals: Signals) -> None:
         self._name = name
@@ -39,8 +38,8 @@ class NativeListener:
         signals.subscribe(Topic.RESUMED, self._look)
 
     async def start(self, own: Endpoint) -> None:
-        """Raises Misconfigured when `own`, the endpoint of this machine's settings, cannot be had. One that was chosen
-        through the API is waited for instead, so that the API stays there to choose another."""
+        """Start listening. Raises Misconfigured when `own`, the endpoint of this machine's settings, is not available.
+        For an endpoint that was chosen through the API it waits instead, so that the API can choose another."""
         listener = await self._wanted()
         if not listener.enabled:
             return
@@ -52,10 +51,10 @@ class NativeListener:
                     f"port {own.port} on {own.host} cannot be used ({error.strerror}); "
                     f"set POSTERN_{self._name.upper()}_PORT to another one"
                 ) from error
-            log.error("%s cannot be listened on (%s); it is tried again", listener.endpoint, error.strerror)
+            log.error("%s cannot be listened on (%s); retrying", listener.endpoint, error.strerror)
 
     async def follow(self) -> None:
-        """For ever."""
+        """Follow the configuration until cancelled."""
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), _LOOK_AGAIN)
@@ -81,10 +80,10 @@ class NativeListener:
         try:
             await self._open(listener.endpoint)
         except OSError as error:
-            log.error("%s cannot be listened on (%s); it is tried again", listener.endpoint, error.strerror)
+            log.error("%s cannot be listened on (%s); retrying", listener.endpoint, error.strerror)
 
     async def _open(self, endpoint: Endpoint) -> None:
-        """In place of what was open. Raises OSError."""
+        """Open the endpoint, and close the previous one. Raises OSError."""
         opened = await asyncio.get_running_loop().create_server(
             lambda: self._accept(endpoint), endpoint.host, endpoint.port, reuse_port=True, backlog=_BACKLOG
         )

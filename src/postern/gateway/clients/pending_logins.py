@@ -1,10 +1,10 @@
-"""Clients that wait at login until colleagues have agreed to let them in.
+"""Clients that wait at login for the approval of their access.
 
-admission ─ReviewRequired─▶ the review is asked for, or the one that waits already is found
-          ─▶ the client is told in its own protocol ─▶ it waits, without a thread and without a deadline of logins
+admission ─ReviewRequired─▶ the review is requested, or the pending one is found
+          ─▶ the client gets a message in its protocol ─▶ it waits, without a thread and without a login deadline
                 ├─ approved ─▶ admission again ─▶ Permit
-                ├─ rejected, expired, withdrawn, its time is over, the worker stops ─▶ refused, with words
-                └─ it goes away ─▶ everything is freed; the review stays, and who comes back waits for the same one
+                ├─ rejected, expired, withdrawn, timed out, the worker stops ─▶ denied, with the reason
+                └─ it disconnects ─▶ everything is freed; the review stays, and a reconnecting client waits for it
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from postern.store.ports.common_ports import Signals, Topic
 
 log = logging.getLogger(__name__)
 
-MOST = 1_000  # clients that wait in this worker
-MOST_OF_ONE = 100  # of one principal
-FEW = 4  # of one principal, once half of all places are taken: it takes 130 of them to keep the next one out
-_AT_ONCE = 3  # that ask for admission again for what concerns all that wait: others log in meanwhile
+MOST = 1_000  # waiting clients in this worker
+MOST_OF_ONE = 100  # per principal
+FEW = 4  # per principal once half of all slots are used, so that one user cannot exhaust them
+_AT_ONCE = 3  # concurrent admissions after a change for all waiting clients, so that others can log in meanwhile
 
 
 class PendingClient(Protocol):
-    """A client that waits, in its own protocol."""
+    """A waiting client, in its own protocol."""
 
     stream: StreamHandshake
 
     def tell(self, text: str, hint: str) -> None:
-        """Before it is welcomed. At once."""
+        """Show a message before the welcome. Does not wait."""
 
     def check(self) -> None:
-        """Called when its stream was heard. Raises when it has gone or gives up waiting: ConnectionError, Denied; and
-        ProtocolViolation."""
+        """Check the client after it sent something. Raises ConnectionError when it has disconnected, Denied when it
+        cancels, and ProtocolViolation."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoginReviewRequest:
-    """What a review of this client says. `metadata` is that of the session that waits; `duration` in seconds."""
+    """The content of a review for this client. `metadata` is that of the waiting session; `duration` is in seconds."""
 
     metadata: Mapping[str, str]
     reason: str = ""
@@ -63,7 +63,7 @@ class LoginReviewRequest:
 
 @dataclass(slots=True, eq=False)
 class _Watch:
-    """One review that clients wait for, and what wakes them. `review` is None once it is gone."""
+    """A review that clients wait for, with the event that wakes them. `review` is None once it is deleted."""
 
     review: Review | None
     waiters: set[_Waiter] = field(default_factory=set)
@@ -76,7 +76,7 @@ class _Watch:
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
-    """One client. `ask_again`: something changed that may let it in, or keep it out, whatever its review says."""
+    """One client. `ask_again`: a change may admit or deny it, whatever its review says."""
 
     wish: AccessWish
     woken: asyncio.Event = field(default_factory=asyncio.Event)
@@ -84,8 +84,8 @@ class _Waiter:
 
 
 class PendingLogins:
-    """Of one worker. `longest` is how many seconds a client waits at most; with 0 it is told at once how to come back.
-    `address` is where people decide on a review."""
+    """The waiting clients of one worker. `longest` is the maximum wait in seconds; with 0 the client is told at once
+    how to return. `address` is the URL of the page for reviewers."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class PendingLogins:
 
     @property
     def held(self) -> int:
-        """How many wait now."""
+        """Return how many clients wait."""
         return self._people.total()
 
     async def wait(
@@ -127,9 +127,9 @@ class PendingLogins:
         again: Callable[[], Awaitable[Permit]],
         fits: Callable[[Connection], None],
     ) -> Permit:
-        """What `again` answers once somebody has let this client in. `fits` raises Denied for a connection that it
-        cannot use anyway, so that nobody is asked. Raises what `again` does, Denied with the reason, TooMany,
-        Unavailable, and ConnectionError when the client goes."""
+        """Wait for the approval, and return the result of `again`. `fits` raises Denied for a connection that the
+        client cannot use, so that no review is requested in vain. Raises the errors of `again`, Denied with the reason,
+        TooMany, Unavailable, and ConnectionError when the client disconnects."""
         fits(required.wish.connection)
         with self._room(client.stream, required.wish.principal.id):
             deadline = asyncio.get_running_loop().time() + self._longest
@@ -147,7 +147,7 @@ class PendingLogins:
                         self._require_open(review)
                         return await again()
                 except ReviewRequired as still:
-                    # Not by this review: what it was asked for has changed, or only something else has.
+                    # This review does not admit it: its reason has changed, or only something else has.
                     required = still
 
     async def _review(self, required: ReviewRequired, asked: LoginReviewRequest) -> Review:
@@ -158,8 +158,8 @@ class PendingLogins:
         return await self._asking.ask(wish, reason=asked.reason, duration=asked.duration, session=session)
 
     async def _decided(self, review: Review, wish: AccessWish, client: PendingClient, deadline: float) -> bool:
-        """Until it makes sense to ask for admission again; whether it was approved. `deadline` on the loop's clock.
-        Raises as `wait`."""
+        """Wait until a new admission makes sense. Return True if the review was approved. `deadline` is on the loop's
+        clock. Raises as `wait` does."""
         loop, waiter = asyncio.get_running_loop(), _Waiter(wish)
         with self._watching(review, waiter, client.stream) as watch:
             while True:
@@ -183,7 +183,7 @@ class PendingLogins:
 
     @contextmanager
     def _room(self, stream: StreamHandshake, principal_id: UUID) -> Iterator[None]:
-        """One of those that wait, and no longer one of those that log in."""
+        """Count the client as waiting, and no longer as logging in."""
         if self._closing:
             raise Unavailable("the gateway is stopping; connect again")
         most = MOST_OF_ONE if self.held < MOST // 2 else FEW
@@ -221,7 +221,7 @@ class PendingLogins:
                 watch.task.cancel()
 
     async def _follow(self, review_id: UUID, watch: _Watch) -> None:
-        """One look for all that wait for it, however many they are."""
+        """Poll a review once for all clients that wait for it."""
         with self._looks.at(review_id) as look:
             while True:
                 await look.wait()
@@ -235,17 +235,18 @@ class PendingLogins:
                 now = await self._reviews.close(review_id, ReviewEvent.EXPIRED)
                 found = now or replace(found, status=ReviewStatus.EXPIRED)
         except PosternError as error:
-            log.warning("review %s could not be looked at, and waits on: %s", review_id, error.message)
+            log.warning("review %s could not be read and stays pending: %s", review_id, error.message)
             return
         except Exception:
-            log.exception("review %s could not be looked at, and waits on", review_id)
+            log.exception("review %s could not be read and stays pending", review_id)
             return
         watch.review = found
         if found is None or found.status is not ReviewStatus.PENDING:
             watch.wake()
 
     async def stop(self, grace: float) -> None:
-        """Tells all that wait, and takes no more; their reviews stay. At most `grace` seconds."""
+        """Tell all waiting clients that the worker stops, and accept no more; their reviews stay. Takes at most `grace`
+        seconds."""
         self._closing = True
         for watch in self._watches.values():
             watch.wake()
@@ -253,13 +254,13 @@ class PendingLogins:
             async with asyncio.timeout(grace):
                 await self._empty.wait()
         except TimeoutError:
-            log.warning("%d clients that waited for reviews were not told of the end", self.held)
+            log.warning("%d clients that waited for reviews could not be told that the gateway stops", self.held)
 
     def _on_resumed(self, payload: Mapping[str, str]) -> None:
         self._ask_again(lambda wish: True)
 
     def _on_policy(self, payload: Mapping[str, str]) -> None:
-        """Of one connection, of all of an organisation, or of all."""
+        """Wake the clients of one connection, of one organisation, or all."""
         connection, org = payload.get("connection_id"), payload.get("org_id")
 
         def concerned(wish: AccessWish) -> bool:
@@ -287,9 +288,9 @@ def _nothing() -> None: ...
 
 
 def _is_approved(review: Review | None, review_id: UUID) -> bool:
-    """False while it waits. Raises Denied once it will let nobody in."""
+    """Return False while the review is pending. Raises Denied when it can no longer admit the client."""
     if review is None:
-        raise NotFound(f"review {review_id} is there no more; connect again to ask anew")
+        raise NotFound(f"review {review_id} no longer exists; connect again to request another one")
     if review.status is ReviewStatus.PENDING:
         return False
     if review.status is ReviewStatus.APPROVED:
@@ -299,7 +300,7 @@ def _is_approved(review: Review | None, review_id: UUID) -> bool:
 
 
 def _notice(review: Review, address: str) -> tuple[str, str]:
-    """What a client that waits is told, and how who has to agree does so."""
+    """Return the message for a waiting client, and how to approve."""
     return (
         f"connection {review.connection!r} needs a review before you are let in: {in_words(review.demands)}",
         f"Review {review.id}, until {review.expires_at:%Y-%m-%d %H:%M:%S} UTC: {address} or "

@@ -1,4 +1,4 @@
-"""Settles the ports before anything starts, so that one in use is a clear message and not a crash of a child."""
+"""Choice of ports before anything starts, so that a port in use is a clear error and not a crash of a child process."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ LOOPBACK = "127.0.0.1"
 
 
 def settle(settings: Settings) -> Settings:
-    """The same settings with a free port in place of each 0. Raises Misconfigured, naming the setting, when a port
+    """Return the settings with a free port instead of each 0. Raises Misconfigured with the setting's name when a port
     is in use or not allowed."""
     wanted = dict.fromkeys(PORTS, settings.host)
     if settings.demo:
         wanted["demo_port"] = LOOPBACK
-    with ExitStack() as held:  # all held until all are known, so that no free port is picked twice
+    with ExitStack() as held:  # all stay bound until all are known, so that no free port is chosen twice
         found = {name: _try(held, host, getattr(settings, name), name) for name, host in wanted.items()}
     return replace(settings, **found)  # type: ignore[arg-type]
 
 
 def probe(endpoint: Endpoint, field: str) -> None:
-    """Whether relay workers could listen there now; `field` says what asks. Raises Conflict when another program does,
-    Invalid when this machine does not allow it or has no such address.
+    """Check that relay workers could listen at an endpoint; `field` is the field that names it. Raises Conflict when
+    another program does, Invalid when this machine does not allow it or lacks the address.
 
-    Bound as workers bind, and not listened on, so that no client ends up here.
+    It binds as workers do, without listening, so that no client connects to it.
     """
     family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as tried:
@@ -47,7 +47,7 @@ def probe(endpoint: Endpoint, field: str) -> None:
 def _try(held: ExitStack, host: str, port: int, name: str) -> int:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     probe = held.enter_context(socket.socket(family, socket.SOCK_STREAM))
-    # As listeners do: connections of an earlier run that linger in TIME_WAIT are no obstacle.
+    # As listeners do: connections of an earlier run in TIME_WAIT are no obstacle.
     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         probe.bind((host, port))

@@ -1,11 +1,12 @@
-"""From a client that has said what it wants to a running link: the same for every protocol.
+"""The way from a client's request to a running link, the same for every protocol.
 
-who? a credential's password, or what a tunnel was opened with
-      ─▶ may they? services.access → Permit, at once or once colleagues agreed: gateway/clients/pending_logins.py
+    authenticate: a credential's password, or the tunnel's token
+      ─▶ authorise: services.access → Permit, at once or after approval: gateway/clients/pending_logins.py
       ─▶ the agent dials the target and logs in
       ─▶ session row, recording ─▶ the client is welcomed ─▶ link
 
-A protocol's own gate reads what its clients say first, proves who they are, and says what they hear: a `ClientSession`.
+A protocol's own gate reads its clients' first messages, authenticates them, and encodes their errors: a
+`ClientSession`.
 """
 
 from __future__ import annotations
@@ -34,9 +35,8 @@ log = logging.getLogger(__name__)
 
 
 class ClientSession:
-    """One client, in its own protocol; a `gateway.held_logins.HeldClient` too. `wanted` is what its owner told the
-    tunnel. `since` is `LinkRegistry.changes` from before it was known who it is. `modes` are the access modes that
-    it needs."""
+    """One client, in its own protocol; also a `PendingClient`. `wanted` is its tunnel request. `since` is
+    `LinkRegistry.changes` from before authentication. `modes` are the access modes that it needs."""
 
     modes: tuple[Verb, ...] = (Verb.CONNECT,)
 
@@ -51,32 +51,33 @@ class ClientSession:
         self.tracker_fields = wanted.tracker_fields if wanted else NO_FIELDS
 
     def tell(self, text: str, hint: str) -> None:
-        """That it waits, before it is welcomed."""
+        """Tell the client that it waits, before the welcome."""
         raise NotImplementedError
 
     def check(self) -> None:
-        """While it waits. Raises when it has gone or gives up: ConnectionError, Denied, ProtocolViolation."""
+        """Check the client while it waits. Raises ConnectionError when it has disconnected, Denied when it cancels,
+        ProtocolViolation."""
         raise NotImplementedError
 
     def fits(self, connection: Connection) -> None:
-        """Raises Denied for a connection that this client cannot use."""
+        """Check that the client can use the connection. Raises Denied."""
         raise NotImplementedError
 
     def start(self, permit: Permit) -> Start:
         raise NotImplementedError
 
     def welcome(self, target: Target) -> bytes:
-        """Tells it that it is in; answers the key that cancels what it runs, or nothing."""
+        """Complete the client's login. Return the key that cancels its requests, or nothing."""
         raise NotImplementedError
 
     def turn_away(self, error: PosternError) -> None:
-        """Tells it why not, and the log in one line."""
+        """Send the client the error, and log it in one line."""
         raise NotImplementedError
 
 
 def told(stream: StreamHandshake, error: PosternError, *, level: int = logging.INFO) -> tuple[str, str]:
-    """Text and hint that a client hears when it is turned away, which the log has in one line. Why a target does not
-    believe the gateway is its administrators' business."""
+    """Log a rejection in one line, and return its text and hint for the client. Why a target rejects the gateway's
+    login is for administrators only."""
     log.log(level, "client %s was turned away: %s", stream.peer, error.message)
     if not isinstance(error, TargetRefused):
         return error.message, ""
@@ -89,7 +90,8 @@ def told(stream: StreamHandshake, error: PosternError, *, level: int = logging.I
 
 
 class SessionSetup:
-    """Lets clients of every protocol in. Whoever is not let in has been told, and None is answered."""
+    """Starts sessions for clients of every protocol. A rejected client has received its error, and the result is
+    None."""
 
     def __init__(self, access: Access, engine: Engine, held: PendingLogins) -> None:
         self._access = access
@@ -97,28 +99,29 @@ class SessionSetup:
         self.engine = engine
 
     async def find_grant(self, username: str) -> Grant | None:
-        """The credential of that name; None when there is none. One statement."""
+        """Return the credential of that name, or None. One statement."""
         return await self._access.find_grant(username)
 
     async def by_credential(self, client: ClientSession, grant: Grant | None) -> Awaitable[None] | None:
-        """A client that has proved to have the password of `grant`; without one it cannot have."""
+        """Start a session for a client that has proved the password of `grant`; without a grant it is rejected."""
         if grant is None:
             self.turned_away(client, Unauthenticated(REFUSED_LOGIN))
             return None
         return await self.let_in(client, self.permit_of(client, grant))
 
     async def by_tunnel(self, client: ClientSession, wanted: TunnelRequest) -> Awaitable[None] | None:
-        """A client whose principal is known: no password is asked for."""
+        """Start a session for a tunnel client, whose principal is known."""
         return await self.let_in(client, self.permit_for(client, wanted))
 
     async def permit_of(self, client: ClientSession, grant: Grant) -> Permit:
-        """For who has proved to have its password; at once, or once colleagues agreed. Raises what admission does."""
+        """Return the permit for a credential whose password was proved; at once, or after approval. Raises the errors
+        of admission."""
 
         def admit(by: Grant) -> Awaitable[Permit]:
             return self._access.admit(by, source=client.stream.peer, modes=client.modes)
 
         async def again() -> Permit:
-            """By the credential as it is then."""
+            """Request the permit again, with the credential's current state."""
             now = await self._access.find_grant(grant.username)
             if now is None or now.credential_id != grant.credential_id:
                 raise Unauthenticated(REFUSED_LOGIN)
@@ -127,7 +130,7 @@ class SessionSetup:
         return await self._permitted(client, admit(grant), again)
 
     async def permit_for(self, client: ClientSession, wanted: TunnelRequest) -> Permit:
-        """The same for a principal who is known."""
+        """Return the permit for a known principal."""
 
         def admit(who: Principal) -> Awaitable[Permit]:
             return self._access.admit_principal(
@@ -146,7 +149,7 @@ class SessionSetup:
         return await self._permitted(client, admit(wanted.principal), again)
 
     def narrow(self, permit: Permit, modes: tuple[Verb, ...], extra: Extra | None) -> Permit:
-        """Return the permit for one SSH channel. Raises Denied where its access mode or extra is disabled."""
+        """Return the permit for one SSH channel. Raises Denied if its access mode or feature is disabled."""
         return self._access.narrow(permit, modes, extra)
 
     def turned_away(self, client: ClientSession, error: PosternError) -> None:

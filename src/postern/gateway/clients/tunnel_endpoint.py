@@ -1,13 +1,13 @@
-"""Who opens a tunnel to this worker, and what the streams on it are.
+"""Tunnels to this worker: their authentication, and their streams.
 
     bearer xagt-…        an agent: the gateway opens streams on it, it opens none
     any other bearer     a command line: OPEN {"connect": connection, "token": …} for each local connection,
-                         and "protocol", what its client speaks there (DEFAULT_PROTOCOL where it is left out); with
+                         and "protocol", which its client uses there (DEFAULT_PROTOCOL if omitted); with
                          "terminal" for each run of a command (start_of in tunnel_request.py); with "reason" and
                          "duration", in seconds, for the approvers (pending_logins.py); and with "tracker_fields",
                          texts by name, for the issue that the session opens
 
-Each stream of a command line is authenticated and admitted anew: what its owner may do can change while it is open.
+Each stream of a command line is authenticated and admitted separately: its owner's permissions can change meanwhile.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from postern.transport.websocket import WebSocketTransport
 log = logging.getLogger(__name__)
 
 MOST_STREAMS = 1_000  # of one command line
-MOST_TUNNELS = 100  # of one person, at this worker
+MOST_TUNNELS = 100  # of one user, at this worker
 
 
 class TunnelEnroller(Protocol):
     async def enrol(self, secret: Secret, *, name: str | None, address: str) -> Agent:
-        """Raises Unauthenticated."""
+        """Authenticate an agent by its key. Raises Unauthenticated."""
 
 
 class TunnelEndpoint:
-    """`worker` is what this process is called among all that live; `links` are those that run in it."""
+    """Accepts tunnels. `worker` is this process's id among all live workers; `links` are those of this process."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class TunnelEndpoint:
         self._links = links
         self._logins = logins
         self._open: set[Mux] = set()
-        self._people: Counter[UUID] = Counter()  # how many tunnels each has here
+        self._people: Counter[UUID] = Counter()  # number of tunnels per user
         self._reserve = Reserve(PROCESS)
 
     def opened(self, transport: WebSocketTransport, token: str) -> None:
@@ -95,7 +95,7 @@ class TunnelEndpoint:
 
     @property
     def tunnels(self) -> int:
-        """That are open now, of agents and of command lines."""
+        """Return how many tunnels are open, of agents and of command lines."""
         return len(self._open)
 
     def close(self, reason: str) -> None:
@@ -108,8 +108,8 @@ class TunnelEndpoint:
         self._start(mux, stream)
         instance = (await mux.greeting).get("instance")
         if not isinstance(instance, str) or not 0 < len(instance) <= 64:
-            mux.close("this agent does not say which instance it is")
-            raise ProtocolViolation(f"agent {agent.name!r} does not say which instance it is")
+            mux.close("this agent did not send its instance id")
+            raise ProtocolViolation(f"agent {agent.name!r} did not send its instance id")
         log.info("agent %r has come from %s", agent.name, stream.peer)
         self._tunnels.add(agent, instance, mux)
         return _until_lost(mux)
@@ -148,7 +148,7 @@ class TunnelEndpoint:
         carrier = self._carriers.get(protocol) if isinstance(protocol, str) else None
         if carrier is None:
             raise ProtocolViolation(
-                f"this gateway carries no clients of {protocol!r}; is it older than the command line?"
+                f"this gateway does not support protocol {protocol!r}; is it older than the command line?"
             )
         return carrier
 
@@ -176,10 +176,10 @@ class TunnelEndpoint:
 
 
 def _wish(request: Message, token: Secret) -> tuple[str, Secret]:
-    """The connection's name, and by which token: the newest that the command line has."""
+    """Return the connection's name, and the token: the newest that the command line has."""
     connection, given = request.get("connect"), request.get("token")
     if not isinstance(connection, str) or not isinstance(given, str | None):
-        raise ProtocolViolation("a stream that does not say what it is to connect to")
+        raise ProtocolViolation("a stream request does not name a connection")
     return connection, Secret(given) if given else token
 
 

@@ -1,4 +1,4 @@
-"""One child process of the supervisor: it is started, watched by its heartbeat, and stopped."""
+"""One child process of the supervisor: its start, its heartbeat, and its stop."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ DUMP_TIME = 1.0  # seconds that a hung child has to write its stacks before it i
 
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
-    """`arguments` follow `python`. `outlives` says that the others need it until they have stopped, `without` which
-    variables of the environment are not its business. `heartbeat` says that its event loop sends heartbeats once it is
-    ready."""
+    """What to start. `arguments` follow `python`. `outlives`: other children need it until they have stopped. `without`
+    are environment variables to remove. `heartbeat`: its event loop sends heartbeats once it is ready."""
 
     name: str
     arguments: tuple[str, ...]
-    ready_timeout: float = 90.0  # seconds; generous, as a machine that boots or is busy starts programs slowly
+    ready_timeout: float = 90.0  # seconds; generous, because programs start slowly on a machine that boots or is busy
     outlives: bool = False
     without: frozenset[str] = frozenset()
     heartbeat: bool = False
@@ -44,7 +43,8 @@ class Child:
 
     @classmethod
     async def spawn(cls, spec: ChildSpec, environment: Mapping[str, str]) -> Child:
-        """In a session of its own, so that Ctrl-C in a terminal reaches the supervisor alone, which then decides."""
+        """Start a process in a session of its own, so that Ctrl-C in a terminal reaches only the supervisor, which then
+        decides."""
         own = {name: value for name, value in environment.items() if name not in spec.without}
         reading, writing = os.pipe()
         try:
@@ -68,10 +68,10 @@ class Child:
         return cls(spec, process, ready)
 
     async def wait_ready(self) -> None:
-        """Raises Unavailable when it ends, or takes longer than its time, before it said that it serves."""
+        """Wait until it is ready. Raises Unavailable when it ends or times out before."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.spec.ready_timeout):
-                # The pipe ends when the child does, so nothing else has to be waited for.
+                # The pipe ends when the child does, so this wait is enough.
                 if await self._ready.readline() == b"ready\n":
                     return
                 await self.process.wait()
@@ -81,8 +81,8 @@ class Child:
     async def wait_end(self, watchdog_timeout: float) -> None:
         """Return once the process has ended. Kill it when its event loop sends no heartbeat for that many seconds.
 
-        0 means: never. What counts is the supervisor's own waking time, so a machine that was suspended, or a process
-        group that was stopped and continued, costs no child its life.
+        0 means never. The time is the supervisor's own running time, so that a machine that was suspended, or a process
+        group that was stopped and continued, causes no kill.
         """
         if not self.spec.heartbeat or not watchdog_timeout:
             await self.process.wait()
@@ -120,14 +120,14 @@ class Child:
         self.kill()
 
     def ending(self) -> str:
-        """How it ended, in words; only once it did."""
+        """Return how it ended, as text; call it only afterwards."""
         code = self.process.returncode or 0
         if code < 0:
             return f"was ended by signal {signal.Signals(-code).name}"
         return f"ended with exit code {code}"
 
     async def stop(self, patience: float) -> bool:
-        """SIGTERM, and SIGKILL when it takes longer than `patience` seconds. False when it had to be killed."""
+        """Send SIGTERM, and SIGKILL after `patience` seconds. Return False when it had to be killed."""
         if self.process.returncode is not None:
             return True
         self._send(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""The data folder: made closed to others, and used by one gateway at a time."""
+"""The data folder: private to its user, and locked by one gateway at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from postern.errors import Conflict, Misconfigured
 
 @contextmanager
 def locked(home: Path) -> Iterator[None]:
-    """Holds `home` (made with mode 0700) for as long as the block runs, even across a crash of ours.
+    """Lock `home` (created with mode 0700) while the block runs. A crash releases it.
 
     Raises Conflict when another gateway holds it, Misconfigured when it cannot be written.
     """
@@ -37,7 +37,7 @@ def locked(home: Path) -> Iterator[None]:
 
 
 def _lock(descriptor: int, home: Path) -> None:
-    # The kernel lets go of this lock when the process ends, however it ends: there are no stale ones.
+    # The kernel releases this lock when the process ends, in any way: there are no stale locks.
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,7 +1,7 @@
-"""Starts the processes of one machine, watches them, replaces one that crashes or hangs, and stops all of them.
+"""Starts the processes of one machine, replaces one that crashes or hangs, and stops all of them.
 
-The supervisor does nothing else: no client's byte and no API request passes through it, so it has nothing
-to crash on. Children die with it, even by `kill -9` (postern.process).
+The supervisor does nothing else: no client data and no API request passes through it, so little can make it crash.
+Children die with it, even by `kill -9` (postern.process).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from postern.gateway.processes.children import Child, ChildSpec
 
 log = logging.getLogger(__name__)
 
-FIRST_DELAY, LONGEST_DELAY = 0.4, 30.0  # seconds before a crashed child is started again
-STEADY_AFTER = 60.0  # seconds of service after which a child counts as healthy: it is started again at once
-PATIENCE = 5.0  # seconds that children have to stop; those that outlive the others have the same again, less one
+FIRST_DELAY, LONGEST_DELAY = 0.4, 30.0  # seconds before a crashed child is restarted
+STEADY_AFTER = 60.0  # seconds after which a child counts as healthy: it is restarted at once
+PATIENCE = 5.0  # seconds that children have to stop; those that outlive others have almost the same again
 
 
 class Supervisor:
-    """Use inside `run`, which brings the signals and the end. A child that sends no heartbeat for `watchdog_timeout`
-    seconds is replaced; 0 means: never."""
+    """Use inside `run`, which handles signals and the end. A child that sends no heartbeat for `watchdog_timeout`
+    seconds is replaced; 0 means never."""
 
     def __init__(self, environment: Mapping[str, str], *, watchdog_timeout: float = 0.0) -> None:
         self._environment = environment
@@ -34,8 +34,8 @@ class Supervisor:
         self._watchers: list[asyncio.Task[None]] = []
 
     async def start(self, *specs: ChildSpec) -> None:
-        """Starts them side by side and returns when all serve. Raises Unavailable when one of them does not; those
-        that do are then still there, for `stop`."""
+        """Start children in parallel and return when all are ready. Raises Unavailable when one fails; the others stay,
+        for `stop`."""
         spawning = [asyncio.create_task(self._spawn(spec)) for spec in specs]
         try:
             await asyncio.gather(*spawning)
@@ -48,7 +48,7 @@ class Supervisor:
             self._watchers.append(asyncio.create_task(self._watch(spec), name=f"watch {spec.name}"))
 
     async def run_once(self, spec: ChildSpec) -> None:
-        """Runs a child that does one thing and ends. Raises Unavailable unless it ends with exit code 0."""
+        """Run a child that does one thing and ends. Raises Unavailable unless its exit code is 0."""
         child = self._children[spec.name] = await Child.spawn(spec, self._environment)
         await child.process.wait()
         del self._children[spec.name]
@@ -56,11 +56,11 @@ class Supervisor:
             raise Unavailable(f"{spec.name} {child.ending()}; what it said is above")
 
     async def wait(self) -> None:
-        """Until cancelled. Raises what went wrong in the watching itself."""
+        """Wait until cancelled. Raises errors of the supervision itself."""
         await asyncio.gather(*self._watchers)
 
     async def stop(self) -> None:
-        """Ends all children: first those that nobody else needs, then those that outlive them."""
+        """Stop all children: those that outlive others come last."""
         for watcher in self._watchers:
             watcher.cancel()
         await asyncio.gather(*self._watchers, return_exceptions=True)
@@ -71,7 +71,7 @@ class Supervisor:
             )
 
     def kill(self) -> None:
-        """Ends all children at once, the hard way."""
+        """Kill all children at once."""
         for child in self._children.values():
             child.kill()
 
@@ -112,7 +112,7 @@ class Supervisor:
 def back_off(crashes: int) -> float:
     """Return the seconds to wait after `crashes` earlier ones in a row.
 
-    None after the first. Then they double, with jitter so that children do not march in step, up to LONGEST_DELAY.
+    None after the first. Then they double, with jitter so that children do not restart in step, up to LONGEST_DELAY.
     """
     if not crashes:
         return 0.0
@@ -121,7 +121,7 @@ def back_off(crashes: int) -> float:
 
 
 async def run(supervisor: Supervisor, body: Callable[[Supervisor], Awaitable[None]]) -> None:
-    """Runs `body` until it ends or SIGINT or SIGTERM comes, then stops all children; a second signal kills them."""
+    """Run `body` until it ends or SIGINT or SIGTERM arrives, then stop all children; a second signal kills them."""
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(body(supervisor))
     signalled = 0
@@ -130,7 +130,7 @@ async def run(supervisor: Supervisor, body: Callable[[Supervisor], Awaitable[Non
         nonlocal signalled
         signalled += 1
         if signalled == 1:
-            log.info("stopping; once more to stop at once")
+            log.info("stopping; press Ctrl-C again to stop at once")
             task.cancel()
         else:
             supervisor.kill()

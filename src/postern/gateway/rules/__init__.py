@@ -1,1 +1,1 @@
-"""What happens to statements that rules hold, and where they are judged."""
+"""Statements that rules hold, and the evaluation of long ones."""

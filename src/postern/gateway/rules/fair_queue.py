@@ -25,7 +25,7 @@ class FairQueue(Generic[Owner, Item]):
         return len(self._items.get(owner, ()))
 
     def items_before(self, owner: Owner) -> int:
-        """Return how many items would be taken before one that this owner puts in now."""
+        """Return how many items would be taken before a new one of this owner."""
         own = self.count(owner)
         return own + sum(min(len(items), own + 1) for other, items in self._items.items() if other != owner)
 
@@ -34,7 +34,7 @@ class FairQueue(Generic[Owner, Item]):
         self._length += 1
 
     def take(self, may: Callable[[Owner], bool] = lambda _owner: True) -> tuple[Owner, Item] | None:
-        """Take the next item of the first owner that `may` have one; that owner goes to the end of the line."""
+        """Take the next item of the first owner for whom `may` is True; that owner moves to the end of the line."""
         owner = next((owner for owner in self._items if may(owner)), None)
         if owner is None:
             return None
@@ -48,7 +48,7 @@ class FairQueue(Generic[Owner, Item]):
         return owner, item
 
     def remove(self, owner: Owner, item: Item) -> bool:
-        """Take one item out of its turn. False where it does not wait any more."""
+        """Remove one item. Return False if it does not wait any more."""
         items = self._items.get(owner)
         if items is None or item not in items:
             return False

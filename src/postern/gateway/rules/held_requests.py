@@ -1,4 +1,4 @@
-"""What becomes of a request that is held: parsed elsewhere, or put before people, as a review of the statement."""
+"""Decisions on held requests: by parsing in another process, or by a review of the statement."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from postern.store.ports.common_ports import Signals
 
 log = logging.getLogger(__name__)
 
-PARSE_WITHIN = 20.0  # seconds, the wait for a slot included
+PARSE_WITHIN = 20.0  # seconds, including the wait for a slot
 _LONGEST = 2_000  # characters of one value
 
-_RULE = "inspection"  # by guard rails, or by masking rules
+_RULE = "inspection"  # by guardrails, or by masking rules
 _TOO_LONG = Refuse(
     _RULE,
     f"this could not be judged within {PARSE_WITHIN:g} seconds, so it was refused",
@@ -51,7 +51,7 @@ _FAILED = Refuse(_RULE, "this could not be judged, so it was refused", "An admin
 
 
 class HeldRequests:
-    """Of all links of one worker. A request is settled once, and never behind the end of its link."""
+    """The held requests of all links of one worker. A request is decided once, and never after the end of its link."""
 
     def __init__(
         self,
@@ -63,8 +63,8 @@ class HeldRequests:
         row_counts: Mapping[str, RowCounter] | None = None,
         processes: ParseSlots | None = None,
     ) -> None:
-        """`address` is where people decide on a review. `row_counts` count, by protocol, the rows that a statement
-        would touch."""
+        """`address` returns the URL of the page for reviewers. `row_counts` count, by protocol, the rows that a
+        statement would affect."""
         self._asking = asking
         self._reviews = reviews
         self._address = address
@@ -78,7 +78,7 @@ class HeldRequests:
         parked = driver.link.held_request
         if parked is None or parked.ticket != park.ticket:
             return
-        # Not at once: whoever is told of it is in the middle of performing effects.
+        # In a task, because the caller is in the middle of performing effects.
         task = asyncio.get_running_loop().create_task(self._settle(session_id, permit, start, driver, parked))
         self._tasks.add(task)
 
@@ -87,7 +87,7 @@ class HeldRequests:
 
         def settled(_: object) -> None:
             self._tasks.discard(task)
-            driver.done.remove_done_callback(ended)  # else a long session would collect one for each statement
+            driver.done.remove_done_callback(ended)  # otherwise a long session would collect one for each statement
 
         task.add_done_callback(settled)
         driver.done.add_done_callback(ended)
@@ -95,7 +95,8 @@ class HeldRequests:
     async def _settle(
         self, session_id: UUID, permit: Permit, start: Start, driver: Driver, parked: HeldRequest
     ) -> None:
-        """The link goes on whatever becomes of the review: nobody else would ever resume it."""
+        """Decide a held request. The link must be resumed whatever happens to the review, because nothing else would
+        resume it."""
         work = parked.hold.work
         try:
             if work is not None:
@@ -103,12 +104,12 @@ class HeldRequests:
             else:
                 verdict = await self._asked(session_id, permit, start, driver, parked)
         except Exception:
-            log.exception("what is held in session %s could not be settled, so it was refused", session_id)
+            log.exception("deciding a held request of session %s failed, so it was refused", session_id)
             verdict = _FAILED
         driver.resume(parked.ticket, verdict)
 
     async def _judged(self, permit: Permit, work: Work) -> Verdict:
-        """What is short is done here once others have had their turn, the rest by another process."""
+        """Evaluate the statement: a short one here in turns with other work, a long one in another process."""
         try:
             if work.task is None:
                 conclude = partial(work.conclude, None)
@@ -117,19 +118,20 @@ class HeldRequests:
                 found = await self._processes.run(permit.principal.id, work.task)
             return work.conclude(found)
         except Busy:
-            log.warning("a statement was refused, since too many wait to be judged already")
+            log.warning("a statement was refused because too many wait for evaluation")
             return _BUSY
         except TimeoutError:
             log.error("a statement could not be parsed within %g seconds, so it was refused", PARSE_WITHIN)
             return _TOO_LONG
         except Exception:
-            log.exception("a statement could not be judged, so it was refused")
+            log.exception("evaluating a statement failed, so it was refused")
             return _FAILED
 
     async def _asked(
         self, session_id: UUID, permit: Permit, start: Start, driver: Driver, parked: HeldRequest
     ) -> Verdict:
-        """What people say, until the deadline; whoever goes or gives it up withdraws the review."""
+        """Request a review, and return its result, until the deadline. If the client disconnects or cancels, the review
+        is withdrawn."""
         hold, text = parked.hold, _text(parked)
         if len(text) > MAX_INPUT or any(one.truncated for one in parked.request.operations):
             return Refuse(
@@ -142,30 +144,30 @@ class HeldRequests:
         except (TooMany, Invalid, Denied) as error:
             return Refuse(hold.rule, f"{hold.question}; nobody was asked: {error.message}", "Try again later.")
         except PosternError as error:
-            log.error("a statement of session %s could not be put to anybody: %s", session_id, error.message)
+            log.error("requesting a review of a statement in session %s failed: %s", session_id, error.message)
             return Refuse(hold.rule, f"{hold.question}; nobody could be asked, so it was refused", "Try again later.")
         counting = self._counting(review, permit, start, driver, parked)
         try:
             driver.ask(_notice(hold.rule, review, await self._address(review.id)))
             found = await self._waited(review, driver, parked)
-        except BaseException:  # it was given up, or its link has ended
+        except BaseException:  # it was cancelled, or its link has ended
             await asyncio.shield(self._close(review, ReviewEvent.WITHDRAWN))
             raise
         finally:
             if counting is not None:
                 counting.cancel()
-        # Who decided while the deadline came is who counts: the row says so, and what happens must be what it says.
+        # A decision that was made just before the deadline counts: the row has it, and the result must match.
         found = found or await self._close(review, ReviewEvent.EXPIRED)
         if found is None or found.status is ReviewStatus.PENDING:
             return Refuse(hold.rule, f"{hold.question}; nobody decided in time, so it was refused", "Ask again.")
         if found.status is ReviewStatus.APPROVED and driver.link.held_request is parked:
-            driver.ask(_approval(hold.rule, found))  # a note in the recording, too: who let it run
+            driver.ask(_approval(hold.rule, found))  # the recording gets a note, too, with the approver
         return _verdict(hold.rule, found)
 
     def _counting(
         self, review: Review, permit: Permit, start: Start, driver: Driver, parked: HeldRequest
     ) -> asyncio.Task[None] | None:
-        """Beside the waiting: nobody's decision is held up by it."""
+        """Count rows in the background, without delaying a decision."""
         counts = self._row_counts.get(permit.connection.protocol)
         if counts is None:
             return None
@@ -195,24 +197,24 @@ class HeldRequests:
             if found is not None:
                 await self._reviews.estimated(review.id, found.shown())
         except PosternError as error:
-            log.warning("what was counted for review %s could not be kept: %s", review.id, error.message)
+            log.warning("storing the row count of review %s failed: %s", review.id, error.message)
 
     async def _close(self, review: Review, event: ReviewEvent) -> Review | None:
-        """What it is now where it was decided before that."""
+        """Close the review. Return its state if it was decided before."""
         try:
             return await self._reviews.close(review.id, event)
         except PosternError as error:
-            log.warning("review %s could not be closed and is found later: %s", review.id, error.message)
+            log.warning("review %s could not be closed and will be closed later: %s", review.id, error.message)
             return None
 
     async def _waited(self, review: Review, driver: Driver, parked: HeldRequest) -> Review | None:
-        """Once it is decided; None behind the deadline. Raises CancelledError when it is given up."""
+        """Wait for the decision; None after the deadline. Raises CancelledError when it is cancelled."""
         with self._looks.at(review.id) as event:
             driver.on_settled = settled = event.set
             try:
                 while (left := (review.expires_at - utc_now()).total_seconds()) > 0:
                     if driver.link.held_request is not parked or driver.done.done():
-                        # Given up. Python 3.11's wait_for passes a cancellation over that comes with what wakes it.
+                        # Cancelled. Python 3.11's wait_for loses a cancellation that arrives together with the wake-up.
                         raise asyncio.CancelledError
                     event.clear()
                     found = await self._look(review)
@@ -224,14 +226,14 @@ class HeldRequests:
                         continue
                 return None
             finally:
-                if driver.on_settled == settled:  # else it is that of what is held by now
+                if driver.on_settled == settled:  # otherwise it belongs to the request that is held now
                     driver.on_settled = None
 
     async def _look(self, review: Review) -> Review | None:
         try:
             return await self._reviews.look(review.id)
         except PosternError as error:
-            log.warning("review %s could not be looked at and waits on: %s", review.id, error.message)
+            log.warning("review %s could not be read and stays pending: %s", review.id, error.message)
             return None
 
 
@@ -240,13 +242,13 @@ def utc_now() -> datetime:
 
 
 def _text(parked: HeldRequest) -> str:
-    """All that the decision lets through, with its values and what it runs by name: who approves must see what runs, in
-    the order in which it is written, and how often. Nothing of it steers a screen."""
+    """Return everything that an approval would run, with its values and the statements that it runs by name, in order,
+    and how often. Control characters are escaped."""
     meant = parked.pipeline.session.resolve_name
-    shown: dict[str, set[int]] = {}  # in which exchanges it runs
+    shown: dict[str, set[int]] = {}  # the exchanges in which it runs
     for operation in parked.request.operations:
         values = [_value(number, value, operation) for number, value in enumerate(operation.values, 1)]
-        if meant is not None and len(operation.text) <= MAX_INPUT:  # what EXECUTE runs was said before
+        if meant is not None and len(operation.text) <= MAX_INPUT:  # the statement behind EXECUTE was shown before
             values += [f"-- may run: {prepared!r}" for prepared in meant(operation.text)]
         # A server ends a comment at a carriage return, too.
         text = printable("\n".join([operation.text.replace("\r\n", "\n").replace("\r", "\n"), *values]))
@@ -258,12 +260,12 @@ def _value(number: int, value: bytes | None, operation: Operation) -> str:
     if value is None:
         return f"-- ${number} = NULL"
     text = repr(text_of(value, operation.encoding, "backslashreplace"))
-    if len(text) > _LONGEST:  # of the beginning alone nobody could tell two values apart
+    if len(text) > _LONGEST:  # two values with the same beginning would be indistinguishable
         text = f"{text[:_LONGEST]}… ({len(value):,} bytes, SHA-256 {sha256(value).hexdigest()})"
     if number not in operation.unsure:
         return f"-- ${number} = {text}"
     shown = [f"the bytes {value[:_LONGEST].hex()}"]
-    if value.startswith(b"\\x"):  # as bytes that are no text are written
+    if value.startswith(b"\\x"):  # as the bytes of a non-text value are written
         shown.insert(0, f"the bytes {value[2:_LONGEST].decode('ascii', 'backslashreplace')}")
     return f"-- ${number} = {text}, or whatever its type reads in {' or '.join(shown)}"
 
@@ -283,7 +285,8 @@ def _verdict(rule: str, decided: Review) -> Verdict:
         return FORWARD
     refusal = decided.refusal
     if decided.status is not ReviewStatus.REJECTED or refusal is None:
-        # By upkeep, as this worker was taken for dead or its clock is behind; or whoever asked has withdrawn it.
+        # By a background job, because this worker was considered dead or its clock is slow; or its requester has
+        # withdrawn it.
         what = "it was withdrawn" if decided.status is ReviewStatus.WITHDRAWN else "nobody decided in time"
         return Refuse(rule, f"{decided.reason}; {what}, so it was refused", "Ask again.")
     said = f": {refusal.comment}" if refusal.comment else ""

@@ -1,11 +1,11 @@
-"""Slots in which statements are judged, shared fairly: processes for long ones, the event loop for many short ones.
+"""Fairly shared slots for evaluating statements: processes for long ones, the event loop for many short ones.
 
-In a thread a long statement would stop the event loop all the same: the parsers run for a long time without letting
-Python's other threads go on. A process is also ended where a judgement takes too long. It is started when it is first
-needed, and one stays.
+In a thread a long statement would block the event loop as well, because the parsers run for a long time without
+releasing the interpreter's lock. A process can also be ended when an evaluation takes too long. Processes start on
+demand, and one stays.
 
-Principals take turns, and where there are several slots no principal has all of them. The number of waiting tasks is
-bounded, in all and for each principal.
+Principals take turns. With several slots, no principal uses all of them. The number of waiting tasks is limited, in
+total and per principal.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from anyio import CapacityLimiter, to_process
 from postern.gateway.rules.fair_queue import FairQueue
 
 PROCESSES: Final = 2
-LONGEST: Final = 20.0  # seconds that a process may take for one statement, before it is ended
-MOST: Final = 256  # tasks that wait
+LONGEST: Final = 20.0  # maximum seconds of a process for one statement
+MOST: Final = 256  # waiting tasks
 MOST_EACH: Final = 32  # … of one principal
-_NICENESS: Final = 10  # relaying comes first where processors are scarce
+_NICENESS: Final = 10  # relaying has precedence when processors are scarce
 
 Task = Callable[[], object]
 Run = Callable[[Task], Awaitable[object]]
 
 
 class Busy(Exception):
-    """So much waits already that this would wait too long."""
+    """Too many tasks wait already."""
 
 
 class ParseSlots:
-    """Of one event loop. `most` tasks wait, `most_each` of them of one owner. `run` runs one.
+    """The slots of one event loop. `most` tasks can wait, `most_each` of them of one owner. `run` runs one.
 
-    A task that has begun runs to its end and keeps its slot even if its owner gives up. Otherwise a client that comes
-    and goes again and again would make the gateway start one process after another.
+    A started task runs to its end and keeps its slot even if its owner cancels. Otherwise a client that reconnects
+    again and again would make the gateway start one process after another.
     """
 
     def __init__(self, slots: int, run: Run, *, most: int = MOST, most_each: int = MOST_EACH) -> None:
         self._free = slots
-        self._share = max(1, slots - 1)  # slots that one owner may have at a time
+        self._share = max(1, slots - 1)  # slots that one owner can use at a time
         self._most = most
         self._most_each = most_each
         self._run = run
@@ -59,7 +59,7 @@ class ParseSlots:
         return len(self._waiting)
 
     async def run(self, owner: UUID, task: Task) -> object:
-        """Return what `task` returns, or raise what it raises. Raises Busy where too many tasks wait."""
+        """Return the result of `task`, or raise its error. Raises Busy if too many tasks wait."""
         if self._waiting.count(owner) >= self._most_each or len(self) >= self._most:
             raise Busy
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -68,7 +68,7 @@ class ParseSlots:
         try:
             await turn
         except asyncio.CancelledError:
-            if not self._waiting.remove(owner, turn):  # its turn came at the same moment
+            if not self._waiting.remove(owner, turn):  # its turn came at the same time
                 self._leave(owner)
             raise
         running = asyncio.ensure_future(self._run(task))
@@ -78,7 +78,7 @@ class ParseSlots:
             self._tasks.discard(running)
             self._leave(owner)
             if not running.cancelled():
-                running.exception()  # nobody may be there any more to take it
+                running.exception()  # the caller may have gone
 
         running.add_done_callback(ended)
         return await asyncio.shield(running)
@@ -103,8 +103,8 @@ class ParseSlots:
 
 
 def process_slots() -> ParseSlots:
-    """Slots of other processes: tasks and their answers are pickled."""
-    limiter: list[CapacityLimiter] = []  # which is made within the event loop
+    """Return slots in other processes: tasks and their results are pickled."""
+    limiter: list[CapacityLimiter] = []  # created within the event loop
 
     async def run(task: Task) -> object:
         if not limiter:
@@ -116,7 +116,7 @@ def process_slots() -> ParseSlots:
 
 
 def loop_slot() -> ParseSlots:
-    """One slot on the event loop, which serves everything else between two tasks. The queue needs no bound: a session
+    """Return one slot on the event loop, which does other work between two tasks. The queue needs no limit: a session
     waits with one task at a time."""
 
     async def run(task: Task) -> object:

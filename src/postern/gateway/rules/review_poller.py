@@ -1,8 +1,8 @@
-"""When to look at the reviews that this worker waits for: at a signal, and in rounds, since a signal may be lost.
+"""Polling of the reviews that this worker waits for: after a signal, and in rounds, because a signal may be lost.
 
 review.changed ───────────────▶ its event is set at once
 every few seconds, and when
-signals came back ─▶ a round ─▶ one statement asks which of all of them wait still; the events of the others are set
+signals resumed ─▶ a round ─▶ one statement finds which reviews are still pending; the events of the others are set
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from postern.store.ports.common_ports import Signals, Topic
 
 log = logging.getLogger(__name__)
 
-EVERY = 3.0  # seconds from one round to the next, on average
+EVERY = 3.0  # average seconds from one round to the next
 
 
 class ReviewPoller:
-    """However many wait, a round is one statement, and rounds never overlap. An event may be set for nothing."""
+    """The poller. A round is one statement, however many reviews are pending, and rounds never overlap. An event may be
+    set without a change."""
 
     def __init__(self, reviews: Reviews, signals: Signals) -> None:
         self._reviews = reviews
@@ -36,7 +37,8 @@ class ReviewPoller:
 
     @contextmanager
     def at(self, review_id: UUID) -> Iterator[asyncio.Event]:
-        """The event to wait for; set at first, since it may have been decided since it was read. For one at a time."""
+        """Provide the event for a review. It is set at first, because the review may have been decided since it was
+        read. For one waiter at a time."""
         event = self._events[review_id] = asyncio.Event()
         event.set()
         if self._task is None:
@@ -44,7 +46,7 @@ class ReviewPoller:
         try:
             yield event
         finally:
-            if self._events.get(review_id) is event:  # else somebody waits for it anew, and this one ends late
+            if self._events.get(review_id) is event:  # otherwise there is a new waiter, and this one ends late
                 del self._events[review_id]
             if not self._events and self._task is not None:
                 self._task.cancel()
@@ -62,10 +64,10 @@ class ReviewPoller:
             try:
                 waiting = await self._reviews.waiting(asked)
             except PosternError as error:
-                log.warning("reviews could not be looked at, and wait on: %s", error.message)
+                log.warning("reviews could not be read and stay pending: %s", error.message)
                 continue
             except Exception:
-                log.exception("reviews could not be looked at, and wait on")
+                log.exception("reviews could not be read and stay pending")
                 continue
             for review_id in asked:
                 if review_id not in waiting and review_id in self._events:
@@ -84,5 +86,6 @@ class ReviewPoller:
 
 
 def pause() -> float:
-    """Seconds until the next round, with jitter: workers that lost their signals together do not ask in step."""
+    """Return the seconds until the next round, with jitter, so that workers that lost their signals together do not
+    poll in step."""
     return float(EVERY * random.uniform(0.7, 1.3))  # noqa: S311

@@ -1,4 +1,4 @@
-"""The port of what counts the rows that held statements would touch."""
+"""The port for counting the rows that held statements would affect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from postern.relay.relay_target import Start
 
 @dataclass(frozen=True, slots=True)
 class HeldStatement:
-    """A held statement and its bind values. The rest is as in `Operation`."""
+    """A held statement and its bind values. The other fields are as in `Operation`."""
 
     text: str
     values: tuple[bytes | None, ...] = ()
@@ -26,7 +26,7 @@ class HeldStatement:
 
 
 class RowCounter(Protocol):
-    """Counts the rows that held statements would touch."""
+    """Counts the rows that held statements would affect."""
 
     async def of(
         self,
@@ -35,4 +35,4 @@ class RowCounter(Protocol):
         statements: Sequence[HeldStatement],
         standing: TransactionState | None = None,
     ) -> RowCount | None:
-        """Return the count, None where no statement changes rows. Never raises, except when cancelled."""
+        """Return the count, None if no statement changes rows. Never raises, except when cancelled."""

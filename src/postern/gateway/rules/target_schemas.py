@@ -1,4 +1,4 @@
-"""What targets' own catalogues say, read by a login of its own, for the sessions whose rules ask for it."""
+"""Schemas of targets, read by a separate login, for sessions whose rules need them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from postern.relay.relay_target import Dialer, Start, Target
 log = logging.getLogger(__name__)
 
 AGE = 300.0  # seconds
-SECONDS = 10.0  # that a login waits for a reading
-READING = 60.0  # seconds, all of one: sessions that did not wait for its end get it later
-SOON = 5.0  # seconds until a session that has none asks again
-_AGAIN = 30.0  # seconds after a failure; until then nobody waits for another
+SECONDS = 10.0  # seconds that a login waits for a reading
+READING = 60.0  # maximum seconds of one reading: sessions that did not wait get its result later
+SOON = 5.0  # seconds until a session without a schema asks again
+_AGAIN = 30.0  # seconds after a failure; until then no login waits for another reading
 _SIZE = 32 << 20  # characters of one target's answer
-_ALL = 64 << 20  # of all that is kept
+_ALL = 64 << 20  # characters of all cached schemas
 _MOST = 64  # targets
 
 _Key = tuple[UUID, datetime | None, str | None]
@@ -36,8 +36,8 @@ _Key = tuple[UUID, datetime | None, str | None]
 
 @dataclass(slots=True)
 class _Kept:
-    """`schema` is None after a failure. `pathless` is the same without a search_path: for sessions whose client asked
-    for one of its own."""
+    """A cache entry. `schema` is None after a failure. `pathless` is the same without a search_path, for sessions whose
+    client set its own."""
 
     schema: TargetSchema | None
     pathless: TargetSchema | None
@@ -46,8 +46,8 @@ class _Kept:
 
 
 class TargetSchemas:
-    """By connection and database; sessions that begin at the same time share one reading. `age` is how many seconds a
-    reading is good for; `seconds` bounds how long a session waits for one, and `reading` how long one may take."""
+    """The cache, by connection and database; concurrent sessions share one reading. `age` is the lifetime of a reading
+    in seconds; `seconds` limits how long a session waits for one, and `reading` how long one may take."""
 
     def __init__(self, dialer: Dialer, *, age: float = AGE, seconds: float = SECONDS, reading: float = READING) -> None:
         self.age = age
@@ -59,8 +59,8 @@ class TargetSchemas:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def of(self, permit: Permit, start: Start) -> TargetSchema | None:
-        """None when the permit's policy does not ask for it, when it cannot be read (the log says why), and when that
-        takes longer than a session waits: it goes on, and the next who asks has it. Never raises, but for being
+        """Return the schema. None if the permit's policy does not need it, if it cannot be read (the log has the
+        reason), and if that takes longer than a session waits: the next session then gets it. Raises only when
         cancelled."""
         connection = permit.connection
         if not asks(permit):
@@ -76,7 +76,7 @@ class TargetSchemas:
         return kept.pathless if _asks_for_path(permit, start) else kept.schema
 
     async def _shared(self, key: _Key, permit: Permit, start: Start) -> _Kept | None:
-        """None where it is not there in time."""
+        """Return the shared entry; None if it is not ready in time."""
         reading = self._readings.get(key)
         if reading is None:
             reading = self._readings[key] = asyncio.get_running_loop().create_task(self._read(permit, start))
@@ -120,7 +120,7 @@ class TargetSchemas:
     async def _ask(self, permit: Permit, start: Start) -> tuple[TargetSchema, int]:
         spec = QUERY_SPECS[permit.connection.protocol]
         catalogue = spec.catalogue()
-        assert catalogue is not None  # `asks` has looked
+        assert catalogue is not None  # `asks` has checked it
         own = Start(start.database, spec.parameters("postern schema"))
         target = await self._dialer.dial(permit, own, uuid4())
         finished = False
@@ -140,7 +140,7 @@ class TargetSchemas:
                 answers.append(rows)
             finished = True
         finally:
-            if not finished:  # else the target would go on with what nobody waits for
+            if not finished:  # otherwise the target would continue a query that no caller waits for
                 self._background(self._dialer.cancel(permit, target))
             _close(target)
         return await asyncio.to_thread(catalogue.target_schema, answers), size
@@ -152,18 +152,18 @@ class TargetSchemas:
 
 
 def asks(permit: Permit) -> bool:
-    """Whether rules of this permit want to know the target's catalogue."""
+    """Return True if rules of this permit need the target's schema."""
     return catalogue_of(permit.connection.protocol) is not None and needs_schema(permit.policy)
 
 
 def next_reading(permit: Permit, found: TargetSchema | None, *, age: float = AGE) -> float:
-    """On the monotonic clock, when a session asks again that has `found` now. Without any it is told that much is
-    unknown, so it does not wait as long."""
+    """Return when a session with the schema `found` asks again, on the monotonic clock. Without a schema much is
+    unknown, so it is sooner."""
     return time.monotonic() + (SOON if found is None and asks(permit) else age)
 
 
 def _asks_for_path(permit: Permit, start: Start) -> bool:
-    """Whether names may mean other tables to this client than to a login that asks for nothing."""
+    """Return True if names may mean other tables for this client than for a login without parameters."""
     catalogue = catalogue_of(permit.connection.protocol)
     return catalogue is not None and catalogue.own_path(start.parameters)
 

@@ -1,4 +1,4 @@
-"""What rules refuse, warn of and hold, written down behind the back of the links, in batches."""
+"""Storing of rule violations in the background, in batches."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from postern.store.ports.notification_ports import ViolationStore
 
 log = logging.getLogger(__name__)
 
-ONE_BY_ONE = 100  # violations of a session that are told one by one …
-BETWEEN = 60.0  # … and seconds from then on between two, each with a count of those that it stands for
-MOST = 10_000  # of a worker that wait for the store; what is beyond is counted, and told with its session's next one
+ONE_BY_ONE = 100  # violations of a session that are stored individually …
+BETWEEN = 60.0  # … and then seconds between two, each with a count of those that it stands for
+MOST = 10_000  # of a worker that wait for the store; further ones are counted with the session's next one
 TOGETHER = 500  # in one transaction
-GATHER = 0.1  # seconds in which others may join
+GATHER = 0.1  # seconds in which others can join a batch
 RETRY = 2.0  # seconds
 Count = Callable[..., None]  # (metric, *labels, by=…), see metrics.meters.Meters.count
 _NAMESPACE = UUID("1c5f1f5a-7f0e-4f44-8f0a-5a3f0cf2f5b8")
 
 
 class Violations:
-    """Of all sessions of one worker. They wait here for a tenth of a second, or until the store is back."""
+    """The violations of all sessions of one worker. They wait for a tenth of a second, or until the store is
+    available."""
 
     def __init__(self, store: ViolationStore, count: Count) -> None:
         self._store = store
@@ -51,7 +52,7 @@ class Violations:
             self._task = asyncio.get_running_loop().create_task(self._write_soon())
 
     async def flush(self) -> None:
-        """All that waits, at once. Raises Unavailable."""
+        """Store everything that waits, at once. Raises Unavailable."""
         async with self._turn:
             while self._waiting:
                 batch = self._waiting[:TOGETHER]
@@ -59,7 +60,7 @@ class Violations:
                 del self._waiting[: len(batch)]
 
     async def _write(self, batch: list[Violation]) -> None:
-        """One that the store does not take keeps no other from it. Raises Unavailable."""
+        """Store a batch. A violation that the store rejects does not block others. Raises Unavailable."""
         try:
             await self._store.add(batch)
         except PosternError:
@@ -72,7 +73,7 @@ class Violations:
             log.exception("a violation of session %s could not be written", batch[0].session_id)
 
     async def once(self) -> None:
-        """Does not raise: what cannot be written stays."""
+        """Store once without raising: what cannot be stored stays."""
         try:
             await self.flush()
         except PosternError as error:
@@ -87,20 +88,20 @@ class Violations:
 
 
 class SessionViolations:
-    """Called by a link for each, as it happens. `close` when the session ends."""
+    """The violations of one session. A link calls it for each; call `close` when the session ends."""
 
     def __init__(self, all_: Violations, session_id: UUID, permit: Permit) -> None:
         self._all = all_
         self._session_id = session_id
         self._permit = permit
         self._number = 0
-        self._told = 0  # number of the last one that was put
+        self._told = 0  # number of the last stored one
         self._next_at = 0.0
         self._last: Violation | None = None  # of those that are left out
 
     @property
     def number(self) -> int:
-        """How many there were."""
+        """Return how many there were."""
         return self._number
 
     def __call__(self, action: Done, rule: str, message: str, operations: Sequence[Operation]) -> None:
@@ -115,7 +116,8 @@ class SessionViolations:
         self._put(found)
 
     async def close(self) -> None:
-        """Behind this all are in the store, so that they are told before the session's end is; unless it is away."""
+        """Store what is left, so that violations are in the store before the session's end is reported, unless the
+        store is unavailable."""
         if self._last is not None:
             self._put(self._last)
         if self._number:
@@ -147,11 +149,11 @@ class SessionViolations:
 
 
 def _text(operations: Sequence[Operation]) -> str | None:
-    """What was asked, without the values; None for an answer."""
+    """Return the statements without their values; None for a response."""
     texts = dict.fromkeys(operation.text for operation in operations)
     return _kept("\n".join(texts), MAX_STATEMENT) if texts else None
 
 
 def _kept(text: str, most: int) -> str:
-    """What every store takes."""
+    """Return text that every store accepts."""
     return text[:most].replace("\0", "\ufffd").encode("utf-8", "replace").decode()

@@ -1,1 +1,1 @@
-"""Anchors: places outside of the store that keep checkpoints, each behind `store.ports.Anchor`."""
+"""Anchors: places outside of the store for checkpoints, each behind `store.ports.Anchor`."""

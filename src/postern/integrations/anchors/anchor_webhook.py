@@ -1,7 +1,7 @@
-"""An anchor that is somebody's endpoint: each checkpoint is POSTed to it, signed as the Standard Webhooks say.
+"""An anchor that is a webhook: each checkpoint is POSTed to it, signed as Standard Webhooks define.
 
-Headers `webhook-id` (the same at every try), `webhook-timestamp` (seconds since 1970) and `webhook-signature`: "v1,"
-and the base64 of the HMAC-SHA-256, by the secret that both ends have, over id, timestamp and body with dots between.
+Headers: `webhook-id` (the same at every attempt), `webhook-timestamp` (seconds since 1970) and `webhook-signature`:
+"v1," and the base64 of the HMAC-SHA-256, by the shared secret, over id, timestamp and body, joined with dots.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class WebhookAnchor:
             raise Misconfigured("POSTERN_ANCHOR_WEBHOOK: must be an https address", field="anchor_webhook")
         if not secret:
             raise Misconfigured(
-                "POSTERN_ANCHOR_WEBHOOK_SECRET is not set: the other end could not tell our checkpoints from anybody's",
+                "POSTERN_ANCHOR_WEBHOOK_SECRET is not set: without it the receiver could not verify checkpoints",
                 field="anchor_webhook_secret",
             )
         self._url = url
@@ -42,7 +42,7 @@ class WebhookAnchor:
         self._now = now
 
     async def put(self, checkpoint: Checkpoint, line: bytes) -> None:
-        """Kept when the other end answers with success. Raises Unavailable."""
+        """Send a checkpoint; it is stored once the receiver answers with success. Raises Unavailable."""
         key = f"checkpoint-{checkpoint.org_id}-{checkpoint.number}"
         stamp = str(int(self._now().timestamp()))
         headers = {

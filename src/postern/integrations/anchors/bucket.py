@@ -1,8 +1,8 @@
-"""An anchor that is an S3 bucket with object lock: what lies there nobody deletes before its time, not even its owner.
+"""An anchor that is an S3 bucket with object lock: no user, not even its owner, can delete objects before their time.
 
 Each checkpoint is an object `PREFIX/<organisation>/<number>.json`, locked in compliance mode. Needs `s3:PutObject` and
-`s3:PutObjectRetention` on a bucket that was made with object lock. Credentials, region and the address of another
-provider (`AWS_ENDPOINT_URL_S3`) are found as every AWS program finds them.
+`s3:PutObjectRetention` on a bucket that was created with object lock. Credentials, region and the address of another
+provider (`AWS_ENDPOINT_URL_S3`) are found as in every AWS program.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class BucketAnchor:
             raise Misconfigured(f"the bucket of anchors cannot be used: {error}", field="anchor_bucket") from None
 
     async def put(self, checkpoint: Checkpoint, line: bytes) -> None:
-        """Again makes another version of the object; the first stays. Raises Unavailable."""
+        """Store a checkpoint. A repeated call adds a version of the object; the first one stays. Raises Unavailable."""
         name = f"{checkpoint.org_id}/{checkpoint.number:012}.json"
         await asyncio.to_thread(self._put, f"{self._prefix}/{name}".lstrip("/"), line)
 

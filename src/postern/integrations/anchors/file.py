@@ -1,4 +1,4 @@
-"""An anchor that is a file: each checkpoint is a line of it. Best on a disk that this machine can only append to."""
+"""An anchor that is a file with one line per checkpoint. Best on a disk that this machine can only append to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from postern.domain.sessions.ledger import Checkpoint
 from postern.errors import Unavailable
 
-_DEADLINE = 10.0  # seconds; a network's disk may hang
+_DEADLINE = 10.0  # seconds; a network disk may hang
 
 
 class FileAnchor:
@@ -19,7 +19,7 @@ class FileAnchor:
         self._path = path
 
     async def put(self, checkpoint: Checkpoint, line: bytes) -> None:
-        """Durable when it returns. The same line twice is no matter to who verifies. Raises Unavailable."""
+        """Append a line, which is durable on return. Repeated lines do not disturb verification. Raises Unavailable."""
         try:
             async with asyncio.timeout(_DEADLINE):
                 await asyncio.to_thread(_append, self._path, line + b"\n")
@@ -34,9 +34,9 @@ def _append(path: Path, line: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
     try:
         written = os.write(descriptor, line)
-        if written < len(line):  # the disk is full: the next try begins a line of its own
+        if written < len(line):  # the disk is full: the next attempt begins a new line
             os.write(descriptor, b"\n")
-            raise OSError(0, "it took a part of the line only")
+            raise OSError(0, "only a part of the line was written")
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

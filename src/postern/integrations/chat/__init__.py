@@ -1,1 +1,1 @@
-"""Chats that reviewers read: Slack, Microsoft Teams, e-mail, and what Apprise speaks."""
+"""Chats for reviewers: Slack, Microsoft Teams, e-mail, and the services of Apprise."""

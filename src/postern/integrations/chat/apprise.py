@@ -1,7 +1,7 @@
-"""All other chats, by Apprise (https://github.com/caronc/apprise), which is an extra and loaded only when it is used.
+"""All other chats, by Apprise (https://github.com/caronc/apprise), an extra that is loaded on first use.
 
-Apprise dials by itself. So only services are taken that go to their vendor's own host, and, of those that go to a host
-which the address names, hosts that are addresses in networks which the settings of this machine name.
+Apprise opens connections by itself. So it is used only for services at their vendor's own host, and for hosts in the
+URL only if they are IP addresses in networks that this machine's settings name.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Where = tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int]
 
 
 class Apprise:
-    """`hosted` and `direct` are the schemes that are taken, as services/notifications/chat_fields.py has them."""
+    """The notifier. `hosted` and `direct` are the accepted schemes, as in services/notifications/chat_fields.py."""
 
     def __init__(self, receivers: Receivers, hosted: frozenset[str], direct: frozenset[str]) -> None:
         self._receivers = receivers
         self._hosted = hosted
         self._direct = direct
-        # Of its own: threads that a receiver keeps are missed by nobody but others of this kind.
+        # Separate threads: a receiver that hangs blocks only others of this kind.
         self._threads = ThreadPoolExecutor(THREADS, "apprise")
 
     async def notify(self, sink: Sink, card: Card, known: tuple[str, str] | None, event_id: UUID) -> tuple[str, str]:
@@ -51,27 +51,27 @@ class Apprise:
         where = await self._check(url)
         loop = asyncio.get_running_loop()
         if not await loop.run_in_executor(self._threads, _notify, url, title, body, where):
-            raise Unavailable("the chat did not take this, or cannot be reached; Apprise says no more")
+            raise Unavailable("the chat rejected this message, or cannot be reached; Apprise reports no reason")
 
     async def _check(self, url: str) -> Where | None:
-        """Where it may go; None where the vendor says. Raises Denied, Unavailable."""
+        """Return the host of a URL; None if it is the vendor's. Raises Denied, Unavailable."""
         scheme = url.partition("://")[0].lower()
         if scheme in self._hosted:
             return None
         if scheme not in self._direct:
-            raise Denied(f"{scheme}: is not among the services of Apprise that are taken")
+            raise Denied(f"{scheme}: is not a supported service of Apprise")
         try:
             parts = urlsplit(url)
             host, port = parts.hostname or "", parts.port or _DEFAULT_PORTS[scheme.endswith("s")]
             address = ipaddress.ip_address(host)
         except ValueError:
-            raise Denied("the host must be an address, and no name: Apprise would look a name up anew") from None
+            raise Denied("the host must be an IP address, because Apprise would resolve a name again") from None
         await self._receivers.address_of(host, port, private=True)
         return address, port
 
 
 def _notify(url: str, title: str, body: str, where: Where | None) -> bool:
-    """In a thread: Apprise waits for what it sends. Raises Denied where it would go elsewhere."""
+    """Send in a thread: Apprise blocks. Raises Denied if it would connect elsewhere."""
     try:
         import apprise
     except ImportError:
@@ -81,15 +81,15 @@ def _notify(url: str, title: str, body: str, where: Where | None) -> bool:
     if made is None:
         raise Denied("Apprise cannot read this address")
     if getattr(made, "template", None):
-        raise Denied("Apprise would fetch a template from wherever the address says")
+        raise Denied("Apprise would fetch a template from a URL in the address")
     if where is not None and where != _where(made):
-        raise Denied("Apprise reads another host in this address than others do")
-    # Whatever the address says.
+        raise Denied("Apprise finds a different host in this address")
+    # Whatever the URL sets.
     made.redirects, made.verify_certificate = False, True
     made.socket_connect_timeout = made.socket_read_timeout = PATIENCE
     try:
         return bool(made.notify(body=body, title=title, body_format=apprise.NotifyFormat.TEXT))
-    except Exception as error:  # its text may have the address, which is a secret
+    except Exception as error:  # its text may contain the URL, which is a secret
         raise Unavailable(f"Apprise failed: {type(error).__name__}") from None
 
 

@@ -1,4 +1,4 @@
-"""E-mail: text and HTML, threaded by review, over TLS wherever it leaves this machine."""
+"""E-mail: text and HTML, one thread per review, over TLS whenever it leaves this machine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _HTML = Markup(
 
 
 class EmailNotifier:
-    """`host` is what this machine is called."""
+    """The notifier. `host` is this machine's name."""
 
     def __init__(self, receivers: Receivers, host: str, now: Clock) -> None:
         self._receivers = receivers
@@ -41,8 +41,8 @@ class EmailNotifier:
         self._now = now
 
     async def notify(self, sink: Sink, card: Card, known: tuple[str, str] | None, event_id: UUID) -> tuple[str, str]:
-        """("", the Message-ID of the thread's first mail). A second try has the same Message-ID: who reads mail sees
-        one."""
+        """Return ("", the Message-ID of the thread's first mail). A retry has the same Message-ID, so readers see one
+        mail."""
         first = known[1] if known is not None else _id(sink, event_id)
         made = message(sink, card, self._now())
         made["Message-ID"] = _id(sink, event_id)
@@ -58,7 +58,7 @@ class EmailNotifier:
         await self._send(sink, made)
 
     async def _send(self, sink: Sink, made: EmailMessage) -> None:
-        """To all recipients or none. Raises Denied, Unavailable."""
+        """Send to all recipients or none. Raises Denied, Unavailable."""
         parts = urlsplit(sink.address)
         host, port = parts.hostname or "", parts.port or 0
         is_plain = parts.scheme == "smtp"
@@ -69,7 +69,7 @@ class EmailNotifier:
         except TimeoutError:
             raise Unavailable(f"{host} did not take the mail in {DEADLINE:g} seconds") from None
         except aiosmtplib.SMTPAuthenticationError as error:
-            raise Unavailable(f"{host} does not take the user name or password: {error.code}") from None
+            raise Unavailable(f"{host} rejects the user name or password: {error.code}") from None
         except (aiosmtplib.SMTPRecipientsRefused, aiosmtplib.SMTPSenderRefused) as error:
             raise Denied(f"{host} refuses the sender or a recipient: {error}") from None
         except aiosmtplib.SMTPResponseException as error:
@@ -80,7 +80,7 @@ class EmailNotifier:
 
     async def _hand_over(self, sink: Sink, made: EmailMessage, where: tuple[str, str, int], scheme: str) -> None:
         host, address, port = where
-        # The address that was checked is what is connected to; the certificate must be for the name.
+        # Connect to the checked address; the certificate must be for the name.
         connected = await _connect(address, port)
         client = aiosmtplib.SMTP(
             hostname=host,
@@ -88,7 +88,7 @@ class EmailNotifier:
             local_hostname=self._host,
             timeout=DEADLINE,
             use_tls=scheme == "smtps",
-            start_tls=scheme == "smtp+starttls",  # no TLS, no mail
+            start_tls=scheme == "smtp+starttls",  # without TLS no mail is sent
             tls_context=None if scheme == "smtp" else trust(sink.authority),
         )
         try:
@@ -97,7 +97,7 @@ class EmailNotifier:
                 await client.login(sink.keys["username"].reveal(), sink.keys["password"].reveal())
             sender, to = made["From"], [one.strip() for one in sink.options["to"].split(",") if one.strip()]
             refused, _ = await client.send_message(made, sender=str(sender), recipients=to)
-            if refused:  # tried again, the others would have it twice
+            if refused:  # a retry would send it twice to the others
                 log.warning("%s refuses %s; the other recipients have the mail", host, ", ".join(refused))
             with suppress(aiosmtplib.SMTPException):
                 await client.quit()
@@ -118,7 +118,7 @@ async def _connect(address: str, port: int) -> socket.socket:
 
 
 def message(sink: Sink, card: Card, now: datetime) -> EmailMessage:
-    """Subject and texts have no line or control character that people wrote: a header ends where we end it."""
+    """Build the message. User texts lose line ends and control characters, so that they cannot add headers."""
     made = _addressed(sink, f"{card.title}: {card.state}", now)
     words = "Decide here" if card.is_open else "More here"
     facts = [f"{label}: {value}" for label, value in card.facts]

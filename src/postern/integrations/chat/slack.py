@@ -1,7 +1,7 @@
-"""Slack: messages with buttons, and the forms behind them (https://docs.slack.dev/apis/web-api).
+"""Slack: messages with buttons, and their forms (https://docs.slack.dev/apis/web-api).
 
-What people wrote is in Slack's own escapes (&, <, >), and where Block Kit has it as plain text: nobody writes a link, a
-mention or a line of a message that is not theirs.
+User texts are escaped (&, <, >), and are plain text where Block Kit has it, so they cannot contain links, mentions or
+lines that look like ours.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ APPROVE, REJECT, FORCE = "postern_approve", "postern_reject", "postern_force"
 REASON, LINK = "postern_reason", "postern_link"
 MAX_SECTION = 3_000  # characters of a section's text
 MAX_FIELDS, MAX_FIELD = 10, 2_000
-MAX_SCRIPT = 1_900  # characters of a script that are shown, before they are escaped
+MAX_SCRIPT = 1_900  # characters of a script, before escaping
 MAX_HEADER, MAX_REASON = 150, 1_000
-MAX_ALL = 12_000  # bytes of all blocks; Slack refuses more than about 13,000, and says nowhere how many
+MAX_ALL = 12_000  # bytes of all blocks; Slack refuses more than about 13,000, an undocumented limit
 _CUT = "… (more on the page)"
-# (facts, characters of each line, of the input); the last fits whatever the characters are.
+# (facts, characters of each line, of the input); the last fits with any characters.
 _SHORTER = ((400, MAX_FIELD, MAX_SCRIPT), (40, 500, MAX_SCRIPT), (20, 200, 600), (10, 50, 0))
-# By which Slack says that this very message is not wanted.
+# Errors by which Slack rejects this very message.
 _UNWANTED = frozenset(
     {"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long", "no_text", "invalid_arguments"}
 )
-# After which a message cannot be brought up to date any more, and another is sent.
+# Errors after which a message cannot be updated, and another is sent.
 _LOST = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "thread_locked"})
 
 
 class MessageGone(Denied):
-    """The message is there no more."""
+    """The message no longer exists."""
 
 
 class Slack:
@@ -43,7 +43,7 @@ class Slack:
         self._receivers = receivers
 
     async def notify(self, sink: Sink, card: Card, known: tuple[str, str] | None, event_id: UUID) -> tuple[str, str]:
-        """(channel, ts) of the message; `known` is of the one that says it until now."""
+        """Send or update a message. Return its (channel, ts); `known` is the current one."""
         content = {"blocks": blocks(card), "text": escaped(f"{card.title}: {card.state}")[:MAX_SECTION]}
         if known is not None:
             try:
@@ -60,7 +60,7 @@ class Slack:
         await self._call(sink, "chat.postMessage", message)
 
     async def whisper(self, sink: Sink, channel: str, user: str, text: str) -> None:
-        """To one person, who alone sees it."""
+        """Show a message to one user only."""
         message = {"channel": channel, "user": user, "text": escaped(text)[:MAX_SECTION]}
         await self._call(sink, "chat.postEphemeral", message)
 
@@ -68,7 +68,8 @@ class Slack:
         await self._call(sink, "views.open", {"trigger_id": trigger_id, "view": dict(view)})
 
     async def _call(self, sink: Sink, method: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Slack answers 200 also where it did nothing: `ok` says it. Raises Denied, Lost, TooMany, Unavailable."""
+        """Call a method. Slack answers 200 also for failures; `ok` tells. Raises Denied, MessageGone, TooMany,
+        Unavailable."""
         headers = {
             "Authorization": f"Bearer {sink.keys['bot_token'].reveal()}",
             "Content-Type": "application/json; charset=utf-8",
@@ -81,7 +82,7 @@ class Slack:
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
-            raise Unavailable(f"Slack's {method} answered what is no JSON object")
+            raise Unavailable(f"Slack's {method} did not answer with a JSON object")
         if answer.get("ok") is True:
             return answer
         error = _text(answer, "error")[:100] or "no reason"
@@ -95,12 +96,12 @@ class Slack:
 
 
 def escaped(text: str) -> str:
-    """As Slack wants what is no markup (https://docs.slack.dev/messaging/formatting-message-text)."""
+    """Escape text that is not markup (https://docs.slack.dev/messaging/formatting-message-text)."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def blocks(card: Card) -> list[dict[str, Any]]:
-    """50 at most, as facts are, and MAX_ALL bytes; every text within its limit."""
+    """Return the blocks of a card: 50 at most, and MAX_ALL bytes; every text is within its limit."""
     for facts, line, characters in _SHORTER:
         found = _blocks(card, facts, line, characters)
         if len(json.dumps(found)) <= MAX_ALL:
@@ -139,7 +140,7 @@ def _buttons(card: Card) -> list[dict[str, Any]]:
 
 
 def _code(text: str, most: int) -> str:
-    """A block of code that the text cannot end: a backtick gets a zero-width space behind it."""
+    """Return a code block that the text cannot end: a backtick gets a zero-width space after it."""
     if not most:
         return _CUT
     cut = len(text) > most
@@ -151,7 +152,7 @@ def _code(text: str, most: int) -> str:
 
 
 def _plain(text: str, most: int) -> dict[str, Any]:
-    """Slack reads no markup in it, `emoji` aside."""
+    """Return a plain-text object, without markup except `emoji`."""
     return {"type": "plain_text", "text": _cut(text, most), "emoji": False}
 
 
@@ -160,7 +161,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def reason_form(title: str, submit: str, metadata: str, *, needed: bool) -> dict[str, Any]:
-    """A modal that asks why; `metadata` comes back with it."""
+    """Return a modal that asks for a reason; `metadata` is returned with it."""
     field = {"type": "plain_text_input", "action_id": REASON, "multiline": True, "max_length": MAX_REASON}
     return {
         "type": "modal",
@@ -182,7 +183,7 @@ def reason_form(title: str, submit: str, metadata: str, *, needed: bool) -> dict
 
 
 def link_form() -> dict[str, Any]:
-    """A modal that asks for the code which shows whose account this is."""
+    """Return a modal that asks for the code that links an account."""
     field = {"type": "plain_text_input", "action_id": LINK, "max_length": 200}
     words = "Postern does not know yet who you are here. Run `postern chat link` where you are logged in."
     return {
@@ -199,7 +200,7 @@ def link_form() -> dict[str, Any]:
 
 
 def review_of(value: str) -> UUID | None:
-    """The review that a button is of."""
+    """Return the review in a button's value."""
     try:
         return UUID(value)
     except ValueError:

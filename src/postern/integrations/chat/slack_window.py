@@ -1,4 +1,4 @@
-"""What Slack sends when somebody presses a button or sends a form, and how it is answered.
+"""Slack's requests for pressed buttons and submitted forms, and the responses.
 
 https://docs.slack.dev/authentication/verifying-requests-from-slack and
 https://docs.slack.dev/interactivity/handling-user-interaction
@@ -21,7 +21,7 @@ from postern.errors import Malformed, Unauthenticated
 from postern.integrations.chat import slack
 from postern.integrations.chat.slack import Slack
 
-MAX_AGE = 300  # seconds between the stamp of a request and our clock
+MAX_AGE = 300  # maximum difference in seconds between a request's timestamp and our clock
 _CHOICES = {
     slack.APPROVE: (Choice.APPROVED, False, "Approve"),
     slack.REJECT: (Choice.REJECTED, False, "Reject"),
@@ -36,7 +36,7 @@ class SlackWindow:
         self._slack = slack
 
     def read(self, sink: Sink, stamp: str, signature: str, body: bytes, now: datetime) -> Interaction | None:
-        """As services.chat.desk.Window says."""
+        """See `Window` in services.notifications."""
         _require_signed(sink, stamp, signature, body, now)
         form = _form(body)
         if "payload" not in form:
@@ -77,7 +77,7 @@ class SlackWindow:
 
 
 def signature(secret: str, stamp: str, body: bytes) -> str:
-    """Over the body as it came."""
+    """Return the signature over the raw body."""
     return "v0=" + hmac.new(secret.encode(), f"v0:{stamp}:".encode() + body, hashlib.sha256).hexdigest()
 
 
@@ -90,21 +90,22 @@ def _require_signed(sink: Sink, stamp: str, given: str, body: bytes, now: dateti
 
 
 def _require_own(sink: Sink, app: str, team: str) -> None:
-    """One signing secret is one application's, and it may be in several workspaces."""
+    """Check the application and workspace: one signing secret belongs to an application, which may be in several
+    workspaces."""
     if (app, team) != (sink.options["app_id"], sink.options["team_id"]):
         raise Unauthenticated(_UNSIGNED)
 
 
 def _require_member(sink: Sink, payload: Mapping[str, Any]) -> None:
-    """No guest of a channel that workspaces share: identifiers of members are of their workspace, or of the whole
-    organisation that it is in."""
+    """Check that the user is a member and no guest of a shared channel: member ids belong to their workspace, or to its
+    whole organisation."""
     home, ours = _text(_map(payload, "user"), "team_id"), _text(_map(payload, "enterprise"), "id")
     if home and home not in (sink.options["team_id"], ours):
         raise Unauthenticated(_UNSIGNED)
 
 
 def _command(sink: Sink, form: Mapping[str, str]) -> Introduced | None:
-    """A slash command, whose text is the code; `link` may stand before it."""
+    """Parse a slash command, whose text is the code, with or without `link` before it."""
     _require_own(sink, form.get("api_app_id", ""), form.get("team_id", ""))
     if "command" not in form:
         return None
@@ -119,7 +120,7 @@ def _press(payload: Mapping[str, Any], user: str) -> Press | None:
         return None
     review = slack.review_of(_text(action, "value"))
     if review is None:
-        raise Malformed("actions: this button is of no review")
+        raise Malformed("actions: this button does not belong to a review")
     channel = _text(_map(payload, "channel"), "id") or _text(_map(payload, "container"), "channel_id")
     return Press(user, channel, review, known[0], known[1], _text(payload, "trigger_id"))
 
@@ -149,7 +150,7 @@ def _object(text: str) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise Malformed("payload: is no JSON object")
+        raise Malformed("payload: must be a JSON object")
     return found
 
 

@@ -1,7 +1,7 @@
 """Microsoft Teams: an Adaptive Card to a workflow's webhook
 (https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors/how-to/add-incoming-webhook).
 
-A workflow takes cards and gives nothing back, so each event is a card of its own, and the decision is made on the page.
+A workflow accepts cards and returns nothing, so each event is a new card, and reviewers decide on the web page.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from postern.domain.sink import Sink
 from postern.errors import Denied
 from postern.integrations.sinks.receivers import Receivers
 
-MAX_BODY = 28_000  # bytes that Teams takes
+MAX_BODY = 28_000  # limit of Teams in bytes
 MAX_INPUT = 4_000  # characters
 MAX_LINE = 500  # characters of a fact, the title or the state
-# (facts, characters of each line, of the input); the last fits whatever the characters are.
+# (facts, characters of each line, of the input); the last fits with any characters.
 _SHORTER = ((40, MAX_LINE, MAX_INPUT), (20, MAX_LINE, 1_000), (10, MAX_LINE, 0), (10, 100, 0))
 _MARKUP = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[]()#+-.!|<>~"})
 
@@ -37,13 +37,13 @@ class Teams:
     async def _post(self, sink: Sink, content: dict[str, Any]) -> None:
         body = json.dumps(content).encode()
         if len(body) > MAX_BODY:
-            raise Denied("this is more than Teams takes in one card")
+            raise Denied("the message is larger than Teams accepts in one card")
         headers = {"Content-Type": "application/json", "User-Agent": "postern"}
         await self._receivers.post(sink, body, headers, url=sink.keys["url"].reveal())
 
 
 def message(card: Card) -> dict[str, Any]:
-    """Within what Teams takes: facts and the input are cut where there is too much."""
+    """Build a message within the limits of Teams: facts and input are truncated."""
     for facts, line, characters in _SHORTER:
         made = _message(card, facts, line, characters)
         if len(json.dumps(made)) <= MAX_BODY:
@@ -61,7 +61,7 @@ def _message(card: Card, facts: int, line: int, characters: int) -> dict[str, An
     if card.input and characters:
         more = "\n… (more on the page)" if len(card.input) > characters else ""
         text = card.input[:characters] + more
-        # Not a TextBlock: its text is Markdown.
+        # Not a TextBlock, whose text is Markdown.
         runs = [{"type": "TextRun", "text": text, "fontType": "Monospace"}]
         body.append({"type": "RichTextBlock", "inlines": runs})
     words = "Decide" if card.is_open else "Open the review"
@@ -69,7 +69,7 @@ def _message(card: Card, facts: int, line: int, characters: int) -> dict[str, An
 
 
 def escaped(text: str) -> str:
-    """What Adaptive Cards read as Markdown is theirs no more."""
+    """Escape the Markdown of Adaptive Cards."""
     return text.translate(_MARKUP)
 
 

@@ -1,1 +1,1 @@
-"""Repositories of runbooks, read and written by dulwich in a child process that is ended when it takes too much."""
+"""Git repositories of runbooks, read and written by dulwich in a child process with resource limits."""

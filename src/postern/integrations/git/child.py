@@ -1,7 +1,7 @@
-"""The child process: one request by standard input, one answer by standard output, and its end.
+"""The child process: it reads one request from standard input and writes one answer to standard output.
 
-It writes no file, starts no program and asks only the one host. What it may take of the machine it bounds itself,
-before it reads anything of the outside; its parent ends it when its time is over.
+It writes no file, starts no program and connects to one host only. It limits its own resources before it reads anything
+from outside; its parent ends it at its deadline.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _answers() -> BinaryIO:
-    """From now on nothing but the answer reaches the parent, whatever a library prints."""
+    """Redirect standard output, so that nothing but the answer reaches the parent, whatever a library prints."""
     answers = os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -58,7 +58,7 @@ def _bound(request: GitRequest) -> None:
 
 
 def _no_library(name: str) -> None:
-    """asyncssh looks for libraries that it can do without, for which ctypes would run a compiler."""
+    """Find no optional library: asyncssh searches for some, for which ctypes would run a compiler."""
 
 
 def _limit(which: int, value: int) -> None:

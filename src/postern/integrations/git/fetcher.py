@@ -1,4 +1,4 @@
-"""The parent's side: one child for each task, its time and its answer bounded, and its end seen."""
+"""The parent's side: one child process per task, with limits of time and answer."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from postern.integrations.git.messages import READY, GitRequest, RepositoryPolic
 from postern.process import PARENT_PID
 
 SECONDS = 30.0
-CHILDREN = 4  # at once; others wait for their turn
-_PATIENCE = 60.0  # seconds, for that
+CHILDREN = 4  # concurrent children; others wait
+_PATIENCE = 60.0  # seconds to wait for a child's turn
 _CHILD = "postern.integrations.git.child"
-# All of the environment that a child sees: no proxy, no settings of git, no secret.
+# The child's whole environment: no proxy, no git settings, no secret.
 _KEPT = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
 _CHUNK = 1 << 16
 _MAX_WORDS = 600  # characters of an error
-_HIDDEN = 4  # characters of the shortest secret that is looked for in words of others
+_HIDDEN = 4  # characters of the shortest secret that is removed from error texts
 
 T = TypeVar("T")
 
 
 class _Turns:
-    """Half of them, and one at least, is all that one organisation has at once."""
+    """Slots: one organisation can use half of them, and at least one."""
 
     def __init__(self, children: int) -> None:
         self.all = asyncio.Semaphore(children)
@@ -42,7 +42,7 @@ class _Turns:
 
 
 class GitFetcher:
-    """A `Fetcher` (services/runbooks/fetching.py). `seconds`: what a task may take, once it has begun."""
+    """A `Fetcher` (services/runbooks/fetching.py). `seconds` is the maximum time of a task, once it has begun."""
 
     def __init__(
         self,
@@ -56,23 +56,23 @@ class GitFetcher:
         self._environment = {name: environment[name] for name in _KEPT if name in environment}
         self._seconds = seconds
         self._turns = _Turns(children)
-        self._checks = _Turns(children)  # which wait for no server, and so not for those who do
+        self._checks = _Turns(children)  # separate slots, because checks wait for no server
 
     async def check(self, repository: Repository) -> None:
-        """Raises Invalid, Unavailable."""
+        """Check a repository's settings. Raises Invalid, Unavailable."""
         if check_settings(repository, self._policy).scheme == "ssh":
-            # In a child, as a key with a passphrase says itself how much work opening it is.
+            # In a child, because a key with a passphrase determines the work of decrypting it.
             await self._do(GitRequest("check", repository, self._policy, self._seconds), outline_of)
 
     async def fetch(self, repository: Repository) -> Snapshot:
-        """Raises Invalid, Unavailable."""
+        """Read a repository. Raises Invalid, Unavailable."""
         check_settings(repository, self._policy)
         return await self._do(GitRequest("fetch", repository, self._policy, self._seconds), snapshot_of)
 
     async def write(
         self, repository: Repository, path: str, content: str, message: str, author: str, *, overwrite: bool
     ) -> str:
-        """Raises Conflict, Invalid, Unavailable."""
+        """Commit a file. Raises Conflict, Invalid, Unavailable."""
         check_settings(repository, self._policy)
         writing = Writing(path, content, message, author, overwrite)
         outline, _ = await self._do(GitRequest("write", repository, self._policy, self._seconds, writing), outline_of)
@@ -88,7 +88,7 @@ class GitFetcher:
 
     @asynccontextmanager
     async def _turn(self, request: GitRequest) -> AsyncIterator[None]:
-        """Raises Unavailable when none comes."""
+        """Take a slot. Raises Unavailable when none becomes free."""
         turns = self._checks if request.task == "check" else self._turns
         async with AsyncExitStack() as held:
             try:
@@ -96,11 +96,11 @@ class GitFetcher:
                     await held.enter_async_context(turns.of[request.repository.org_id])
                     await held.enter_async_context(turns.all)
             except TimeoutError:
-                raise Unavailable("other repositories are being read, which takes long; try again later") from None
+                raise Unavailable("reading other repositories takes long; try again later") from None
             yield
 
     async def _ask(self, request: GitRequest) -> tuple[bytes, int]:
-        """All that the child said, and how it ended: by an exit code, or a signal, which is negative."""
+        """Run a child. Return its output and its exit code; negative for a signal."""
         process, said = await self._start(), bytearray()
         try:
             async with asyncio.timeout(self._seconds):
@@ -131,17 +131,17 @@ class GitFetcher:
 
 
 async def _exchange(process: Process, request: bytes, answer: bytearray, most: int) -> None:
-    """What it says is in `answer` as far as it came. Raises Unavailable when the child says more than it may."""
+    """Exchange request and answer; `answer` has what arrived. Raises Unavailable when the child sends too much."""
     if process.stdin is None or process.stdout is None:
         raise Unavailable("the process that reads repositories cannot be started")
-    with suppress(ConnectionError):  # it ended early; what it said is its answer
+    with suppress(ConnectionError):  # it ended early; its output is its answer
         process.stdin.write(request)
         await process.stdin.drain()
     process.stdin.close()
     while found := await process.stdout.read(_CHUNK):
         answer += found
         if len(answer) > most:
-            raise Unavailable("what was read of the repository is larger than it may be")
+            raise Unavailable("the content of the repository exceeds the limit")
 
 
 def _too_slow(seconds: float, *, has_begun: bool) -> str:
@@ -156,14 +156,14 @@ def _too_slow(seconds: float, *, has_begun: bool) -> str:
 async def _end(process: Process) -> None:
     with suppress(ProcessLookupError):
         process.kill()
-    # What it said yet must be taken: asyncio sees the end of a process only after that of its pipes.
+    # Its remaining output must be read: asyncio sees the end of a process only after that of its pipes.
     while process.stdout is not None and await process.stdout.read(_CHUNK):
         pass
     await process.wait()
 
 
 def _answered(said: bytes, code: int, read: Callable[[bytes], T]) -> T:
-    """Raises what the child raised, and Unavailable when it gave no whole answer."""
+    """Parse the child's answer. Raises its error, and Unavailable without a whole answer."""
     complaint, ready, answer = said.partition(READY)
     if not ready:
         last = complaint.decode(errors="replace").strip().rpartition("\n")[2]
@@ -185,7 +185,7 @@ def _ended(code: int) -> str:
 
 
 def _told(message: str, repository: Repository) -> str:
-    """Without anything that a remote could have put into its words: our secrets, control characters, a flood."""
+    """Return an error text without what a remote could have put into it: our secrets, control characters, a flood."""
     secrets = [one.reveal() for one in (repository.git_password, repository.ssh_key, repository.ssh_keypass)]
     pair = f"{repository.git_user or 'oauth2'}:{secrets[0]}"
     for secret in [b64encode(pair.encode()).decode(), *secrets]:

@@ -1,4 +1,4 @@
-"""Git over HTTP, for dulwich: to the address that was checked, to no other host, and counted."""
+"""Git over HTTP, for dulwich: to the checked address only, with a count of bytes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from postern.integrations.git.git_places import RepositoryPlace, Way
 from postern.integrations.git.meter import Meter
 
 _REDIRECTS = 3
-_AGENT = "git/2.0 (postern)"  # some servers show programs that are not git a page for people
+_AGENT = "git/2.0 (postern)"  # some servers show a web page to programs other than git
 
 
 class HttpClient(AbstractHttpGitClient):
-    """`user` and `password` go with every request, as it only ever goes to this place."""
+    """The client. `user` and `password` are in every request, because it only connects to this place."""
 
     def __init__(
         self, place: RepositoryPlace, way: Way, meter: Meter, authority: str, user: str, password: str
@@ -40,7 +40,8 @@ class HttpClient(AbstractHttpGitClient):
         data: bytes | Iterator[bytes] | None = None,
         raise_for_status: bool = True,
     ) -> tuple[Any, Callable[[int], bytes]]:
-        """What dulwich asks for: the answer, with two attributes more, and how to read it. Raises Unavailable."""
+        """Return what dulwich expects: the response with two more attributes, and its read function. Raises
+        Unavailable."""
         body = data if data is None or isinstance(data, bytes) else b"".join(data)
         asked = url
         for _ in range(_REDIRECTS + 1):
@@ -51,7 +52,7 @@ class HttpClient(AbstractHttpGitClient):
                 raise Unavailable(f"{self._host} answered with a redirect, which is not followed here")
             url = self._redirected(url, answer)
         else:
-            raise Unavailable(f"{self._host} answered with one redirect after the other")
+            raise Unavailable(f"{self._host} answered with too many redirects")
         self._check(answer, self._service(headers or {}, url))
         found: Any = answer
         found.content_type = answer.headers.get("Content-Type")
@@ -69,13 +70,13 @@ class HttpClient(AbstractHttpGitClient):
             try:
                 made.load_verify_locations(cafile=self._trusted)
             except (OSError, ssl.SSLError):
-                raise Unavailable("the file of authorities that POSTERN_RUNBOOK_CA names cannot be read") from None
+                raise Unavailable("the file of certificate authorities in POSTERN_RUNBOOK_CA cannot be read") from None
         return made
 
     def _ask(self, url: str, headers: dict[str, str], body: bytes | None) -> HTTPResponse:
         parts = urlsplit(url)
         if (parts.scheme, parts.netloc) != (self._place.scheme, self._host):
-            raise Unavailable(f"{self._host} sends the way to another host, which is not taken")
+            raise Unavailable(f"{self._host} redirects to another host, which is not followed")
         given = {
             **headers,
             "Host": self._host,
@@ -87,7 +88,7 @@ class HttpClient(AbstractHttpGitClient):
             given["Authorization"] = f"Basic {self._credentials}"
         connection = HTTPConnection(self._place.host, self._place.port)
         try:
-            # What it would make itself is never made: the address was checked, and no proxy has a say.
+            # Its own connections are never used: the address was checked, and proxies are ignored.
             connection.sock = self._way.connect()
             if self._place.scheme == "https":
                 connection.sock = self._trust.wrap_socket(connection.sock, server_hostname=self._place.host)
@@ -109,7 +110,7 @@ class HttpClient(AbstractHttpGitClient):
         return headers.get("Accept", "") if "info/refs" not in url else "application/x-git-"
 
     def _check(self, answer: HTTPResponse, wanted: str) -> None:
-        """Raises Unavailable."""
+        """Check a response. Raises Unavailable."""
         status, host = answer.status, self._host
         if status == 401:
             given = "does not take this user and password" if self._credentials else "asks for a user and password"
@@ -121,7 +122,7 @@ class HttpClient(AbstractHttpGitClient):
         if status != 200:
             raise Unavailable(f"{host} answered {status}")
         if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
-            raise Unavailable(f"{host} compressed its answer, which was not asked for")
+            raise Unavailable(f"{host} compressed its answer, which was not requested")
         if not (answer.headers.get("Content-Type") or "").startswith(wanted):
             raise Unavailable(f"{host} does not speak git's smart protocol at this address; check it")
 

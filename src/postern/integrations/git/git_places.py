@@ -1,4 +1,4 @@
-"""Where a repository is, by its address, and the one way there: a connection to an address that was checked."""
+"""A repository's address, and the connection to the checked IP address."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Resolve = Callable[..., list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class RepositoryPlace:
-    """`path` begins with `/`, but for one of ssh that is beside the user's home."""
+    """The parsed address. `path` begins with `/`, except for an ssh path relative to the user's home."""
 
     scheme: str
     host: str
@@ -45,11 +45,11 @@ class RepositoryPlace:
 
 
 def place_of(url: str, policy: RepositoryPolicy) -> RepositoryPlace:
-    """Raises Invalid for what is never asked."""
+    """Parse an address. Raises Invalid for one that is not allowed."""
     if not url or len(url) > MAX_URL or not url.isascii() or not url.isprintable() or set(url) & set(" \\\"'<>`"):
         raise _invalid("the address of a repository must be printable ASCII, without blanks, quotes and backslashes")
     if "://" not in url and "::" not in url.split("/")[0] and ":" in url.split("/")[0]:
-        given, _, path = url.partition(":")  # user@host:path, as scp has it
+        given, _, path = url.partition(":")  # user@host:path, as in scp
         user, _, host = given.rpartition("@")
         return _remote("ssh", host, None, user, path, policy)
     try:
@@ -70,7 +70,7 @@ def place_of(url: str, policy: RepositoryPolicy) -> RepositoryPlace:
 
 
 def check_settings(repository: Repository, policy: RepositoryPolicy) -> RepositoryPlace:
-    """All that can be told of them at once. Raises Invalid."""
+    """Check all settings that need no connection. Raises Invalid."""
     place = place_of(repository.git_url, policy)
     branch, user = repository.branch, repository.git_user
     odd = set(branch) & set(" ~^:?*[\\") or any(one in branch for one in ("..", "//", "@{"))
@@ -106,7 +106,7 @@ def _remote(
 
 
 def _local(host: str, path: str, policy: RepositoryPolicy) -> RepositoryPlace:
-    """As it is after links are followed, so that none leads out of the folders."""
+    """Return the resolved path, so that no link leads out of the allowed folders."""
     real = os.path.realpath(path)
     if host not in ("", "localhost") or not path.startswith("/") or not is_inside(real, policy.folders):
         raise _invalid(f"file:// leads only into folders that {FOLDERS} names")
@@ -119,7 +119,7 @@ def is_inside(path: str | Path, folders: tuple[str, ...]) -> bool:
 
 
 class Way:
-    """To one host. Its name is resolved once: what is connected to is what was checked."""
+    """The way to one host. Its name is resolved once: the checked address is the one to connect to."""
 
     def __init__(
         self, place: RepositoryPlace, policy: RepositoryPolicy, seconds: float, resolve: Resolve = socket.getaddrinfo
@@ -131,7 +131,7 @@ class Way:
         self._addresses: list[str] = []
 
     def connect(self) -> socket.socket:
-        """Raises Unavailable."""
+        """Connect. Raises Unavailable."""
         place = self._place
         self._addresses = self._addresses or self._checked()
         problem: OSError | None = None

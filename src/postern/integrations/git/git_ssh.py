@@ -1,6 +1,6 @@
-"""Git over SSH, for dulwich: by asyncssh, to the address that was checked, to a host whose key is known beforehand.
+"""Git over SSH, for dulwich: by asyncssh, to the checked address, and a host with a known key.
 
-No program is started, no agent asked and no configuration of this machine read.
+It starts no program, uses no agent and reads no configuration of this machine.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from postern.integrations.git.git_places import RepositoryPlace, Way
 from postern.integrations.git.meter import Meter
 
 USER = "git"
-_LINES = 20  # of what a server says beside the protocol
+_LINES = 20  # lines of a server's messages
 _LINE = 300  # bytes of each
 
 
 def key_of(repository: Repository) -> asyncssh.SSHKey:
-    """Raises Invalid."""
+    """Return the private key. Raises Invalid."""
     text = repository.ssh_key.reveal().replace("\r\n", "\n").strip() + "\n"
     if not text.strip():
         raise Invalid("a repository over ssh needs a private key", field="ssh_key")
@@ -39,7 +39,7 @@ def key_of(repository: Repository) -> asyncssh.SSHKey:
 
 
 def known_hosts_of(repository: Repository, place: RepositoryPlace) -> asyncssh.SSHKnownHosts:
-    """Raises Invalid when they cannot be read, or none of them is of this host."""
+    """Return the known hosts. Raises Invalid when they are not valid, or contain no key of this host."""
     text = repository.ssh_known_hosts.strip()
     if text and not any(one.isspace() for one in text):
         try:
@@ -48,7 +48,7 @@ def known_hosts_of(repository: Repository, place: RepositoryPlace) -> asyncssh.S
             raise Invalid("these are neither known hosts nor base64 of them", field="ssh_known_hosts") from None
     try:
         found = asyncssh.import_known_hosts(text.replace("\r\n", "\n"))
-        # Keys and authorities that are trusted; those after them are revoked, or X.509.
+        # Trusted keys and authorities; those after them are revoked, or X.509.
         known = any(found.match(place.host, "", place.port)[:2])
     except ValueError:
         raise Invalid("these are no known hosts in OpenSSH's form", field="ssh_known_hosts") from None
@@ -58,7 +58,7 @@ def known_hosts_of(repository: Repository, place: RepositoryPlace) -> asyncssh.S
 
 
 class Ssh(SSHVendor):
-    """Opens what dulwich asks for. One command, one connection."""
+    """The SSH vendor of dulwich. One command, one connection."""
 
     def __init__(self, place: RepositoryPlace, way: Way, meter: Meter, repository: Repository, seconds: float) -> None:
         self._place = place
@@ -70,7 +70,7 @@ class Ssh(SSHVendor):
         self._user = repository.ssh_user or place.user or USER
 
     def run_command(self, host: str, command: bytes, *_: object, **__: object) -> Any:
-        """Raises Unavailable. `host` is the place's, wherever it leads."""
+        """Run a command. Raises Unavailable. `host` is ignored for the checked place."""
         runner = asyncio.Runner()
         try:
             connection, process = runner.run(self._open(command.decode()))
@@ -116,7 +116,7 @@ def _advice(place: RepositoryPlace) -> str:
 
 
 class _Channel:
-    """A command on the server as dulwich reads and writes it, which waits while it does."""
+    """A command on the server, with dulwich's blocking reads and writes."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class _Channel:
         self.stderr = self
 
     def read(self, length: int) -> bytes:
-        """That many bytes, fewer only at the end. Raises Unavailable, Invalid."""
+        """Return that many bytes, fewer only at the end. Raises Unavailable, Invalid."""
         wanted = min(length, self._meter.left + 1)
         found: bytes = self._do(self._read(wanted))
         self._meter.add(len(found))
@@ -152,11 +152,11 @@ class _Channel:
         return len(data)
 
     def can_read(self) -> bool:
-        """Asked between what we have already, which is nothing."""
+        """Return False: nothing is buffered here."""
         return False
 
     def readlines(self) -> list[bytes]:
-        """What the server said beside the protocol, as an explanation."""
+        """Return the server's messages, as an explanation."""
         said: bytes = self._do(self._process.stderr.read(_LINES * _LINE))
         return [line[:_LINE] for line in said.splitlines()[:_LINES]]
 
@@ -168,4 +168,4 @@ class _Channel:
         try:
             return self._runner.run(work)
         except (asyncssh.Error, OSError) as error:
-            raise Unavailable(f"{self._host} broke the connection off: {type(error).__name__}") from None
+            raise Unavailable(f"{self._host} closed the connection: {type(error).__name__}") from None

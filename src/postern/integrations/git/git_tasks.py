@@ -38,7 +38,7 @@ class StoredObjects:
         return kind, data
 
     def is_large(self, name: ObjectID) -> bool:
-        return False  # its size tells
+        return False  # the size tells
 
 
 class Local:
@@ -57,7 +57,7 @@ class Local:
     def put(self, taken: Taken, objects: list[ShaFile], commit: ObjectID) -> None:
         repository = self._open()
         if not repository.bare:
-            raise Invalid("the repository has files checked out beside it, which would fall behind; use a bare one")
+            raise Invalid("the repository has a working tree, which would become outdated; use a bare repository")
         repository.object_store.add_objects([(one, None) for one in objects])
         refs = repository.refs
         done = refs.set_if_equals(taken.ref, taken.head, commit) if taken.head else refs.add_if_new(taken.ref, commit)
@@ -69,7 +69,7 @@ class Local:
             self._repository.close()
 
     def _open(self) -> Repo:
-        """Raises Invalid where something of it is elsewhere, Unavailable where it is none."""
+        """Open the repository. Raises Invalid if a part of it is elsewhere, Unavailable if it is not a repository."""
         if self._repository is None:
             path = Path(self._place.path)
             self._check(path)
@@ -80,7 +80,7 @@ class Local:
         return self._repository
 
     def _check(self, path: Path) -> None:
-        """A repository may say that parts of it are elsewhere: none of these is followed out of the folders."""
+        """Check that the repository has no parts elsewhere: such references are never followed out of the folders."""
         control = path / ".git" if (path / ".git").exists() else path
         aside = [control / "commondir", control / "objects/info/alternates"]
         parts = [control, control / "objects", control / "objects/pack", control / "refs", control / "packed-refs"]
@@ -91,11 +91,11 @@ class Local:
         return not os.path.lexists(path) or is_inside(path, self._folders)
 
 
-OF_TOKENS = "oauth2"  # who has a token alone: what GitLab wants, and GitHub and Gitea do not look at
+OF_TOKENS = "oauth2"  # the user name for a token alone: GitLab requires it, GitHub and Gitea ignore it
 
 
 def do(request: messages.GitRequest) -> bytes:
-    """Raises PosternError."""
+    """Run a task. Raises PosternError."""
     repository, policy = request.repository, request.policy
     place = place_of(repository.git_url, policy)
     try:
@@ -118,7 +118,7 @@ def do(request: messages.GitRequest) -> bytes:
         raise moved() from None
     except OSError as error:
         raise Unavailable(f"the repository cannot be read: {error.strerror or type(error).__name__}") from None
-    except Exception as error:  # dulwich raises what it stumbles over in bytes that are no pack, object or packet
+    except Exception as error:  # dulwich raises many errors for bytes that are not a pack, object or packet
         raise Unavailable(f"the repository cannot be read as one of git ({type(error).__name__})") from None
 
 
@@ -138,7 +138,7 @@ def _remote(place: RepositoryPlace, repository: Repository, request: messages.Gi
 
 
 def _check_ssh(repository: Repository, place: RepositoryPlace) -> None:
-    """Raises Invalid."""
+    """Check the settings for ssh. Raises Invalid."""
     from postern.integrations.git.git_ssh import key_of, known_hosts_of
 
     key_of(repository)

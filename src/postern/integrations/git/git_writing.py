@@ -1,4 +1,4 @@
-"""One file more, as a commit on top of another: only the folders above it are made anew."""
+"""Adding one file in a new commit: only the folders above it are rewritten."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _AUTHOR = re.compile(r"[^<>\x00-\x1f\x7f]{1,200} <[^<>\s]{1,200}>")
 
 
 def check(writing: Writing) -> None:
-    """Raises Invalid."""
+    """Check the path and content. Raises Invalid."""
     steps = writing.path.split("/")
     if not writing.path.isprintable() or "\\" in writing.path or len(writing.path) > MAX_PATH:
         raise Invalid("the path has a control character or a backslash, or is too long", field="path")
@@ -36,7 +36,7 @@ def check(writing: Writing) -> None:
 
 
 def write(remote: Remote, branch: str, writing: Writing) -> str:
-    """The commit's name. Raises Conflict, Invalid, Unavailable."""
+    """Write the commit and return its name. Raises Conflict, Invalid, Unavailable."""
     check(writing)
     taken = remote.take(branch)
     root = commit_of(taken.objects, taken.head).tree if taken.head else None
@@ -53,7 +53,7 @@ def write(remote: Remote, branch: str, writing: Writing) -> str:
 def _changed(
     objects: Objects, name: ObjectID | None, steps: list[bytes], blob: Blob, overwrite: bool, made: list[ShaFile]
 ) -> Tree:
-    """That folder with the file in it; what is new of it is in `made` too."""
+    """Return the folder with the file in it; new objects are added to `made`."""
     entries = {base: (mode, entry) for base, mode, entry in entries_of(objects, name)} if name else {}
     step = steps[0]
     mode, there = entries.get(step, (0, None))
@@ -67,9 +67,9 @@ def _changed(
         tree.add(step, FOLDER, below.id)
     else:
         if there is not None and mode not in FILES:
-            raise Invalid("what is at this path is no ordinary file; remove it first", field="path")
+            raise Invalid("the path is not an ordinary file; remove it first", field="path")
         if there is not None and not overwrite and there != blob.id:
-            raise Conflict("there is a file of this path; say overwrite to replace it")
+            raise Conflict("this file already exists; set overwrite to replace it")
         tree.add(step, mode or _FILE, blob.id)
     made.append(tree)
     return tree

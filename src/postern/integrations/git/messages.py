@@ -1,4 +1,4 @@
-"""What a child is asked, and what it answers: a line of JSON, and after it the texts that the line names, in order."""
+"""Requests to a child and its answers: a line of JSON, and the texts that the line names, in order."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from postern.domain.runbook import Repository, RunbookFile, Snapshot
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Invalid, PosternError, Unavailable
 
-# What a child says once it can do its work, and before it asks anybody; until then it says only why it cannot.
+# Written once the child is ready, before it connects; until then it can only report why it is not.
 READY = b"\0ready\n"
-_LINE = 32 << 20  # bytes of the line: paths and errors of as many files as there may be
+_LINE = 32 << 20  # bytes of the line: paths and errors of the maximum number of files
 _KINDS: dict[str, type[PosternError]] = {one.__name__: one for one in (Conflict, Invalid, Unavailable)}
 _SECRETS = ("git_password", "ssh_key", "ssh_keypass")
 _TEXTS = ("git_url", "name", "git_user", "ssh_user", "ssh_known_hosts", "branch")
@@ -22,8 +22,8 @@ _TEXTS = ("git_url", "name", "git_user", "ssh_user", "ssh_known_hosts", "branch"
 
 @dataclass(frozen=True, slots=True)
 class RepositoryLimits:
-    """What one repository may take. Sizes in bytes; `unpacked` is of all objects, `entries` of all folders, `paths` and
-    `texts` of all runbooks."""
+    """Limits of one repository. Sizes are in bytes; `unpacked` covers all objects, `entries` all folders, `paths` and
+    `texts` all runbooks."""
 
     received: int = 64 << 20
     unpacked: int = 256 << 20
@@ -42,8 +42,8 @@ class RepositoryLimits:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryPolicy:
-    """Where repositories may be. `networks`: private ones, loopback too; `folders`: those of file://; `authority`: a
-    file of PEM certificates that are trusted beside the system's."""
+    """The allowed locations. `networks`: private ones, including loopback; `folders`: for file://; `authority`: a file
+    of PEM certificates to trust besides the system's."""
 
     schemes: tuple[str, ...] = ("https", "ssh")
     networks: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class Writing:
 
 @dataclass(frozen=True, slots=True)
 class GitRequest:
-    """`task`: check, fetch or write. `seconds` are what the child has."""
+    """A request. `task` is check, fetch or write. `seconds` is the child's time."""
 
     task: str
     repository: Repository
@@ -129,7 +129,7 @@ def of_snapshot(snapshot: Snapshot) -> bytes:
 
 
 def snapshot_of(data: bytes) -> Snapshot:
-    """Raises what the child raised; ValueError and its like when this is no answer of one."""
+    """Parse a snapshot. Raises the child's error; ValueError and its like for an invalid answer."""
     outline, texts = outline_of(data)
     at = 0
 
@@ -148,7 +148,7 @@ def snapshot_of(data: bytes) -> Snapshot:
 
 
 def outline_of(data: bytes) -> tuple[dict[str, Any], bytes]:
-    """The line and what follows it. Raises what the child raised, ValueError."""
+    """Return the line and what follows it. Raises the child's error, ValueError."""
     line, ended, rest = data.partition(b"\n")
     if not ended:
         raise ValueError("no whole line")

@@ -1,4 +1,4 @@
-"""How much was received."""
+"""A counter of received bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Meter:
         self.left = most
 
     def add(self, length: int) -> None:
-        """Raises Invalid over the limit."""
+        """Count bytes. Raises Invalid over the limit."""
         self.left -= length
         if self.left < 0:
             raise Invalid(

@@ -1,7 +1,7 @@
-"""What a server sent, as objects by their names: counted before anything of it is kept.
+"""Reading a server's pack as objects by name, with limits that are checked before anything is stored.
 
-dulwich resolves deltas. Before it does, every entry is unpacked once and thrown away again, so that neither a large
-object of few bytes nor deltas that copy one base a thousand times take more than the limits say.
+dulwich resolves deltas. Before that, every entry is unpacked once and discarded, so that neither a large object in few
+bytes nor deltas that copy one base a thousand times exceed the limits.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _OFFSET_DELTA, _NAMED_DELTA = 6, 7
 _KINDS = {1, 2, 3, 4, _OFFSET_DELTA, _NAMED_DELTA}
 _LONGEST = 10  # bytes of a number
 
-Object = tuple[int, bytes]  # its type's number, and what is in it
+Object = tuple[int, bytes]  # the number of its type, and its content
 
 
 class Objects(Protocol):
     def get(self, name: ObjectID) -> Object | None:
-        """By its hexadecimal name; None where it is not there. Its bytes are left out, as b"", where it is a file
-        larger than a runbook may be: `is_large` then."""
+        """Return the object of that hexadecimal name, or None. A file larger than a runbook can be has b"" as content;
+        `is_large` is then True."""
 
     def is_large(self, name: ObjectID) -> bool: ...
 
@@ -51,13 +51,13 @@ class Unpacked:
 
 
 def unpack(pack: bytes, limits: RepositoryLimits) -> Unpacked:
-    """Raises Invalid over a limit, Unavailable for what is no pack."""
+    """Unpack. Raises Invalid over a limit, Unavailable for an invalid pack."""
     try:
         _count(pack, limits)
         return _objects(pack)
     except (PosternError, MemoryError):
         raise
-    except Exception:  # of many kinds, here and in dulwich: bytes that end too early, or say what cannot be
+    except Exception:  # of many kinds, here and in dulwich: truncated or contradictory bytes
         raise _broken() from None
 
 
@@ -94,7 +94,7 @@ def _count(pack: bytes, limits: RepositoryLimits) -> None:
 
 
 def _entry(pack: bytes, at: int, most: int) -> tuple[int, int]:
-    """Where the entry ends, and how many bytes it takes when it is resolved; it is unpacked no further than `most`."""
+    """Return where the entry ends, and its resolved size; it is unpacked no further than `most`."""
     kind, size = (pack[at] >> 4) & 7, pack[at] & 15
     start, shift = at, 4
     while pack[at] & 128:
@@ -122,7 +122,7 @@ def _entry(pack: bytes, at: int, most: int) -> tuple[int, int]:
 
 
 def _inflated(pack: bytes, at: int, size: int) -> tuple[int, bytes]:
-    """Where the stream ends that begins there, and its first bytes."""
+    """Return where the stream ends that begins at `at`, and its first bytes."""
     stream, length, first = zlib.decompressobj(), 0, b""
     while not stream.eof:
         given = stream.unconsumed_tail
@@ -142,7 +142,7 @@ def _inflated(pack: bytes, at: int, size: int) -> tuple[int, bytes]:
 
 
 def _result(delta: bytes) -> int:
-    """The size of what a delta makes, as it says in its second number."""
+    """Return the size of a delta's result, its second number."""
     sizes = size = shift = 0
     for byte in delta:
         size |= (byte & 127) << shift

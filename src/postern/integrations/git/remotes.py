@@ -1,4 +1,4 @@
-"""A repository elsewhere, whichever way leads to it: its newest commit with its files, and a commit more."""
+"""A remote repository by any transport: reading its newest commit with its files, and adding a commit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFAULTS = ("main", "master")
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """`ref` is the branch, `head` its commit: None in an empty repository."""
+    """The state of a branch. `ref` is the branch, `head` its commit: None in an empty repository."""
 
     ref: Ref
     head: ObjectID | None
@@ -32,14 +32,14 @@ class Taken:
 
 class Remote(Protocol):
     def take(self, branch: str) -> Taken:
-        """`branch`: empty for the repository's own. Raises Invalid, Unavailable."""
+        """Fetch a branch; an empty name is the repository's default. Raises Invalid, Unavailable."""
 
     def put(self, taken: Taken, objects: list[ShaFile], commit: ObjectID) -> None:
-        """Raises Conflict when the branch went on meanwhile, Invalid, Unavailable."""
+        """Push a commit. Raises Conflict when the branch has moved meanwhile, Invalid, Unavailable."""
 
 
 def chosen(refs: Mapping[Ref, ObjectID], links: Mapping[Ref, Ref], branch: str) -> tuple[Ref, ObjectID | None]:
-    """Which branch that is, and its commit. Raises Invalid."""
+    """Return the branch and its commit. Raises Invalid."""
     if branch:
         ref = Ref(BRANCHES + branch.encode())
         if ref not in refs and any(name.startswith(BRANCHES) for name in refs):
@@ -59,7 +59,7 @@ def chosen(refs: Mapping[Ref, ObjectID], links: Mapping[Ref, Ref], branch: str) 
 
 
 class ByDulwich:
-    """Over HTTP or SSH."""
+    """A remote over HTTP or SSH."""
 
     def __init__(
         self, client: AbstractHttpGitClient | TraditionalGitClient, path: str, limits: RepositoryLimits
@@ -83,7 +83,7 @@ class ByDulwich:
             progress=lambda _: None,
             depth=1,
             ref_prefix=[HEAD, BRANCHES],
-            # Servers that can leave larger files out do. Others send them, and they count.
+            # Servers that can omit larger files do so. Others send them, and they count.
             filter_spec=b"blob:limit=%d" % (MAX_FILE + 1),
         )
         if found.object_format not in (None, "sha1"):
@@ -110,7 +110,7 @@ class ByDulwich:
 
 
 class _Nothing:
-    """Of which nothing is here already."""
+    """A local repository without any objects."""
 
     shallow: frozenset[bytes] = frozenset()
 
@@ -127,7 +127,7 @@ def moved() -> Conflict:
 
 
 def refusal(words: str) -> Conflict | Invalid:
-    """From the server's own word about a branch."""
+    """Return the error for the server's message about a branch."""
     if any(one in words for one in ("fetch first", "non-fast-forward", "stale info", "failed to", "cannot lock ref")):
         return moved()
     return Invalid(f"the server did not take the commit: {words!r}; the branch may be protected")

@@ -1,4 +1,4 @@
-"""From a commit to its runbooks: folders are walked, nothing is checked out, and no link is followed."""
+"""From a commit to its runbooks: folders are walked, without a checkout and without following links."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FILES = {0o100644, 0o100755, 0o100664}
 MAX_PATH = 1_000  # characters
 MAX_AUTHOR, MAX_MESSAGE = 300, 10_000  # characters
 _NAME_BYTES = 20
-_LFS = b"version https://git-lfs.github.com/spec/"  # how the files begin that stand for those kept there
+_LFS = b"version https://git-lfs.github.com/spec/"  # prefix of files that stand for content in Git LFS
 
 
 @dataclass(frozen=True, slots=True)
 class TreeEntry:
-    """`problem` says why its path is not one."""
+    """A file or folder. `problem` is the reason why its path is invalid."""
 
     path: str
     mode: int
@@ -33,7 +33,7 @@ class TreeEntry:
 
 
 def commit_of(objects: Objects, name: ObjectID) -> Commit:
-    """Raises Unavailable."""
+    """Return the commit. Raises Unavailable."""
     found = objects.get(name)
     if found is None:
         raise Unavailable("the server did not send the commit that it named")
@@ -45,7 +45,7 @@ def commit_of(objects: Objects, name: ObjectID) -> Commit:
 
 
 def entries_of(objects: Objects, name: ObjectID) -> Iterator[tuple[bytes, int, ObjectID]]:
-    """Name, mode and object of what is in a folder. Raises Unavailable."""
+    """Yield name, mode and object of a folder's entries. Raises Unavailable."""
     found = objects.get(name)
     if found is None or found[0] != Tree.type_num:
         raise Unavailable("the server did not send all folders of the repository")
@@ -54,7 +54,7 @@ def entries_of(objects: Objects, name: ObjectID) -> Iterator[tuple[bytes, int, O
 
 
 def snapshot_of(objects: Objects, head: ObjectID, limits: RepositoryLimits) -> Snapshot:
-    """Raises Invalid over a limit, Unavailable where something is missing."""
+    """Return the snapshot of a commit. Raises Invalid over a limit, Unavailable if something is missing."""
     commit = commit_of(objects, head)
     files: dict[str, RunbookFile] = {}
     total = paths = 0
@@ -83,7 +83,7 @@ def snapshot_of(objects: Objects, head: ObjectID, limits: RepositoryLimits) -> S
 
 
 def _hooks(files: dict[str, RunbookFile]) -> dict[str, str]:
-    """Taken out of the files; what cannot be one stays there with its error, and nothing runs in its place."""
+    """Move hooks out of the files. An invalid one stays there with its error, and does not run."""
     hooks: dict[str, str] = {}
     for path, name in [(f"{folder}/{name}", name) for folder in reversed(HOOK_FOLDERS) for name in FILE_OF.values()]:
         file = files.get(path)
@@ -98,7 +98,7 @@ def _hooks(files: dict[str, RunbookFile]) -> dict[str, str]:
 
 
 def _walk(objects: Objects, root: ObjectID, limits: RepositoryLimits) -> Iterator[TreeEntry]:
-    """Every entry by whose name it is a runbook. Raises Invalid."""
+    """Yield every entry with the name of a runbook. Raises Invalid."""
     seen = 0
     ahead = [(root, "", 0, "")]
     while ahead:
@@ -119,7 +119,7 @@ def _walk(objects: Objects, root: ObjectID, limits: RepositoryLimits) -> Iterato
 
 
 def _step(base: bytes) -> tuple[str, str]:
-    """One step of a path as it is shown, and why it cannot be one."""
+    """Return one step of a path as it is shown, and why it is invalid."""
     try:
         text = base.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""What an OpenID provider publishes of itself: its metadata (OpenID Connect Discovery 1.0) and its keys (RFC 7517)."""
+"""An OpenID provider's published metadata (OpenID Connect Discovery 1.0) and keys (RFC 7517), with a cache."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from postern.store.ports.common_ports import Clock
 
 PublicKey = RSAKey | ECKey | OKPKey
 
-FRESH = timedelta(minutes=10)  # how long metadata and keys are believed
-PAUSE = timedelta(seconds=10)  # between two looks for a key that is not known, so that made-up ones cost nothing
+FRESH = timedelta(minutes=10)  # lifetime of cached metadata and keys
+PAUSE = timedelta(seconds=10)  # between two lookups of an unknown key, so that forged key ids cost nothing
 _PROVIDERS, _KEYS = 200, 100
 _WEAKEST_RSA = 2048  # bits
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """`loopback`: the provider is on this machine, and may say so of its endpoints. `names_itself`: answers carry
-    `iss` (RFC 9207)."""
+    """The metadata. `loopback`: the provider is on this machine, so its endpoints can be, too. `names_itself`: answers
+    have `iss` (RFC 9207)."""
 
     issuer: str
     authorization_endpoint: str
@@ -48,7 +48,7 @@ class _Known:
 
 
 class Directory:
-    """Keeps what it fetched for FRESH, of the providers that were used last."""
+    """A cache of the last used providers' metadata and keys, for FRESH."""
 
     def __init__(self, fetcher: ProviderFetcher, now: Clock) -> None:
         self._fetcher = fetcher
@@ -57,12 +57,12 @@ class Directory:
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def metadata(self, issuer: str) -> Metadata:
-        """Raises Invalid for an issuer that cannot be one, Unavailable."""
+        """Return the metadata. Raises Invalid for an invalid issuer, Unavailable."""
         return (await self._provider(issuer)).metadata
 
     async def keys(self, issuer: str, kid: str | None) -> list[PublicKey]:
-        """Those with that id; all for a token without one. A key that is not known makes us look again, at most once
-        in PAUSE. Raises as `metadata`."""
+        """Return the keys with that id; all for a token without one. An unknown key causes another fetch, at most once
+        per PAUSE. Raises as `metadata` does."""
         known = await self._provider(issuer)
         async with self._locks.setdefault(issuer, asyncio.Lock()):
             found = _with_id(known.keys, kid)
@@ -125,7 +125,7 @@ def _metadata_of(issuer: str, given: dict[str, Any], *, loopback: bool) -> Metad
     if not isinstance(methods, list):
         methods = ["client_secret_basic"]  # the default, Discovery section 3
     if not {"client_secret_basic", "client_secret_post"} & {str(method) for method in methods}:
-        raise Unavailable("the identity provider takes a client secret neither by client_secret_basic nor by _post")
+        raise Unavailable("the identity provider accepts neither client_secret_basic nor client_secret_post")
     return Metadata(
         issuer=issuer,
         authorization_endpoint=str(endpoints["authorization_endpoint"]),
@@ -139,7 +139,7 @@ def _metadata_of(issuer: str, given: dict[str, Any], *, loopback: bool) -> Metad
 
 
 def _key_of(given: Any) -> PublicKey | None:
-    """None for what cannot verify a signature for us: secrets, keys for encryption, weak ones, unknown kinds."""
+    """Return the key; None if it cannot verify signatures here: secrets, encryption keys, weak or unknown ones."""
     if not isinstance(given, dict) or given.get("use", "sig") != "sig" or given.get("kty") not in ("RSA", "EC", "OKP"):
         return None
     public = {name: value for name, value in given.items() if name not in ("d", "p", "q", "dp", "dq", "qi", "oth")}

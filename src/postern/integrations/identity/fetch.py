@@ -1,5 +1,5 @@
-"""Requests to identity providers: each with a deadline and a size limit, to the address that was checked, and
-never on to where a redirect points."""
+"""Requests to identity providers: each with a deadline and a size limit, to the checked address, without following
+redirects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEADLINE = 10.0  # seconds, for name, connection, request and whole answer
 LIMIT = 1024 * 1024  # bytes of an answer
 SETTING = "POSTERN_PROVIDER_NETWORKS"
 _PROVIDER = "the identity provider"
-_ADDRESSES = 2  # how many of a host are tried
+_ADDRESSES = 2  # attempted addresses of a host
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 
@@ -35,7 +35,7 @@ class ProviderResponse:
     body: bytes
 
     def json(self) -> dict[str, Any]:
-        """Raises Unavailable when it is no JSON object."""
+        """Return the JSON object. Raises Unavailable when it is not one."""
         try:
             found = json.loads(self.body)
         except (ValueError, RecursionError):
@@ -52,13 +52,13 @@ async def resolve(host: str, port: int) -> list[str]:
 
 @cache
 def _system_trust() -> ssl.SSLContext:
-    """Loaded once in a process: that takes longer than most requests."""
+    """Load the system's CAs, once per process: that takes longer than most requests."""
     return ssl.create_default_context()
 
 
 class ProviderFetcher:
-    """`allowed` are private networks in which providers may be; addresses of this machine are fine only where the
-    configured issuer itself is one (`loopback`)."""
+    """The client. `allowed` are private networks in which providers may be; addresses of this machine are allowed only
+    if the configured issuer itself is one (`loopback`)."""
 
     def __init__(
         self,
@@ -75,13 +75,13 @@ class ProviderFetcher:
         self._trust: ssl.SSLContext | None = None
 
     async def get(self, url: str, *, loopback: bool, headers: Mapping[str, str] | None = None) -> ProviderResponse:
-        """Raises Invalid for an address that is never asked, Unavailable."""
+        """Send a GET. Raises Invalid for a disallowed address, Unavailable."""
         return await self._ask("GET", url, loopback, headers or {}, None)
 
     async def post(
         self, url: str, form: Mapping[str, str], *, loopback: bool, headers: Mapping[str, str]
     ) -> ProviderResponse:
-        """Raises as `get`."""
+        """Send a POST. Raises as `get` does."""
         given = {**headers, "Content-Type": "application/x-www-form-urlencoded"}
         return await self._ask("POST", url, loopback, given, urlencode(form).encode())
 
@@ -90,7 +90,7 @@ class ProviderFetcher:
     ) -> ProviderResponse:
         parts = checked_url(url, loopback=loopback)
         host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
-        # Compressed answers could be far larger than what is counted here.
+        # A compressed answer could be far larger than the bytes that are counted here.
         given = {"Accept": "application/json", **headers, "Host": parts.netloc, "Accept-Encoding": "identity"}
         try:
             async with asyncio.timeout(self._deadline):
@@ -112,8 +112,8 @@ class ProviderFetcher:
         headers: Mapping[str, str],
         body: bytes | None,
     ) -> ProviderResponse:
-        """From the first address that lets us connect. The name was resolved and checked before: it is not asked
-        again, since it could answer something else then; the certificate must still be for the name."""
+        """Use the first address that accepts a connection. The name was resolved and checked before, and is not
+        resolved again, because it could change; the certificate must still be for the name."""
         if self._trust is None:
             self._trust = await asyncio.to_thread(_system_trust)
         problem: httpx.HTTPError | None = None
@@ -140,7 +140,7 @@ class ProviderFetcher:
                 "the identity provider answered with a redirect, which is not followed; set the address where it leads"
             )
         if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
-            raise Unavailable("the identity provider compressed its answer, which was not asked for")
+            raise Unavailable("the identity provider compressed its answer, which was not requested")
         received = bytearray()
         async for chunk in answer.aiter_raw():
             received += chunk

@@ -1,5 +1,5 @@
-"""URLs that an identity provider may have, and the networks that settings of this machine name. Which addresses may be
-asked is the one rule of domain/addresses.py."""
+"""URLs of identity providers, and networks in this machine's settings. domain/addresses.py has the rule for allowed
+addresses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from postern.errors import Invalid, Misconfigured
 
 
 def networks_of(text: str, setting: str = "POSTERN_PROVIDER_NETWORKS") -> tuple[Network, ...]:
-    """From a list with commas, such as `10.0.0.0/8, fd12::/16`. Raises Misconfigured."""
+    """Parse a comma-separated list, such as `10.0.0.0/8, fd12::/16`. Raises Misconfigured."""
     try:
         return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
     except ValueError as error:
@@ -19,13 +19,13 @@ def networks_of(text: str, setting: str = "POSTERN_PROVIDER_NETWORKS") -> tuple[
 
 
 def is_loopback_host(host: str) -> bool:
-    """By its name alone."""
+    """Return True for loopback, by its name alone."""
     address = parse_host(host)
     return address is not None and address.is_loopback
 
 
 def checked_url(url: str, *, loopback: bool) -> SplitResult:
-    """`loopback`: whether addresses of this machine are fine, for which alone plain HTTP is. Raises Invalid."""
+    """Check a URL. `loopback`: addresses of this machine are allowed, and plain HTTP for those only. Raises Invalid."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port

@@ -1,4 +1,4 @@
-"""Tokens of an OpenID provider: signature, and what they say of issuer, audience and time."""
+"""Tokens of an OpenID provider: their signature, issuer, audience and times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from postern.errors import Unauthenticated
 from postern.integrations.identity.directory import Directory, PublicKey
 from postern.store.ports.common_ports import Clock
 
-SKEW = 60  # seconds that the provider's clock may be off
+SKEW = 60  # seconds of tolerated clock difference
 LONGEST = 64 * 1024  # characters of a token
 _ALGORITHMS = {  # all asymmetric: a secret that the client also has proves nothing; `none` even less
     **{
@@ -34,7 +34,7 @@ class TokenVerifier:
         self._now = now
 
     async def verify(self, token: Secret, *, issuer: str, audience: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Header and claims. Raises Unauthenticated, Unavailable."""
+        """Verify a token. Return its header and claims. Raises Unauthenticated, Unavailable."""
         text = token.reveal()
         if len(text) > LONGEST:
             raise Unauthenticated("the identity provider's token is too long")
@@ -69,7 +69,7 @@ class TokenVerifier:
 
 
 def header_of(text: str) -> dict[str, Any]:
-    """As it is written, verified by nothing. Raises Unauthenticated when this is no signed token."""
+    """Return the header without verification. Raises Unauthenticated when it is not a signed token."""
     try:
         return dict(jws.extract_compact(text.encode()).headers())
     except (JoseError, ValueError, TypeError, AttributeError):
@@ -77,7 +77,7 @@ def header_of(text: str) -> dict[str, Any]:
 
 
 def half_hash_matches(expected: object, value: str, algorithm: str) -> bool:
-    """`at_hash`: the left half of the hash that goes with the algorithm (OpenID Connect Core 3.1.3.6)."""
+    """Check `at_hash`: the left half of the hash that belongs to the algorithm (OpenID Connect Core 3.1.3.6)."""
     digest = hashlib.new(
         "sha512" if algorithm in ("EdDSA", "Ed25519") else f"sha{algorithm[-3:]}", value.encode()
     ).digest()

@@ -1,6 +1,5 @@
-"""OpenID Connect as a client: the authorization-code flow with PKCE and nonce, refresh, the provider's access tokens
-and its claims about a user (OpenID Connect Core 1.0, RFC 6749, RFC 7636, RFC 9207).
-"""
+"""OpenID Connect client: the authorization-code flow with PKCE and nonce, refresh, access tokens and claims about a
+user (OpenID Connect Core 1.0, RFC 6749, RFC 7636, RFC 9207)."""
 
 from __future__ import annotations
 
@@ -30,18 +29,18 @@ _ABSENT = object()
 
 
 def missing(claims: dict[str, Any], groups_claim: str) -> bool:
-    """Whether something is missing that the userinfo endpoint may have."""
+    """Return True if a claim is missing that the userinfo endpoint may have."""
     return "email" not in claims or "name" not in claims or _found(claims, groups_claim) is _ABSENT
 
 
 def identity_of(issuer: str, subject: str, claims: dict[str, Any], groups_claim: str) -> Identity:
-    """Raises Unauthenticated when the groups cannot be read: to go on with those of before could leave somebody
-    rights that the provider took away."""
+    """Return the identity. Raises Unauthenticated when the groups are invalid: keeping the previous ones could preserve
+    rights that the provider has removed."""
     return Identity(
         issuer=issuer,
         subject=subject,
         email=_text(claims.get("email")),
-        # Some providers write the truth value as a text.
+        # Some providers encode a boolean as text.
         email_verified=claims.get("email_verified") is True or claims.get("email_verified") == "true",
         name=_text(claims.get("name")) or _text(claims.get("preferred_username")),
         picture=_text(claims.get("picture"))[:2048],
@@ -67,7 +66,7 @@ def _groups(claims: dict[str, Any], name: str) -> frozenset[str] | None:
 
 
 def _found(claims: dict[str, Any], name: str) -> Any:
-    """By its whole name, which may be a URL with dots in it; else step by step along the dots."""
+    """Return a claim by its whole name, which may be a URL with dots in it; otherwise by its dotted path."""
     if name in claims:
         return claims[name]
     found: Any = claims
@@ -79,7 +78,7 @@ def _found(claims: dict[str, Any], name: str) -> Any:
 
 
 def _text(given: object) -> str:
-    """Empty for what is no text, or none that can be stored."""
+    """Return the text; empty if it is not text, or cannot be stored."""
     if not isinstance(given, str) or any(one == "\0" or "\ud800" <= one <= "\udfff" for one in given):
         return ""
     return given
@@ -87,8 +86,8 @@ def _text(given: object) -> str:
 
 log = logging.getLogger(__name__)
 
-ASKED_AGAIN = timedelta(hours=1)  # at the latest, where the provider can be asked without the person
-_SHORTEST = timedelta(seconds=60)  # between two times that the provider is asked
+ASKED_AGAIN = timedelta(hours=1)  # at the latest, if the provider can be asked without the user
+_SHORTEST = timedelta(seconds=60)  # between two requests to the provider
 _NO_IDENTITY = "the identity provider gave no ID token; the scopes must have openid"
 
 
@@ -100,7 +99,7 @@ class OpenIdClient:
         self._tokens = TokenVerifier(self._directory, now)
 
     async def check(self, config: AuthConfig) -> str:
-        """The issuer, once metadata and keys are there and good. Raises Invalid, Unavailable."""
+        """Return the issuer, once metadata and keys are valid. Raises Invalid, Unavailable."""
         if config.method is not LoginMethod.OIDC or config.oidc is None:
             raise Invalid("auth_method: this client is for OpenID Connect only", field="auth_method")
         metadata = await self._directory.metadata(config.oidc.issuer_url)
@@ -111,13 +110,13 @@ class OpenIdClient:
     async def begin(
         self, config: OidcConfig, *, redirect_uri: str, state: Secret, prompt: str = "", screen_hint: str = ""
     ) -> Begun:
-        """Raises Invalid, Unavailable."""
+        """Start a login. Raises Invalid, Unavailable."""
         metadata = await self._directory.metadata(config.issuer_url)
         nonce, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
         scopes = dict.fromkeys(("openid", *config.scopes))
         prompts = dict.fromkeys(prompt.split())
         if "offline_access" in scopes and "none" not in prompts:
-            prompts["consent"] = None  # strict providers give no refresh token without it (Core section 11)
+            prompts["consent"] = None  # strict providers issue no refresh token without it (Core section 11)
         asked = {
             "response_type": "code",
             "client_id": config.client_id,
@@ -137,7 +136,7 @@ class OpenIdClient:
     async def finish(
         self, config: OidcConfig, begun: Begun, *, redirect_uri: str, code: str, issuer: str | None
     ) -> Granted:
-        """`issuer` is the `iss` of the answer. Raises Unauthenticated, Unavailable."""
+        """Finish a login. `issuer` is the `iss` of the answer. Raises Unauthenticated, Unavailable."""
         metadata = await self._directory.metadata(config.issuer_url)
         if (issuer is not None or metadata.names_itself) and issuer != metadata.issuer:
             raise Unauthenticated("the answer is from another identity provider than the one that was asked")
@@ -150,7 +149,7 @@ class OpenIdClient:
         return Granted(identity, self._provided(given, claims.get("exp"), given.get("refresh_token")))
 
     async def renew(self, config: OidcConfig, refresh: Secret, subject: str) -> Granted:
-        """Raises Unauthenticated when the provider does not vouch any more, Unavailable."""
+        """Refresh a login. Raises Unauthenticated when the provider no longer confirms it, Unavailable."""
         metadata = await self._directory.metadata(config.issuer_url)
         form = {"grant_type": "refresh_token", "refresh_token": refresh.reveal()}
         given = await self._token(config, metadata, form)
@@ -158,17 +157,17 @@ class OpenIdClient:
         if given.get("id_token") is not None:
             claims = await self._id_claims(config, given)
             if not _same(claims.get("sub"), subject):
-                raise Unauthenticated("the identity provider answered for somebody else; log in again")
+                raise Unauthenticated("the identity provider answered for a different user; log in again")
         identity = await self._identity(config, metadata, claims, given, renewing=True)
         return Granted(
             identity, self._provided(given, claims.get("exp"), given.get("refresh_token") or refresh.reveal())
         )
 
     async def subject_of(self, config: OidcConfig, token: Secret) -> str:
-        """Whose access token this is. Only one that is made out to `config.audience` counts: a token for something
-        else, or an ID token, says nothing to us. Raises Unauthenticated, Unavailable."""
+        """Return the owner of an access token. Only a token for `config.audience` counts; one for another audience, or
+        an ID token, is rejected. Raises Unauthenticated, Unavailable."""
         if not config.audience:
-            raise Unauthenticated("access tokens of the identity provider are not taken; log in")
+            raise Unauthenticated("access tokens of the identity provider are not accepted; log in")
         if token.reveal().count(".") == 2:
             header, claims = await self._tokens.verify(token, issuer=config.issuer_url, audience=config.audience)
             declared = str(header.get("typ", "")).lower().removeprefix("application/") == "at+jwt"
@@ -182,7 +181,7 @@ class OpenIdClient:
         return _subject(found)
 
     async def _token(self, config: OidcConfig, metadata: Metadata, form: dict[str, str]) -> dict[str, Any]:
-        """What the token endpoint gives (RFC 6749 section 5)."""
+        """Request a token at the token endpoint (RFC 6749 section 5)."""
         headers = {}
         if metadata.secret_in_body:
             form = form | {"client_id": config.client_id, "client_secret": config.client_secret.reveal()}
@@ -207,7 +206,7 @@ class OpenIdClient:
         return given
 
     async def _id_claims(self, config: OidcConfig, given: dict[str, Any]) -> dict[str, Any]:
-        """Of the ID token, checked as Core 3.1.3.7 says; the nonce is the caller's to compare."""
+        """Return the ID token's claims, verified by Core 3.1.3.7; the caller compares the nonce."""
         text = given.get("id_token")
         if not isinstance(text, str):
             raise Unauthenticated(_NO_IDENTITY)
@@ -215,7 +214,7 @@ class OpenIdClient:
         audience, party = claims["aud"], claims.get("azp")
         several = isinstance(audience, list) and len(audience) > 1
         if (party is not None or several) and party != config.client_id:
-            raise Unauthenticated("the identity provider's token is not good: it is made out to another client (azp)")
+            raise Unauthenticated("the identity provider's token is not good: it was issued to another client (azp)")
         at_hash = claims.get("at_hash")
         if at_hash is not None and not half_hash_matches(at_hash, given["access_token"], header["alg"]):
             raise Unauthenticated("the identity provider's token is not good: it is for another access token (at_hash)")
@@ -230,19 +229,19 @@ class OpenIdClient:
         *,
         renewing: bool = False,
     ) -> Identity:
-        """Claims that the ID token lacks are asked for at the userinfo endpoint."""
+        """Return the identity. Claims that the ID token lacks are fetched from the userinfo endpoint."""
         subject = _subject(claims)
         if missing(claims, config.groups_claim) and metadata.userinfo_endpoint is not None:
             more = await self._userinfo(metadata, Secret(given["access_token"]))
             if more is None and renewing:
                 raise Unauthenticated("the identity provider does not confirm this login; log in again")
             if more is not None and not _same(more.get("sub"), subject):
-                raise Unauthenticated("the identity provider's userinfo is about somebody else")
+                raise Unauthenticated("the identity provider's userinfo is about a different user")
             claims = (more or {}) | claims
         return identity_of(config.issuer_url, subject, claims, config.groups_claim)
 
     async def _userinfo(self, metadata: Metadata, token: Secret) -> dict[str, Any] | None:
-        """None when the provider does not take the token."""
+        """Return the userinfo; None when the provider rejects the token."""
         if metadata.userinfo_endpoint is None:
             return None
         text = token.reveal()
@@ -253,11 +252,11 @@ class OpenIdClient:
         if answer.status in (400, 401, 403):
             return None
         if answer.status != 200:
-            raise Unavailable(f"the identity provider answered {answer.status} when asked who somebody is; try again")
+            raise Unavailable(f"the identity provider answered {answer.status} to the userinfo request; try again")
         return answer.json()
 
     def _provided(self, given: dict[str, Any], id_expires: object, refresh: str | None) -> Provided:
-        """The access token's life, or else the ID token's, is how long the provider vouches."""
+        """Return the confirmation with its expiry: that of the access token, or else of the ID token."""
         now = self._now()
         seconds = given.get("expires_in")
         if isinstance(seconds, str) and seconds.isdigit():
@@ -273,19 +272,19 @@ class OpenIdClient:
 
 
 def challenge_of(verifier: str) -> str:
-    """S256 (RFC 7636 section 4.2)."""
+    """Return the S256 challenge (RFC 7636 section 4.2)."""
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
 
 
 def _subject(claims: dict[str, Any]) -> str:
     subject = claims.get("sub")
     if not isinstance(subject, str) or not 1 <= len(subject) <= 255 or not subject.isprintable():
-        raise Unauthenticated("the identity provider names nobody (sub)")
+        raise Unauthenticated("the identity provider's answer has no subject (sub)")
     return subject
 
 
 def _is_number(given: object) -> TypeGuard[int | float]:
-    """JSON as Python reads it has NaN, infinities and integers that no float can hold."""
+    """Return True for a finite number: JSON in Python has NaN, infinities and integers beyond float."""
     if isinstance(given, bool) or not isinstance(given, int | float):
         return False
     return abs(given) < 10**15 if isinstance(given, int) else math.isfinite(given)

@@ -1,6 +1,7 @@
-"""SAML 2.0 Web Browser SSO, begun by us (Profiles 4.1): the request by HTTP-Redirect, the answer by HTTP-POST.
+"""SAML 2.0 Web Browser SSO, started by the service provider (Profiles 4.1): the request by HTTP-Redirect, the answer by
+HTTP-POST.
 
-The XML libraries are loaded when the first organisation uses SAML: a gateway without it does not pay for them.
+The XML libraries are loaded when the first organisation uses SAML, so a gateway without it does not need them.
 """
 
 from __future__ import annotations
@@ -31,19 +32,19 @@ if TYPE_CHECKING:
 
 METADATA_DEADLINE = 15.0  # seconds
 METADATA_LIMIT = 1024 * 1024  # bytes
-METADATA_LIFE = timedelta(minutes=10)  # how long fetched metadata is used before it is asked for again
-FAILURE_LIFE = timedelta(seconds=10)  # how long nobody asks a provider again that did not answer well
+METADATA_LIFE = timedelta(minutes=10)  # lifetime of fetched metadata
+FAILURE_LIFE = timedelta(seconds=10)  # pause after a provider's failure
 RESPONSE_LIMIT = 512 * 1024  # bytes of XML
 _METADATA_TYPES = "application/samlmetadata+xml, application/xml;q=0.9, text/xml;q=0.8"
-_MOST_PROVIDERS = 100  # whose metadata is kept
-_CHECKS = 2  # answers that are looked at at the same time
+_MOST_PROVIDERS = 100  # providers with cached metadata
+_CHECKS = 2  # answers that are verified at a time
 
 
 class Fetch(Protocol):
-    """A deadline of METADATA_DEADLINE and a limit of METADATA_LIMIT are its own."""
+    """The port for requests. It applies METADATA_DEADLINE and METADATA_LIMIT by itself."""
 
     async def get(self, url: str, *, loopback: bool, headers: Mapping[str, str] | None = None) -> ProviderResponse:
-        """Raises Invalid for an address that is never asked, Unavailable."""
+        """Send a GET. Raises Invalid for a disallowed address, Unavailable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,8 @@ class SamlAdapter:
         return content
 
     async def _provider(self, config: SamlConfig) -> IdentityProvider:
-        """Metadata by URL is fetched once for all who ask meanwhile, and again when it is METADATA_LIFE old. A failure
-        is kept too: else those who wait would each wait for one more deadline."""
+        """Return the provider. Metadata by URL is fetched once for all concurrent callers, and again after
+        METADATA_LIFE. A failure is cached too: otherwise waiting callers would each wait for one more deadline."""
         key = (config.idp_metadata_url, config.idp_metadata)
         lock = self._fetching.setdefault(key, asyncio.Lock())
         try:
@@ -132,7 +133,8 @@ class SamlAdapter:
 
 
 def _authn_request(us: ServiceProvider, destination: str, request: SamlLoginRequest, now: datetime) -> str:
-    """Core 3.4.1. Not signed: it says nothing that the provider does not know from our metadata."""
+    """Return an AuthnRequest (Core 3.4.1). It is not signed, because it contains nothing that is not in our
+    metadata."""
     issued = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     force = ' ForceAuthn="true"' if request.force_authn else ""
     return (
@@ -151,7 +153,8 @@ def _escaped(text: str) -> str:
 
 
 def _decoded(response: str) -> bytes:
-    """Never inflated: only the binding HTTP-Redirect compresses, and answers do not come that way."""
+    """Decode an answer, which is never compressed: only the binding HTTP-Redirect compresses, and answers use
+    another."""
     if len(response) > RESPONSE_LIMIT * 4 // 3 + RESPONSE_LIMIT // 16:  # with line ends in between
         raise Unauthenticated(f"the answer is larger than {RESPONSE_LIMIT} bytes")
     try:

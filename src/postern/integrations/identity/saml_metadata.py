@@ -1,4 +1,4 @@
-"""Metadata (SAML 2.0 Metadata): what we read of the identity provider's, and our own."""
+"""Metadata (SAML 2.0 Metadata): parsing the identity provider's, and creating our own."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class IdentityProvider:
 
 
 def identity_provider_of(content: bytes, now: datetime, *, loopback: bool) -> IdentityProvider:
-    """`loopback`: whether its login page may be on this machine. Raises Invalid, saying what is missing."""
+    """Parse metadata. `loopback`: its login page may be on this machine. Raises Invalid with what is missing."""
     try:
         root = parsed_metadata(content)
         if root.tag != f"{{{METADATA}}}EntityDescriptor":
@@ -54,14 +54,14 @@ def identity_provider_of(content: bytes, now: datetime, *, loopback: bool) -> Id
             raise _wrong(f"it was valid until {valid_until.isoformat()} only; fetch it again")
         role = _role(root)
         if role.get("WantAuthnRequestsSigned") in ("true", "1"):
-            raise _wrong("it wants signed requests (WantAuthnRequestsSigned), which this gateway does not send")
+            raise _wrong("it requires signed requests (WantAuthnRequestsSigned), which this gateway does not send")
         return IdentityProvider(entity_id, _login_url(role, loopback=loopback), _certificates(role), valid_until)
     except UnreadableSaml as problem:
         raise _wrong(problem.message) from None
 
 
 def service_provider_metadata(provider: ServiceProvider) -> bytes:
-    """Ours, for the identity provider's administrator."""
+    """Return our metadata, for the identity provider's administrator."""
     root = etree.Element(f"{{{METADATA}}}EntityDescriptor", nsmap={"md": METADATA}, entityID=provider.entity_id)
     role = etree.SubElement(
         root,

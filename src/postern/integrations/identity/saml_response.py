@@ -1,8 +1,8 @@
-"""The check of a provider's answer, and what its assertion says about a user (SAML 2.0 Core 3.4.1.4, Profiles 4.1.4.2
-and 4.1.4.3).
+"""Verification of a provider's answer, and its assertion about a user (SAML 2.0 Core 3.4.1.4, Profiles 4.1.4.2 and
+4.1.4.3).
 
-Everything that identifies a user is read from the bytes whose signature was verified, and from nothing else: the
-document that came in only says where to look. So it does not matter what is wrapped around a genuine assertion.
+Everything that identifies a user is read from the bytes whose signature was verified. The received document only shows
+where they are, so wrapping a genuine assertion has no effect.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ _MOST_GROUPS = 5_000
 
 
 def attributes_of(assertion: etree._Element) -> Attributes:
-    """By name, and by friendly name where no other attribute has that as its name. Raises Unreadable."""
+    """Return the attributes by name, and by friendly name unless that is another attribute's name. Raises
+    Unreadable."""
     named: dict[str, tuple[str, ...]] = {}
     friendly: dict[str, tuple[str, ...]] = {}
     for attribute in assertion.findall(f"{{{ASSERTION}}}AttributeStatement/{{{ASSERTION}}}Attribute"):
@@ -66,8 +67,8 @@ def attributes_of(assertion: etree._Element) -> Attributes:
 def identity_of(
     issuer: str, us: ServiceProvider, subject: etree._Element, attributes: Attributes, config: SamlConfig
 ) -> Identity:
-    """The e-mail address counts as verified unless the provider says otherwise: it is the organisation's own, set up
-    by its administrator. Raises Unauthenticated, Unreadable."""
+    """Return the identity. The e-mail address counts as verified unless the provider says otherwise, because the
+    organisation's administrator has set the provider up. Raises Unauthenticated, Unreadable."""
     name_ids = subject.findall(f"{{{ASSERTION}}}NameID")
     if len(name_ids) > 1 or subject.find(f"{{{ASSERTION}}}BaseID") is not None:
         raise UnreadableSaml("the assertion names more than one subject")
@@ -115,7 +116,7 @@ def _bounded(subject: str) -> str:
 
 
 def _groups(attributes: Attributes, name: str) -> frozenset[str] | None:
-    """None when the provider says nothing of groups: that leaves them as they are."""
+    """Return the groups; None if the provider sends none, which leaves them unchanged."""
     values = attributes.get(name)
     if values is None:
         return None
@@ -129,7 +130,7 @@ def _first(attributes: Attributes, names: tuple[str, ...]) -> str:
 
 
 def _value(element: etree._Element) -> str:
-    """Empty for what is no text, such as a nested NameID."""
+    """Return the text; empty if it is not text, such as a nested NameID."""
     return "" if len(element) else text_of(element)
 
 
@@ -146,14 +147,14 @@ _METHODS = frozenset(
     }
 )
 _DIGESTS = frozenset({DigestAlgorithm.SHA256, DigestAlgorithm.SHA384, DigestAlgorithm.SHA512})
-# Parts of an answer that this reads; whatever else there is could be a second message to another reader.
+# The parts of an answer that are read here; anything else could be a second message for another parser.
 _PARTS = {f"{{{ASSERTION}}}Issuer": 1, f"{{{SIGNATURE}}}Signature": 1, f"{{{PROTOCOL}}}Status": 1}
 _CONDITIONS = frozenset(f"{{{ASSERTION}}}{name}" for name in ("AudienceRestriction", "OneTimeUse", "ProxyRestriction"))
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What the answer must fit."""
+    """The values that the answer must match."""
 
     us: ServiceProvider
     provider: IdentityProvider
@@ -162,7 +163,8 @@ class Expected:
 
 
 def asserted_by(content: bytes, expected: Expected, config: SamlConfig) -> Asserted:
-    """Raises Denied for the answer to another request, Unauthenticated for whatever else is wrong with it."""
+    """Return the assertion's content. Raises Denied for the answer to another request, Unauthenticated for any other
+    problem."""
     root = parsed_message(content)
     assertion = _only_assertion(root)
     _check_envelope(root, expected)
@@ -171,7 +173,7 @@ def asserted_by(content: bytes, expected: Expected, config: SamlConfig) -> Asser
 
 
 def _only_assertion(root: etree._Element) -> etree._Element:
-    """The one place where an assertion may be; anything unusual about the rest is refused."""
+    """Return the only place where an assertion may be; anything unusual elsewhere is rejected."""
     if root.tag != f"{{{PROTOCOL}}}Response" or root.get("Version") != "2.0":
         raise UnreadableSaml("this is not a Response of SAML 2.0")
     _check_ids(root)
@@ -196,7 +198,7 @@ def _only_assertion(root: etree._Element) -> etree._Element:
 
 
 def _check_ids(root: etree._Element) -> None:
-    """No two elements may answer to the same reference, however a library spells the attribute."""
+    """Check that no two elements have the same id, in any spelling of the attribute."""
     ids = [value for one in root.iter() for name, value in one.items() if etree.QName(name).localname.lower() == "id"]
     if len(ids) != len(set(ids)):
         raise UnreadableSaml("two elements of the answer have the same id")
@@ -213,7 +215,8 @@ def _check_status(root: etree._Element) -> None:
 
 
 def _check_envelope(root: etree._Element, expected: Expected) -> None:
-    """None of this is signed, as a rule: it sorts out honest mistakes, and the assertion repeats what matters."""
+    """Check the envelope, which usually is not signed: this finds honest mistakes, and the assertion repeats what
+    matters."""
     if root.get("InResponseTo") != expected.request_id:
         raise _another_request()
     if root.get("Destination") != expected.us.acs_url:
@@ -224,8 +227,8 @@ def _check_envelope(root: etree._Element, expected: Expected) -> None:
 
 
 def _verified(root: etree._Element, assertion: etree._Element, expected: Expected) -> etree._Element:
-    """The assertion, parsed anew from the very bytes that were signed. A signature of the whole answer must be right
-    where there is one, and does not stand in for that of the assertion."""
+    """Return the assertion, parsed again from the signed bytes. A signature of the whole answer must be valid if there
+    is one, and does not replace that of the assertion."""
     if root.find(f"{{{SIGNATURE}}}Signature") is not None:
         _signed_bytes(root, root, "./", expected)
     verified = parsed_message(_signed_bytes(root, assertion, f"./{{{ASSERTION}}}Assertion/", expected))
@@ -241,7 +244,7 @@ def _signed_bytes(root: etree._Element, signed: etree._Element, location: str, e
         expect_references=1,
         signature_methods=_METHODS,
         digest_algorithms=_DIGESTS,
-        ignore_ambiguous_key_info=True,  # no key of the document is used, only those of the metadata
+        ignore_ambiguous_key_info=True,  # only keys of the metadata are used, never those of the document
         verification_time=expected.now,
     )
     outdated = False
@@ -261,7 +264,7 @@ def _signed_bytes(root: etree._Element, signed: etree._Element, location: str, e
 
 
 def _check_signature(signed: etree._Element) -> None:
-    """One enveloped signature over the whole element, made as the standard wants it (Core 5.4), with nothing more."""
+    """Check that there is exactly one enveloped signature over the whole element, in the standard's form (Core 5.4)."""
     signatures = signed.findall(f"{{{SIGNATURE}}}Signature")
     if len(signatures) != 1:
         raise Unauthenticated("the assertion must have one signature of its own; set that at the identity provider")
@@ -284,7 +287,7 @@ def _check_signature(signed: etree._Element) -> None:
 
 
 def _asserted(assertion: etree._Element, expected: Expected, config: SamlConfig) -> Asserted:
-    """`assertion` is verified."""
+    """Return the content of a verified assertion."""
     if assertion.get("Version") != "2.0" or text_of(_one(assertion, "Issuer")) != expected.provider.entity_id:
         raise _another_issuer()
     issued = moment_of(assertion.get("IssueInstant"), "IssueInstant")
@@ -299,7 +302,8 @@ def _asserted(assertion: etree._Element, expected: Expected, config: SamlConfig)
 
 
 def _confirmed(subject: etree._Element, expected: Expected) -> datetime:
-    """Until when this may be shown to us: by one bearer confirmation, all of which must fit (Profiles 4.1.4.2)."""
+    """Return until when the assertion is valid: by one bearer confirmation that matches completely (Profiles
+    4.1.4.2)."""
     confirmations = subject.findall(f"{{{ASSERTION}}}SubjectConfirmation")
     if len(confirmations) != 1 or confirmations[0].get("Method") != _BEARER:
         raise Unauthenticated("the assertion must have one subject confirmation, of the method bearer")
@@ -342,7 +346,7 @@ def _check_window(start: datetime | None, end: datetime | None, now: datetime) -
 def _session_end(assertion: etree._Element, now: datetime) -> datetime | None:
     statements = assertion.findall(f"{{{ASSERTION}}}AuthnStatement")
     if not statements:
-        raise Unauthenticated("the assertion does not say that somebody logged in (AuthnStatement)")
+        raise Unauthenticated("the assertion contains no login (AuthnStatement)")
     ends = [moment_of(one.get("SessionNotOnOrAfter"), "SessionNotOnOrAfter") for one in statements]
     known = [one for one in ends if one is not None]
     if known and min(known) <= now:

@@ -1,8 +1,8 @@
-"""XML from strangers, read so that every reader of it sees the same thing.
+"""Parsing of untrusted XML, so that every parser sees the same content.
 
-Documents that need anything which honest ones do without are refused before a parser has seen them: a document type
-(entity bombs, external entities), and in messages also comments, CDATA and processing instructions, each of which
-has been used to make a signed text look shorter to one reader than to another (CVE-2017-11427 and its kin).
+Documents with features that honest ones do not need are rejected before parsing: a document type (entity bombs,
+external entities), and in messages also comments, CDATA and processing instructions. Each of these has been used to
+make a signed text look shorter to one parser than to another (CVE-2017-11427 and similar).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class UnreadableSaml(Unauthenticated):
 
 
 def parsed_message(content: bytes) -> etree._Element:
-    """The root of a protocol message. Raises Unreadable."""
+    """Return the root of a protocol message. Raises Unreadable."""
     text = _text(content)
     if "<!" in text or "<?" in text:
         raise UnreadableSaml(
@@ -39,7 +39,7 @@ def parsed_message(content: bytes) -> etree._Element:
 
 
 def parsed_metadata(content: bytes) -> etree._Element:
-    """The root of a metadata document, in which comments are usual. Raises Unreadable."""
+    """Return the root of a metadata document, in which comments are usual. Raises Unreadable."""
     text = _text(content)
     if re.search(r"<!(?!--)", text):
         raise UnreadableSaml("the metadata has a document type or CDATA, which is refused")
@@ -47,25 +47,25 @@ def parsed_metadata(content: bytes) -> etree._Element:
 
 
 def text_of(element: etree._Element) -> str:
-    """All of its text, without blanks around it. Raises Unreadable when there is more inside than text."""
+    """Return the element's text, stripped. Raises Unreadable when it has child elements."""
     if len(element):
         raise UnreadableSaml(f"{etree.QName(element).localname} has elements where only text belongs")
     return (element.text or "").strip()
 
 
 def moment_of(text: str | None, what: str) -> datetime | None:
-    """An xs:dateTime, which SAML has in UTC (Core 1.3.3). Raises Unreadable."""
+    """Parse an xs:dateTime, which is UTC in SAML (Core 1.3.3). Raises Unreadable."""
     if text is None:
         return None
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise UnreadableSaml(f"{what} is not a moment") from None
+        raise UnreadableSaml(f"{what} is not a valid timestamp") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _text(content: bytes) -> str:
-    """Without the XML declaration: what is checked here is then what the parser reads, in the same encoding."""
+    """Return the text without the XML declaration, so that the checks and the parser use the same encoding."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Where secrets are kept when they are not in a connection: one source for each provider, behind one port.
+"""External stores of secrets: one source for each provider, behind one port.
 
-Loaded when a reference names it, so that nobody needs the libraries of providers that are not used.
+A source is loaded when a reference names it, so the libraries of unused providers are not needed.
 """

@@ -1,7 +1,7 @@
 """AWS Secrets Manager: `_aws:NAME_OR_ARN:KEY`.
 
-Needs `secretsmanager:GetSecretValue` on the secret. The region is that of its ARN, else `AWS_REGION`; credentials, and
-the address of a private endpoint (`AWS_ENDPOINT_URL_SECRETS_MANAGER`), are found as every AWS program finds them.
+Needs `secretsmanager:GetSecretValue` on the secret. The region is that of its ARN, else `AWS_REGION`. Credentials, and
+the address of a private endpoint (`AWS_ENDPOINT_URL_SECRETS_MANAGER`), are found as in every AWS program.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class AwsSecrets:
         self._region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or None
         self._session = boto3.session.Session()
         self._clients: dict[str | None, Any] = {}
-        self._making = Lock()  # clients may be used by several threads, but not be made by several
+        self._making = Lock()  # clients are thread-safe, but their creation is not
         self._threads = Threads(most=8)
 
     async def fetch(self, name: str) -> Document:
@@ -42,7 +42,7 @@ class AwsSecrets:
         except NoCredentialsError:
             raise Unavailable("no AWS credentials are found where the agent runs") from None
         except (BotoCoreError, ValueError) as error:
-            raise Unavailable(f"AWS Secrets Manager cannot be asked: {type(error).__name__}") from None
+            raise Unavailable(f"the request to AWS Secrets Manager failed: {type(error).__name__}") from None
         text = found.get("SecretString")
         return Document(checked_text(found.get("SecretBinary", b"") if text is None else text.encode()))
 

@@ -1,7 +1,7 @@
-"""Azure Key Vault: `_azure:NAME:KEY`, or `_azure:NAME/VERSION:KEY` where it is not the latest version.
+"""Azure Key Vault: `_azure:NAME:KEY`, or `_azure:NAME/VERSION:KEY` for another than the latest version.
 
-The vault is the one that `AZURE_KEYVAULT_URL` names. Needs the role Key Vault Secrets User. Credentials are found by
-azure-identity: `AZURE_CLIENT_ID` with a secret, a certificate or a federated token, or a managed identity.
+`AZURE_KEYVAULT_URL` names the vault. Needs the role Key Vault Secrets User. Credentials are found by azure-identity:
+`AZURE_CLIENT_ID` with a secret, a certificate or a federated token, or a managed identity.
 
 Source: Key Vault REST API, "Get Secret", version 7.4.
 """
@@ -23,7 +23,7 @@ from postern.integrations.secrets.source import Document, Threads, checked_text
 API_VERSION = "7.4"
 _NAME = re.compile(r"[0-9A-Za-z-]{1,127}(?:/[0-9A-Za-z]{1,64})?")
 _TIMEOUT = 3.0  # seconds, of each request for a token
-# Credentials of a person who sits at the machine are no agent's.
+# An agent must not use the credentials of a user of the machine.
 _NOBODYS = {
     f"exclude_{kind}_credential": True
     for kind in ("cli", "developer_cli", "powershell", "interactive_browser", "shared_token_cache", "broker")
@@ -31,7 +31,7 @@ _NOBODYS = {
 
 
 class AzureSecrets:
-    """Raises Unavailable when a setting is missing or wrong."""
+    """The source. Raises Unavailable when a setting is missing or wrong."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._vault = rest.checked_address(environ.get("AZURE_KEYVAULT_URL", ""), "AZURE_KEYVAULT_URL")
@@ -51,7 +51,7 @@ class AzureSecrets:
             raise Unavailable(_refusal(answer))
         value = answer.fields.get("value")
         if not isinstance(value, str):
-            raise Unavailable("Azure Key Vault answered something else than a secret")
+            raise Unavailable("Azure Key Vault did not answer with a secret")
         return Document(checked_text(value.encode()))
 
     def _token(self) -> str:
@@ -63,7 +63,7 @@ class AzureSecrets:
 
 
 def scope_of(vault: str) -> str:
-    """A vault's host is its name, then its cloud's domain, which tokens are asked for."""
+    """Return the scope of tokens. A vault's host is its name and its cloud's domain, which is the scope."""
     domain = (urlsplit(vault).hostname or "").partition(".")[2]
     return f"https://{domain}/.default"
 

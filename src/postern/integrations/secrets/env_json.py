@@ -22,6 +22,6 @@ class EnvironmentSecrets:
 
 
 def referable(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """What connections may refer to: never our own settings, some of which are secrets, and never the key to a
-    collector of traces."""
+    """Return the variables that connections can refer to: never our own settings, some of which are secrets, and never
+    the key of a trace collector."""
     return {name: value for name, value in environ.items() if not name.upper().startswith((OWN_PREFIX, "OTEL_"))}

@@ -1,8 +1,8 @@
 """Google Secret Manager: `_gcp:NAME:KEY`, with NAME a secret of the agent's own project or
-`projects/PROJECT/secrets/SECRET`, both with `/versions/VERSION` behind it where it is not the latest.
+`projects/PROJECT/secrets/SECRET`, both with `/versions/VERSION` appended for another than the latest version.
 
-Needs `secretmanager.versions.access`. Credentials are found by google-auth as every Google program finds them
-(Application Default Credentials: a key file, workload identity, the metadata server).
+Needs `secretmanager.versions.access`. Credentials are found by google-auth as in every Google program (Application
+Default Credentials: a key file, workload identity, the metadata server).
 
 Source: Secret Manager API v1, `projects.secrets.versions.access`.
 """
@@ -36,7 +36,7 @@ class GoogleSecrets:
         self._endpoint = endpoint
         self._project = environ.get("GOOGLE_CLOUD_PROJECT", "")
         self._credentials: Any = None
-        self._threads = Threads(most=1)  # credentials are not made to be used by several
+        self._threads = Threads(most=1)  # credentials are not thread-safe
 
     async def fetch(self, name: str) -> Document:
         parts = _NAME.fullmatch(name)
@@ -54,11 +54,11 @@ class GoogleSecrets:
         data = payload.get("data") if isinstance(payload, Mapping) else None
         content = _decoded(data) if isinstance(data, str) else None
         if content is None:
-            raise Unavailable("Google Secret Manager answered something else than a secret")
+            raise Unavailable("Google Secret Manager did not answer with a secret")
         return Document(checked_text(content))
 
     def _authorisation(self) -> dict[str, str]:
-        """The headers of one request; asks for a new token when the old one has expired."""
+        """Return the headers of one request; gets a new token when the old one has expired."""
         headers: dict[str, str] = {}
         try:
             if self._credentials is None:
@@ -73,7 +73,7 @@ class GoogleSecrets:
 
 
 def _bounded(url: str, method: str = "GET", body: bytes | None = None, headers: Any = None, **more: Any) -> Any:
-    """A request of google-auth's, which waits two minutes unless told otherwise."""
+    """Send a request of google-auth with our time limit; its own default is two minutes."""
     with requests.Session() as session:
         return Request(session)(url, method, body, headers, **{**more, "timeout": _TIMEOUT})
 

@@ -1,4 +1,4 @@
-"""Requests to providers that are asked over HTTP: never on to where a redirect points, never without bounds."""
+"""Requests to providers over HTTP: with limits, and without following redirects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from postern.integrations.secrets.source import DEADLINE, LIMIT
 
 @dataclass(frozen=True, slots=True)
 class SecretServiceResponse:
-    """`fields` is the JSON object that was answered; empty when it was none."""
+    """A response. `fields` is its JSON object; empty if it is not one."""
 
     status: int
     fields: Mapping[str, Any]
@@ -34,10 +34,10 @@ async def ask(
     trust: ssl.SSLContext | None = None,
     body: Mapping[str, str] | None = None,
 ) -> SecretServiceResponse:
-    """`trust` in place of the public authorities. Raises Unavailable. What is answered is in no message, since it may
-    hold secrets."""
+    """Send a request. `trust` replaces the public authorities. Raises Unavailable. The response is never in a message,
+    because it may contain secrets."""
     verified = await asyncio.to_thread(_public_authorities) if trust is None else trust
-    # Compressed answers could be far larger than what is counted here.
+    # A compressed answer could be far larger than the bytes that are counted here.
     given = {"Accept": "application/json", **headers, "Accept-Encoding": "identity"}
     try:
         async with (
@@ -54,7 +54,7 @@ async def ask(
 
 @functools.cache
 def _public_authorities() -> ssl.SSLContext:
-    """Read once: that takes longer than most requests."""
+    """Load the public CAs, once: that takes longer than most requests."""
     return ssl.create_default_context()
 
 
@@ -76,7 +76,7 @@ def object_of(content: bytes) -> Mapping[str, Any]:
 
 
 def checked_address(url: str, variable: str) -> str:
-    """Without its last slash. Raises Unavailable: what is sent there lets in to a store of secrets."""
+    """Return the URL without its last slash. Raises Unavailable: credentials of a secret store are sent there."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

@@ -1,7 +1,7 @@
 """HashiCorp Vault and OpenBao, their key-value engines: `_vaultkv1:PATH:KEY` and `_vaultkv2:PATH:KEY`.
 
-The agent's environment says where, and who it is, by the variables of Vault's own tools: `VAULT_ADDR`, `VAULT_TOKEN`
-or `VAULT_ROLE_ID` with `VAULT_SECRET_ID` (app role), `VAULT_CACERT`, `VAULT_NAMESPACE`.
+The agent's environment has the address and the login, in the variables of Vault's own tools: `VAULT_ADDR`,
+`VAULT_TOKEN` or `VAULT_ROLE_ID` with `VAULT_SECRET_ID` (app role), `VAULT_CACERT`, `VAULT_NAMESPACE`.
 
 Source: Vault's HTTP API, "KV secrets engine version 1", "version 2" and "AppRole auth method", which OpenBao shares.
 """
@@ -20,13 +20,13 @@ from postern.errors import Unavailable
 from postern.integrations.secrets import rest
 from postern.integrations.secrets.source import Document
 
-# Paths that answer about Vault itself, such as the agent's own token; no secrets engine can be mounted there.
+# Paths with information about Vault itself, such as the agent's own token; no secrets engine can be mounted there.
 _NOT_SECRETS = ("auth", "cubbyhole", "identity", "sys")
 _RENEW_AT = 0.8  # of a token's life
 
 
 class VaultSecrets:
-    """`version` is that of the key-value engine. Raises Unavailable when a setting is missing or wrong."""
+    """The source. `version` is that of the key-value engine. Raises Unavailable when a setting is missing or wrong."""
 
     def __init__(self, environ: Mapping[str, str], version: int) -> None:
         self._version = version
@@ -46,7 +46,7 @@ class VaultSecrets:
     async def fetch(self, name: str) -> Document:
         path = _path(name, self._version)
         answer = await self._read(path, await self._current())
-        if answer.status == 403 and self._by_role:  # it may have been revoked before its time
+        if answer.status == 403 and self._by_role:  # it may have been revoked early
             answer = await self._read(path, await self._log_in(self._token))
         if answer.status != 200:
             raise Unavailable(_refusal(answer.status))
@@ -54,9 +54,7 @@ class VaultSecrets:
         if self._version == 2:
             data = data.get("data") if isinstance(data, Mapping) else None
         if not isinstance(data, Mapping):
-            raise Unavailable(
-                f"Vault answered something else than a secret; is this engine of version {self._version}?"
-            )
+            raise Unavailable(f"Vault did not answer with a secret; is this engine of version {self._version}?")
         return Document(Secret(json.dumps(data)))
 
     async def _read(self, path: str, token: Secret) -> rest.SecretServiceResponse:
@@ -70,7 +68,7 @@ class VaultSecrets:
         return await self._log_in(token)
 
     async def _log_in(self, former: Secret) -> Secret:
-        """In place of `former`; once for all who need it meanwhile."""
+        """Log in again to replace the token `former`, once for all concurrent callers."""
         async with self._logging_in:
             if self._token != former:
                 return self._token
@@ -86,7 +84,7 @@ class VaultSecrets:
 
 
 def _granted(auth: Any) -> tuple[Secret, float]:
-    """The token and its life in seconds, 0 for one without end."""
+    """Return the token and its lifetime in seconds, 0 for an unlimited one."""
     if not isinstance(auth, Mapping):
         return Secret(""), 0.0
     token, life = auth.get("client_token"), auth.get("lease_duration")
@@ -94,7 +92,8 @@ def _granted(auth: Any) -> tuple[Secret, float]:
 
 
 def _path(name: str, version: int) -> str:
-    """Below `/v1/`. Version 2 has `data` behind the mount, which is the first part unless it is written there."""
+    """Return the path below `/v1/`. Version 2 has `data` after the mount, which is the first part unless the path
+    contains it."""
     parts = name.strip("/").split("/")
     if len(parts) < 2 or any(part in ("", ".", "..") for part in parts):
         raise Unavailable("a path in Vault is written MOUNT/PATH")

@@ -1,4 +1,4 @@
-"""The port: what every source of secrets does, and the limits that hold for all."""
+"""The port of secret sources, and their common limits."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from typing import Protocol, TypeVar
 from postern.domain.secret import Secret
 from postern.errors import Unavailable
 
-DEADLINE = 5.0  # seconds, for everything that one fetch does
-LIMIT = 256 * 1024  # bytes of an answer; the largest secret of any of these providers is 64 KiB, Vault's aside
+DEADLINE = 5.0  # seconds, for a whole fetch
+LIMIT = 256 * 1024  # bytes of an answer; the largest secret of any of these providers is 64 KiB, except for Vault
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a source keeps under one name: a text, most often a JSON object with one value for each key."""
+    """The content under one name: a text, usually a JSON object with one value per key."""
 
     text: Secret
 
     def value(self, key: str) -> Secret:
-        """All of it when `key` is empty. Raises Unavailable with the reason, and nothing of the text."""
+        """Return the value, or everything if `key` is empty. Raises Unavailable with the reason, and nothing of the
+        text."""
         if not key:
             return self.text
         fields = _object(self.text.reveal())
         if fields is None:
-            raise Unavailable("it holds no JSON object, so nothing has a key there")
+            raise Unavailable("it is not a JSON object, so it has no keys")
         found = fields.get(key)
         if found is None:
             raise Unavailable(f"it has no key {key!r}")
@@ -38,7 +39,7 @@ class Document:
 
 
 def _object(text: str) -> dict[str, object] | None:
-    # The decoder's error holds the text: it must not become the context of another one.
+    # The decoder's error contains the text: it must not become the context of another one.
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -48,12 +49,12 @@ def _object(text: str) -> dict[str, object] | None:
 
 class SecretSource(Protocol):
     async def fetch(self, name: str) -> Document:
-        """Raises Unavailable with the reason: short, without the name, and without a word of a value."""
+        """Fetch a document. Raises Unavailable with the reason: short, without the name, and without any value."""
 
 
 class Threads:
-    """For libraries that block. What hangs is left behind at the deadline, and occupies one of `most` threads until
-    the library's own timeouts end it."""
+    """Threads for blocking libraries. A call that hangs is abandoned at the deadline, and occupies one of `most`
+    threads until the library's own timeout."""
 
     def __init__(self, most: int) -> None:
         self._pool = ThreadPoolExecutor(most, thread_name_prefix="secrets")
@@ -63,7 +64,7 @@ class Threads:
 
 
 def checked_text(content: bytes) -> Secret:
-    """Raises Unavailable."""
+    """Return the text of a secret. Raises Unavailable."""
     if len(content) > LIMIT:
         raise Unavailable(f"it is larger than {LIMIT} bytes")
     text = _decoded(content)

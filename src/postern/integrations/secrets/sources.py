@@ -1,4 +1,4 @@
-"""All providers of secrets by the name that references use, and a short cache for many sessions that open at once."""
+"""All providers of secrets by the name that references use, with a short cache for many sessions that open at once."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from postern.errors import Misconfigured, PosternError, Unavailable
 from postern.integrations.secrets.env_json import EnvironmentSecrets
 from postern.integrations.secrets.source import DEADLINE, Document, SecretSource
 
-LIFE = 20.0  # seconds from when a source was asked; so a value that was changed there is used for no longer
+LIFE = 20.0  # seconds since the request; a changed value is used no longer than that
 MOST = 256  # documents
 
 
 class Cached:
-    """A source before which one call answers all who ask for a name meanwhile. Errors are not kept."""
+    """A cache before a source: one request answers all concurrent callers. Errors are not cached."""
 
     def __init__(
         self, source: SecretSource, *, life: float = LIFE, most: int = MOST, deadline: float = DEADLINE
@@ -41,10 +41,10 @@ class Cached:
             asked = asyncio.create_task(self._ask(name))
             self._asked[name] = asked
             asked.add_done_callback(partial(self._answered, name))
-        return await asyncio.shield(asked)  # who gives up does not end the call for the others
+        return await asyncio.shield(asked)  # a cancelled caller does not cancel the request for others
 
     def forget(self, name: str) -> None:
-        """The next one who asks hears what the source says then: the value that is kept did not work."""
+        """Drop a value that did not work; the next caller asks the source."""
         kept = self._kept.pop(name, None)
         if kept is not None:
             kept[2].cancel()
@@ -67,7 +67,7 @@ class Cached:
         if self._asked.get(name) is asked:
             del self._asked[name]
         if not asked.cancelled():
-            asked.exception()  # seen, even when everybody who waited has gone
+            asked.exception()  # retrieved, even if all callers have gone
 
 
 Environment = Mapping[str, str]
@@ -112,8 +112,8 @@ _LIBRARIES = {"_aws": "boto3", "_azure": "azure-identity", "_gcp": "google-auth[
 
 
 class Sources:
-    """`environ` is what `_envjson` looks into, and where the providers' own settings are (`VAULT_ADDR` and so on);
-    `cloud` what `_cloudprov` means; `shows` says which variables may be referred to. Raises Misconfigured."""
+    """The providers. `environ` is read by `_envjson`, and has the providers' own settings (`VAULT_ADDR` and so on);
+    `cloud` selects the provider of `_cloudprov`; `shows` limits the variables. Raises Misconfigured."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class Sources:
         self._making = asyncio.Lock()
 
     async def value(self, reference: Reference) -> Secret:
-        """Raises Unavailable, which names the reference and the reason, and never a value."""
+        """Resolve a reference. Raises Unavailable, which names the reference and the reason, and never a value."""
         try:
             source = await self._source(reference.provider)
             document = await source.fetch(reference.name)
@@ -144,7 +144,7 @@ class Sources:
         raise Unavailable(f"{reference} cannot be resolved: {reason}")
 
     def forget(self, reference: Reference) -> None:
-        """What is kept of it did not work: a value that was changed at its source is asked for at once."""
+        """Drop the cached value: it did not work, and may have changed at its source."""
         source = self._sources.get(self._kind(reference.provider))
         if source is not None:
             source.forget(reference.name)
@@ -156,7 +156,7 @@ class Sources:
         kind = self._kind(provider)
         async with self._making:
             if kind not in self._sources:
-                # Importing a provider's library takes a good part of a second.
+                # Importing a provider's library takes a considerable part of a second.
                 self._sources[kind] = Cached(await asyncio.to_thread(self._make, kind))
             return self._sources[kind]
 

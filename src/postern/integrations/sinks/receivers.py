@@ -1,7 +1,7 @@
-"""The way to receivers of events: which addresses they may have, and requests to them, bounded in time and size.
+"""Requests to receivers of events: allowed addresses, and limits of time and size.
 
-Whoever administers an organisation chooses addresses that this server then talks to. None of these may reach what only
-this machine, its cloud or its network can reach, unless the settings of the machine name that network.
+Administrators of an organisation choose addresses that this server then connects to. These must not reach what only
+this machine, its cloud or its network can reach, unless the machine's settings name that network.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ LIMIT = 64 * 1024  # bytes of an answer
 DEADLINE = 10.0  # seconds for each step of a request
 SETTING = "POSTERN_SINK_NETWORKS"
 _CLIENTS = 100
-_UNWANTED = frozenset({400, 413, 415, 422})  # by which a receiver says that it cannot take this very event
+_UNWANTED = frozenset({400, 413, 415, 422})  # statuses by which a receiver rejects this very event
 
 
 class Receivers:
-    """`allowed` are private networks in which receivers may be, loopback too."""
+    """The client. `allowed` are private networks in which receivers may be, including loopback."""
 
     def __init__(self, allowed: tuple[Network, ...] = (), *, resolver: Resolve = resolve) -> None:
         self._allowed = allowed
@@ -34,7 +34,7 @@ class Receivers:
         self._clients: OrderedDict[tuple[object, ...], httpx.AsyncClient] = OrderedDict()
 
     async def address_of(self, host: str, port: int, *, private: bool = False) -> str:
-        """Where it is, checked; `private`: it must be in a network that the settings name. Raises Unavailable."""
+        """Return the checked address; with `private` it must be in a network of the settings. Raises Unavailable."""
         try:
             found = await self._resolve(host, port)
         except (OSError, UnicodeError) as error:
@@ -48,14 +48,13 @@ class Receivers:
         return found[0]
 
     async def post(self, sink: Sink, body: bytes, headers: Mapping[str, str], *, url: str | None = None) -> bytes:
-        """What it answered, when it took it. `url` is where a part of it is, else its address. Raises Denied when it
-        does not want this event, NotFound when it wants nothing any more, TooMany when it asks for a pause,
-        Unavailable."""
+        """Send a request and return the answer. `url` replaces the sink's URL. Raises Denied when the receiver rejects
+        this event, NotFound when it wants no events any more, TooMany when it requests a pause, Unavailable."""
         whole = httpx.URL(url or sink.address)
         host = whole.host
         address = await self.address_of(host, whole.port or (443 if whole.scheme == "https" else 80))
         own = {name: value.reveal() for name, value in sink.headers.items()}
-        # The certificate must be for the name, also where the address is what is connected to.
+        # The certificate must be for the name, although the connection is to the address.
         request = self._client(sink).build_request(
             "POST",
             whole.copy_with(host=address),
@@ -84,7 +83,7 @@ class Receivers:
                 limits=httpx.Limits(max_connections=1, keepalive_expiry=30),
             )
             while len(self._clients) > _CLIENTS:
-                # Whoever still uses it keeps it; its connections end with it.
+                # Current users keep it; its connections end with it.
                 self._clients.popitem(last=False)
         self._clients.move_to_end(key)
         return self._clients[key]
@@ -100,12 +99,12 @@ def _system_trust() -> ssl.SSLContext:
 
 
 def trust(authority: str) -> ssl.SSLContext:
-    """The sink's own authority alone where it has one, else those of this system."""
+    """Return the context that trusts only the sink's own authority if it has one, else those of this system."""
     return ssl.create_default_context(cadata=authority) if authority else _system_trust()
 
 
 async def _bounded(answer: httpx.Response) -> bytes:
-    """Nobody needs more of it; what a receiver sends beyond that is not read."""
+    """Return a limited part of the answer; the rest is not read."""
     received = bytearray()
     async for chunk in answer.aiter_raw():
         received += chunk
@@ -119,11 +118,11 @@ def _check(host: str, status: int, retry_after: str) -> None:
         return
     if status == 429:
         pause = int(retry_after) if retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 7 else None
-        raise TooMany(f"{host} answered 429: it asks for a pause", retry_after=pause)
+        raise TooMany(f"{host} answered 429: it requests a pause", retry_after=pause)
     if status == 410:
         raise NotFound(f"{host} answered 410: it wants no events any more")
     if status in _UNWANTED:
-        raise Denied(f"{host} answered {status}: it does not want this event")
+        raise Denied(f"{host} answered {status}: it rejects this event")
     if 300 <= status < 400:
         raise Unavailable(f"{host} answered {status}: redirects are not followed; set the address where it leads")
     raise Unavailable(f"{host} answered {status}")

@@ -1,6 +1,6 @@
 """The sender for each kind of sink.
 
-Webhooks are signed as github.com/standard-webhooks/standard-webhooks has it in spec/standard-webhooks.md.
+Webhooks are signed as in github.com/standard-webhooks/standard-webhooks, spec/standard-webhooks.md.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class WebhookSender:
         self._receivers = receivers
 
     async def send(self, sink: Sink, deliveries: Sequence[Delivery], now: datetime) -> None:
-        """One after the other."""
+        """Send one delivery after the other."""
         for one in deliveries:
             body, stamp = one.body.encode(), int(now.timestamp())
             valid = [secret.value for secret in sink.secrets if secret.until is None or secret.until > now]
@@ -44,7 +44,7 @@ class WebhookSender:
 
 
 def signature(secret: Secret, event_id: str, stamp: int, body: bytes) -> str:
-    """`stamp` in seconds since 1970."""
+    """Return the signature; `stamp` is in seconds since 1970."""
     key = base64.b64decode(secret.reveal().removeprefix(_PREFIX))
     signed = hmac.new(key, f"{event_id}.{stamp}.".encode() + body, hashlib.sha256)
     return "v1," + base64.b64encode(signed.digest()).decode()
@@ -55,11 +55,11 @@ Count = Callable[..., None]
 
 class KindSender(Protocol):
     async def send(self, sink: Sink, deliveries: Sequence[Delivery], now: datetime) -> None:
-        """Raises as services.telling.sending.Sender says."""
+        """Send deliveries. Raises as documented in `Sender` of services.events."""
 
 
 def _uncounted(_name: str, *_labels: str, by: float = 1) -> None:
-    """Where nobody watches."""
+    """Discard a count, when metrics are off."""
 
 
 class Senders:
@@ -73,7 +73,7 @@ class Senders:
         count: Count = _uncounted,
         chats: Callable[[Receivers], Mapping[SinkKind, KindSender]] = lambda _: {},
     ) -> None:
-        """`count` is told (metric, kind, outcome, by=events). `chats` makes the senders for kinds that are chats."""
+        """`count` is called with (metric, kind, outcome, by=events). `chats` makes the senders for chats."""
         self._tracer = tracer
         self._count = count
         self._receivers = Receivers(allowed, resolver=resolver)
@@ -85,7 +85,7 @@ class Senders:
         }
 
     async def send(self, sink: Sink, deliveries: Sequence[Delivery], now: datetime) -> None:
-        """Raises as services.telling.sending.Sender says."""
+        """Send deliveries. Raises as documented in `Sender` of services.events."""
         facts: Attributes = {
             "postern.sink.id": str(sink.id),
             "postern.sink.kind": str(sink.kind),

@@ -20,26 +20,26 @@ _SEVERITY = {EventKind.SESSION_KILL: _WARN, EventKind.GUARDRAIL_VIOLATION: _WARN
 
 
 class OtlpSender:
-    """`host` is what this machine is called."""
+    """The sender. `host` is this machine's name."""
 
     def __init__(self, receivers: Receivers, host: str) -> None:
         self._receivers = receivers
         self._host = host
 
     async def send(self, sink: Sink, deliveries: Sequence[Delivery], now: datetime) -> None:
-        """In one request."""
+        """Send all deliveries in one request."""
         body = json.dumps(request(deliveries, self._host, now)).encode()
         headers = {"Content-Type": "application/json", "User-Agent": "postern"}
         answer = await self._receivers.post(sink, body, headers)
         rejected, why = _rejected(answer)
-        if rejected:  # which the protocol forbids to send again
+        if rejected:  # the protocol forbids a retry
             log.warning(
                 "the collector of sink %s rejected %d of %d events: %s", sink.id, rejected, len(deliveries), why
             )
 
 
 def request(deliveries: Sequence[Delivery], host: str, now: datetime) -> dict[str, Any]:
-    """An ExportLogsServiceRequest."""
+    """Return an ExportLogsServiceRequest."""
     resource = {"attributes": _pairs({"service.name": "postern", "host.name": host})}
     records = [_record(one, now) for one in deliveries]
     return {
@@ -65,7 +65,7 @@ def _nanoseconds(moment: datetime) -> str:
 
 
 def _value(given: Any) -> dict[str, Any]:
-    """An AnyValue; 64-bit numbers are texts in OTLP's JSON."""
+    """Return an AnyValue; 64-bit numbers are texts in OTLP's JSON."""
     if given is None:
         return {}
     if isinstance(given, bool):

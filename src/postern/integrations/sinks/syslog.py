@@ -25,18 +25,18 @@ _SEVERITY = {
     EventKind.AUDIT_ENTRY: _NOTICE,
 }
 _UNPRINTABLE = re.compile(r"[^\x21-\x7e]")
-_FAREWELL = 2.0  # seconds for the other side to say that it has read all
+_FAREWELL = 2.0  # seconds for the receiver to confirm that it has read everything
 
 
 class SyslogSender:
-    """`host` is what this machine is called in messages."""
+    """The sender. `host` is this machine's name in messages."""
 
     def __init__(self, receivers: Receivers, host: str) -> None:
         self._receivers = receivers
         self._host = _UNPRINTABLE.sub("-", host)[:255] or "-"
 
     async def send(self, sink: Sink, deliveries: Sequence[Delivery], now: datetime) -> None:
-        """Over a connection of their own. Syslog has no answer: what was read to its end is taken as delivered."""
+        """Send over a new connection. Syslog has no answer: a stream that was read to its end counts as delivered."""
         parts = urlsplit(sink.address)
         host, port = parts.hostname or "", parts.port or 0
         messages = [message(one, self._host) for one in deliveries]
@@ -55,7 +55,7 @@ class SyslogSender:
 
 
 def message(one: Delivery, host: str) -> bytes:
-    """The event is JSON in ASCII, so that no name in it ends the line or steers a terminal."""
+    """Return a message. The event is JSON in ASCII, so that no name in it ends the line or controls a terminal."""
     priority = _FACILITY * 8 + _SEVERITY.get(one.event, _INFORMATIONAL)
     return f"<{priority}>1 {one.at.isoformat()} {host} postern - {one.event} - {one.body}".encode()
 

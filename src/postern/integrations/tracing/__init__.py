@@ -1,1 +1,2 @@
-"""Traces for a collector: the only place that knows OpenTelemetry's library, imported where one is set up."""
+"""Export of traces to a collector: the only package that uses OpenTelemetry's library, imported when one is
+configured."""

@@ -1,7 +1,7 @@
 """Spans to an OpenTelemetry collector, by OTLP over HTTP. Its library reads the standard OTEL_ variables itself.
 
-Ended spans wait in a bounded queue for a thread that sends them; nobody else ever waits. What does not fit, and what
-the collector does not take, is dropped and counted.
+Ended spans wait in a bounded queue for a sending thread, and nothing else ever waits. Spans that do not fit, and those
+that the collector rejects, are dropped and counted.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ log = logging.getLogger(__name__)
 MOST_WAITING = 2_048  # spans that wait to be sent
 TOGETHER = 256  # in one request
 EVERY = 1_000  # milliseconds between two requests
-LAST_WORDS = 0.5  # seconds that a process takes to send what is left when it ends
+LAST_WORDS = 0.5  # seconds to send the rest when a process ends
 MOST_TEXT = 200  # characters of a value
 _LIMITS = SpanLimits(
     max_span_attributes=24, max_event_attributes=4, max_events=16, max_links=4, max_attribute_length=MOST_TEXT
 )
 _KINDS = {kind: api.SpanKind[kind.name] for kind in SpanKind}
 _LIBRARY = logging.getLogger("opentelemetry")
-_READER = "opentelemetry.util.re"  # of headers, which quotes one that it cannot read, secret and all
+_READER = "opentelemetry.util.re"  # logger for invalid headers, which it quotes with their secrets
 
 Dropped = Callable[[int], None]
 
 
 class OtlpTracer:
-    """Implements `domain.tracing.Tracer`. `facts` describe this process; OTEL_RESOURCE_ATTRIBUTES and
-    OTEL_SERVICE_NAME go before. `dropped` hears, from any thread, of spans that nobody will see.
+    """Implements `domain.tracing.Tracer`. `facts` describe this process; OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME
+    take precedence. `dropped` is called, from any thread, for lost spans.
 
-    Raises ValueError when a variable of OpenTelemetry cannot be made sense of.
+    Raises ValueError when a variable of OpenTelemetry is invalid.
     """
 
     def __init__(self, facts: Mapping[str, str], version: str, dropped: Dropped) -> None:
@@ -54,7 +54,7 @@ class OtlpTracer:
         self._provider = TracerProvider(resource=resource, span_limits=_LIMITS, shutdown_on_exit=False)
         self._provider.add_span_processor(_Queue(self._sending))
         self._tracer = self._provider.get_tracer("postern", version)
-        # What it says of its settings is in the log by now; what comes of its sending is said here, once.
+        # Its messages about settings are in the log by now; failures of sending are logged here, once.
         _LIBRARY.propagate, _LIBRARY.handlers = False, [self._sending.complaint]
 
     def start(
@@ -69,7 +69,7 @@ class OtlpTracer:
         return _begin(self._tracer, name, kind, attributes, _context(parent), began)
 
     def close(self) -> None:
-        """Sends what is left, for a moment, whatever the collector does."""
+        """Send the rest, for a short time, whatever the collector does."""
         sending = threading.Thread(target=self._provider.shutdown, daemon=True)
         sending.start()
         sending.join(LAST_WORDS)
@@ -81,7 +81,7 @@ def _begin(
 ) -> Span:
     try:
         made = tracer.start_span(name, context, _KINDS[kind], _bounded(attributes or {}), start_time=began)
-    except Exception:  # a library that fails takes nobody's session down
+    except Exception:  # a failing library must not end a session
         log.exception("a span could not be begun")
         return NO_SPAN
     return _OtlpSpan(tracer, made)
@@ -134,13 +134,13 @@ def _bounded(attributes: Attributes) -> dict[str, Value]:
 
 
 def _short(text: str) -> str:
-    # What is no UTF-8 came as surrogates, which protobuf does not take.
+    # Bytes that are not UTF-8 are surrogates, which protobuf rejects.
     return one_line(text[:MOST_TEXT].encode("utf-8", "replace").decode())[:MOST_TEXT]
 
 
 def _context(parent: str) -> Context:
-    """`parent` has been checked by `domain.tracing.parent_of`. Without one a trace begins here, whatever else is going
-    on in this thread."""
+    """Return the parent's context, which `domain.tracing.parent_of` has checked. Without a parent a new trace begins,
+    whatever else runs in this thread."""
     if not parent:
         return Context()
     _, trace_id, span_id, flags = parent.split("-")
@@ -151,7 +151,7 @@ def _context(parent: str) -> Context:
 
 
 class _Sending(SpanExporter):
-    """Knows how many spans are on their way, which the library's queue does not say, nor what becomes of them."""
+    """Counts the spans that wait and their results, which the library's queue does not report."""
 
     def __init__(self, exporter: SpanExporter, dropped: Dropped) -> None:
         self._exporter = exporter
@@ -162,7 +162,7 @@ class _Sending(SpanExporter):
         self.complaint = _Complaint()
 
     def has_room(self) -> bool:
-        """For one more, which is on its way from now on; otherwise it is dropped."""
+        """Return True and count one more span if there is room; otherwise it is dropped."""
         with self._lock:
             room = self._count < MOST_WAITING
             self._count += room
@@ -171,7 +171,7 @@ class _Sending(SpanExporter):
         return room
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """In the thread of the queue."""
+        """Send spans. Called in the queue's thread."""
         try:
             result = self._exporter.export(spans)
         except Exception as error:
@@ -195,18 +195,18 @@ class _Sending(SpanExporter):
             self._dropped(left)
 
     def _say(self, failed: bool) -> None:
-        """One line when it begins, one when it is over."""
+        """Log one line when failures begin, and one when they end."""
         if failed and self._failing_since is None:
             self._failing_since = time.monotonic()
-            log.warning("the collector does not take traces, so they are dropped: %s", self.complaint.first)
+            log.warning("the collector does not accept traces, so they are dropped: %s", self.complaint.first)
         elif not failed:
             if self._failing_since is not None:
-                log.info("the collector takes traces again, after %.0f s", time.monotonic() - self._failing_since)
+                log.info("the collector accepts traces again, after %.0f s", time.monotonic() - self._failing_since)
             self._failing_since, self.complaint.first = None, ""
 
 
 class _Queue(BatchSpanProcessor):
-    """The library's queue, which is never full: what would not fit is turned away, and counted, before."""
+    """The library's queue, which is never full: spans that would not fit are dropped, and counted, before."""
 
     def __init__(self, sending: _Sending) -> None:
         super().__init__(sending, MOST_WAITING + TOGETHER, EVERY, TOGETHER)
@@ -223,7 +223,7 @@ def _unquoted(record: logging.LogRecord) -> bool:
 
 
 class _Complaint(logging.Handler):
-    """What the library said first about what went wrong: its retries are its own business."""
+    """The library's first message about a failure; its retries repeat it."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

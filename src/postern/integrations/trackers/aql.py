@@ -1,4 +1,4 @@
-"""Queries for objects of Assets, by the name that people see.
+"""Queries for objects of Assets, by their displayed name.
 
 https://support.atlassian.com/jira-service-management-cloud/docs/use-assets-query-language-aql/
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 def search(object_type: str, query: str) -> str:
-    """Whose name contains it; all of that type with "" for a query. Assets sorts by what an object is labelled with."""
+    """Return a query for objects whose name contains `query`; all of that type for "". Assets sorts by the label."""
     of_type = f"objectType = {_quoted(object_type)}"
     return f"{of_type} AND Name LIKE {_quoted(query)}" if query else of_type
 

@@ -1,7 +1,7 @@
-"""What GitHub and GitLab have in common: Markdown, few fields, and no asset management.
+"""The common part of GitHub and GitLab: Markdown, few fields, and no asset management.
 
-A value whose field the host does not have stands in the text, by its name. All that people wrote stands in a fence, so
-that nobody is mentioned, nothing is closed by a word, and no quick action of GitLab is run
+A value whose field the host does not have is in the text, with its name. User texts are in a fence, so that they
+mention no user, close no issue, and run no quick action of GitLab
 (https://docs.gitlab.com/user/project/quick_actions/).
 """
 
@@ -33,7 +33,8 @@ class CodeHost:
 
 
 def contents_of(new: NewIssue, shapes: Mapping[str, Shape]) -> tuple[str, str, dict[str, Any]]:
-    """(title, text, fields that the host has). `shapes` are made of a text and the field's name. Raises Invalid."""
+    """Return (title, text, fields that the host has). `shapes` convert a text, given the field's name. Raises
+    Invalid."""
     if new.objects:
         raise _no_objects()
     fields: dict[str, Any] = {}
@@ -50,14 +51,14 @@ def contents_of(new: NewIssue, shapes: Mapping[str, Shape]) -> tuple[str, str, d
 
 
 def fenced(words: str) -> str:
-    """As plain text: in a fence that is longer than any in it."""
+    """Return plain text, in a fence that is longer than any in it."""
     longest = max((len(run) for run in re.findall("`+", words)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{words}\n{fence}"
 
 
 def several(said: str, _name: str) -> list[str]:
-    """Names with commas between."""
+    """Split names at commas."""
     return [part.strip() for part in said.split(",") if part.strip()]
 
 
@@ -68,7 +69,7 @@ def number(said: str, name: str) -> int:
 
 
 def wanted_state(name: str, states: Mapping[str, frozenset[str]]) -> str:
-    """The state that is meant by it. Raises Invalid."""
+    """Return the state that a transition's name means. Raises Invalid."""
     for state, names in states.items():
         if name.strip().lower() in names:
             return state

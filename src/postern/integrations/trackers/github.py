@@ -1,7 +1,7 @@
 """GitHub, and GitHub Enterprise: https://docs.github.com/en/rest/issues/issues.
 
 A project's key is OWNER/REPOSITORY; a template's `request_type_id` is an issue type of the organisation, or `issue` for
-none. There is no label for each issue: labels are the repository's, and would be as many as its issues.
+none. Issues get no label of their own: labels belong to the repository, and would be as many as its issues.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from postern.integrations.trackers.tracker_calls import (
 from postern.integrations.trackers.tracker_texts import has_marker
 
 SITE = "https://github.com"
-_NEWEST = 100  # issues of a repository that are looked through, since the search knows of them later
+_NEWEST = 100  # issues of a repository that are searched directly, because the search index is delayed
 _REPOSITORY = re.compile(r"(?!\.\.?/)[\w.-]+/(?!\.\.?$)[\w.-]+", re.ASCII)
 _SHAPES: Mapping[str, Shape] = {"labels": several, "assignees": several, "milestone": number}
 _STATES = {
@@ -41,7 +41,7 @@ _STATES = {
 
 
 class GitHub(CodeHost):
-    """`lag`: the list of the newest issues does not wait for the search's index, but may be read from a copy."""
+    """The tracker. `lag`: the list of the newest issues does not use the search index, but may come from a replica."""
 
     lag = 10.0
 
@@ -99,7 +99,7 @@ class GitHub(CodeHost):
     def _made(self, repository: str, content: Any) -> Issue:
         at = _number(content)
         if not at:
-            raise Uncertain("GitHub answered without the number of the issue that it made")
+            raise Uncertain("GitHub answered without the number of the created issue")
         return made(f"{repository}#{at}", self._address(repository, at))
 
     def _address(self, repository: str, at: object) -> str:
@@ -107,7 +107,7 @@ class GitHub(CodeHost):
 
 
 def addresses_of(url: str) -> tuple[str, str]:
-    """(where people read, where programs ask), of an address of either kind.
+    """Return (web address, API address), given either.
 
     https://docs.github.com/en/enterprise-cloud@latest/admin/data-residency and
     https://docs.github.com/en/enterprise-server@latest/rest/enterprise-admin
@@ -124,7 +124,7 @@ def addresses_of(url: str) -> tuple[str, str]:
 
 
 def headers_of(settings: TrackerSettings) -> dict[str, str | Secret]:
-    """https://docs.github.com/en/rest/authentication/authenticating-to-the-rest-api"""
+    """Return the headers; see https://docs.github.com/en/rest/authentication/authenticating-to-the-rest-api"""
     return {
         "Authorization": Secret(f"Bearer {settings.token.reveal()}"),
         "Accept": "application/vnd.github+json",
@@ -139,7 +139,8 @@ def said_of(content: Any) -> list[str]:
 
 
 def verdict_of(reply: TrackerResponse, said: str) -> PosternError | None:
-    """A limit may be told by 403 too: https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api"""
+    """Return the error of a response. A rate limit may be a 403:
+    https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api"""
     pause = pause_of(reply)
     used_up = reply.headers.get("X-RateLimit-Remaining") == "0"
     if reply.status not in (403, 429) or not (pause is not None or used_up or "rate limit" in said.lower()):
@@ -158,7 +159,7 @@ def _checked(repository: str) -> str:
 
 
 def _marked(found: list[Mapping[str, Any]], marker: str) -> list[Mapping[str, Any]]:
-    """Pull requests are among issues there."""
+    """Return the issues with the marker. Pull requests are among issues there."""
     return [one for one in found if "pull_request" not in one and has_marker(text(one, "body"), marker)]
 
 

@@ -1,7 +1,7 @@
 """GitLab: https://docs.gitlab.com/api/issues/.
 
-A project's key is its path, GROUP/PROJECT with as many groups as there are, or its number; a template's
-`request_type_id` is an issue type: issue, incident, task or test_case.
+A project's key is its path, GROUP/PROJECT with any number of groups, or its number; a template's `request_type_id` is
+an issue type: issue, incident, task or test_case.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STATES = {
 
 
 class GitLab(CodeHost):
-    """`lag`: issues are searched in the database, or in a copy of it that follows at once."""
+    """The tracker. `lag`: issues are searched in the database, or in a replica of it that follows at once."""
 
     lag = 10.0
 
@@ -74,20 +74,21 @@ class GitLab(CodeHost):
     def _made(self, project: str, content: Any) -> Issue:
         at = _number(content)
         if not at:
-            raise Uncertain("GitLab answered without the number of the issue that it made")
-        # A number in place of a path leads nobody to it.
+            raise Uncertain("GitLab answered without the number of the created issue")
+        # A number instead of a path is no usable link.
         shown = text(content, "web_url")
         url = shown if shown.startswith(f"{self._site}/") else f"{self._site}/{project}/-/issues/{at}"
         return made(f"{project}#{at}", url)
 
 
 def headers_of(settings: TrackerSettings) -> dict[str, str | Secret]:
-    """https://docs.gitlab.com/api/rest/authentication/"""
+    """Return the headers; see https://docs.gitlab.com/api/rest/authentication/"""
     return {"PRIVATE-TOKEN": settings.token}
 
 
 def said_of(content: Any) -> list[str]:
-    """`message` is a text, or has texts by field (https://docs.gitlab.com/api/rest/troubleshooting/)."""
+    """Return the error texts. `message` is a text, or has texts by field
+    (https://docs.gitlab.com/api/rest/troubleshooting/)."""
     found = [text(content, name) for name in ("message", "error", "error_description")]
     message = content.get("message") if isinstance(content, dict) else None
     if isinstance(message, dict):

@@ -1,8 +1,8 @@
-"""Jira, what Cloud and Data Center have in common.
+"""The common part of Jira Cloud and Jira Data Center.
 
-An issue is made in one of two ways, by what kind of project it is in (`projectTypeKey` of the project): in a service
-desk as a request of a request type, anywhere else as an issue of an issue type. A template's `request_type_id` is the
-identifier of the one or the other.
+An issue is created in one of two ways, by the kind of its project (`projectTypeKey`): in a service desk as a request of
+a request type, anywhere else as an issue of an issue type. A template's `request_type_id` is the id of the one or the
+other.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from postern.integrations.trackers.tracker_calls import (
 )
 from postern.integrations.trackers.tracker_texts import has_marker, undocumented
 
-FORM_AGE = 300.0  # seconds that a form is known without asking again
-SEARCHED = 50  # issues of a page
+FORM_AGE = 300.0  # seconds for which a form is cached
+SEARCHED = 50  # issues per page
 _FORMS = 200
 _PAGES = 20  # of any list
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_]*-[0-9]+")
 _DESK = "/rest/servicedeskapi"
-# By which it says that it took our credentials for nobody's, and went on as if there were none.
+# Header values by which it reports that it treats our credentials as anonymous.
 _REFUSED = ("AUTHENTICATED_FAILED", "AUTHENTICATION_DENIED")
 
 
 class Jira(ABC):
-    """`lag`: issues are searched in an index that follows what is made; Atlassian promises no time in which."""
+    """The tracker. `lag`: issues are searched in an index that is updated later, without a promised time."""
 
     lag = 30.0
     api: str
@@ -60,26 +60,26 @@ class Jira(ABC):
 
     @abstractmethod
     async def _fields(self, path: str, start: int) -> tuple[Sequence[Mapping[str, Any]], bool]:
-        """One page of an issue type's fields, and whether it is the last."""
+        """Return one page of an issue type's fields, and whether it is the last."""
 
     @abstractmethod
     async def _search(self, jql: str) -> list[Mapping[str, Any]]:
-        """All that it finds, within bounds."""
+        """Return all matching issues, within limits."""
 
     @abstractmethod
     async def objects(self, object_type: str, query: str, page: Page) -> Assets:
-        """As services.issues.tracker.Tracker says."""
+        """See `objects` in services.issues.tracker."""
 
     @abstractmethod
     async def _named(self, object_type: str, name: str) -> Sequence[Asset]:
-        """Objects of that very name."""
+        """Return the objects of exactly that name."""
 
     @abstractmethod
     def _reference(self, asset: Asset) -> Any:
-        """What a field of objects takes."""
+        """Return the value for a field of objects."""
 
     async def check(self, project_key: str = "") -> str:
-        """https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-myself/"""
+        """Check the credentials; see https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-myself/"""
         me = (await self._calls.ask("GET", f"{self.api}/myself")).content
         words = f"Jira knows us as {cleaned(text(me, 'displayName'), 200) or 'somebody without a name'}"
         if not project_key:
@@ -104,37 +104,40 @@ class Jira(ABC):
         return _made(site, key)
 
     async def _issue(self, new: NewIssue, values: Mapping[str, Any]) -> str:
-        """https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issues/#api-rest-api-3-issue-post"""
+        """Create an issue; see
+        https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issues/#api-rest-api-3-issue-post"""
         own = {"project": {"key": new.project_key}, "issuetype": {"id": new.request_type_id}}
         answer = await self._calls.ask("POST", f"{self.api}/issue", body={"fields": {**values, **own}}, makes=True)
         return answer.text("key")
 
     async def _request(self, desk: str, new: NewIssue, values: Mapping[str, Any]) -> str:
-        """https://developer.atlassian.com/cloud/jira/service-desk/rest/api-group-request/, without ADF."""
+        """Create a request, without ADF; see
+        https://developer.atlassian.com/cloud/jira/service-desk/rest/api-group-request/"""
         body = {"serviceDeskId": desk, "requestTypeId": new.request_type_id, "requestFieldValues": dict(values)}
         answer = await self._calls.ask("POST", f"{_DESK}/request", body=body, makes=True)
         return answer.text("issueKey")
 
     async def _site(self) -> str:
-        """Where people read issues."""
+        """Return the web address of issues."""
         return self._calls.url
 
     async def find(self, new: NewIssue) -> Issue | None:
         marker = _quoted(new.marker)
-        # A phrase, in the quotes of a phrase.
+        # A phrase, in its own quotes.
         phrase = _quoted(f'"{new.marker}"')
         where = f"project = {_quoted(new.project_key)} AND (labels = {marker} OR text ~ {phrase})"
         for one in await self._search(f"{where} ORDER BY created ASC"):
             fields = mapping(one, "fields")
             labels = fields.get("labels")
             words = f"{text(fields, 'summary')} {undocumented(fields.get('description'))}"
-            # What the index takes for alike is not the same.
+            # Equal for the index does not mean identical.
             if (isinstance(labels, list) and new.marker in labels) or has_marker(words, new.marker):
                 return _made(await self._site(), text(one, "key"))
         return None
 
     async def transition(self, issue: Issue, name: str) -> bool:
-        """https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issues/ ("Get transitions")"""
+        """Transition an issue; see https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issues/ ("Get
+        transitions")"""
         require_its(issue, issue.url == _address(await self._site(), issue.key))
         path = f"{self.api}/issue/{segment(issue.key, 'issue')}"
         wanted = name.strip().lower()
@@ -162,7 +165,7 @@ class Jira(ABC):
 
     async def _object(self, name: str, object_type: str, wanted: str) -> Any:
         like = await self._named(object_type, wanted)
-        # Assets does not tell upper case from lower.
+        # Assets ignores case.
         found = [one for one in like if one.name == wanted] or like
         if len(found) != 1:
             what = "no object" if not found else f"several objects ({', '.join(one.id for one in found)})"
@@ -181,7 +184,7 @@ class Jira(ABC):
         else:
             form = await self._issue_form(project_key, type_id)
         if not form.fields:
-            raise Invalid(f"project {project_key} has no type {type_id} that we may make issues of")
+            raise Invalid(f"project {project_key} has no type {type_id} for which we can create issues")
         self._forms[key] = (now, form)
         while len(self._forms) > _FORMS:
             self._forms.popitem(last=False)
@@ -203,17 +206,18 @@ class Jira(ABC):
         return IssueForm("", {one.id: one for one in fields})
 
     async def _request_form(self, project_key: str, type_id: str) -> IssueForm:
-        """https://developer.atlassian.com/cloud/jira/service-desk/rest/api-group-servicedesk/ ("fields")"""
+        """Return the form of a request type; see
+        https://developer.atlassian.com/cloud/jira/service-desk/rest/api-group-servicedesk/ ("fields")"""
         desk = await self._desk(project_key)
         kind = segment(type_id, "request_type_id")
         path = f"{_DESK}/servicedesk/{segment(desk, 'desk')}/requesttype/{kind}/field"
         found = rows((await self._calls.ask("GET", path)).content, "requestTypeFields")
-        # What is hidden is filled in by the service desk itself; only its administrators are told of it.
+        # The service desk fills in hidden fields itself, and shows them only to its administrators.
         fields = [field_of(one, "jiraSchema") for one in found if one.get("visible") is not False]
         return IssueForm(desk, {one.id: one for one in fields})
 
     async def _desk(self, project_key: str) -> str:
-        """Of that project. Raises NotFound."""
+        """Return the project's service desk. Raises NotFound."""
         start = 0
         for _ in range(_PAGES):
             query = {"start": start, "limit": 50}
@@ -230,7 +234,7 @@ class Jira(ABC):
 
 def _made(site: str, key: str) -> Issue:
     if not _KEY.fullmatch(key):
-        raise Uncertain("Jira answered without the key of the issue that it made")
+        raise Uncertain("Jira answered without the key of the created issue")
     return made(key, _address(site, key))
 
 
@@ -239,7 +243,7 @@ def _address(site: str, key: str) -> str:
 
 
 def headers_of(settings: TrackerSettings) -> dict[str, str | Secret]:
-    """With a user: its name and token, else the token alone (a personal access token of Data Center).
+    """Return the headers: a user name with its token, or a token alone (a personal access token of Data Center).
 
     https://developer.atlassian.com/cloud/jira/platform/basic-auth-for-rest-apis/ and
     https://confluence.atlassian.com/enterprise/using-personal-access-tokens-1026032365.html
@@ -247,13 +251,13 @@ def headers_of(settings: TrackerSettings) -> dict[str, str | Secret]:
     token = settings.token.reveal()
     pair = b64encode(f"{settings.user}:{token}".encode()).decode()
     given = f"Basic {pair}" if settings.user else f"Bearer {token}"
-    # Without it, what is experimental in the service desk's part does not answer. The documents differ in the word.
+    # Required for experimental parts of the service desk's API. The documents differ in the value.
     opted = "opt-in" if settings.kind is TrackerKind.JIRA_CLOUD else "true"
     return {"Authorization": Secret(given), "X-ExperimentalApi": opted}
 
 
 def said_of(content: Any) -> list[str]:
-    """Of each of the ways in which Jira's parts tell what is wrong."""
+    """Return the error texts, in each of the formats of Jira's parts."""
     messages = content.get("errorMessages") if isinstance(content, dict) else None
     found = [one for one in messages if isinstance(one, str)] if isinstance(messages, list) else []
     found.extend(f"{name}: {why}" for name, why in mapping(content, "errors").items() if isinstance(why, str))
@@ -262,12 +266,12 @@ def said_of(content: Any) -> list[str]:
 
 
 def verdict_of(reply: TrackerResponse, said: str) -> PosternError | None:
-    """Who is taken for nobody sees nothing, and is told that nothing is there."""
+    """Return the error of a response. An anonymous caller sees no objects, and gets "not found"."""
     if reply.headers.get("X-Seraph-LoginReason", "") in _REFUSED:
         return Denied(f"Jira refuses the credentials{': ' + said if said else ''}")
     return None
 
 
 def _quoted(words: str) -> str:
-    """As a text in JQL (https://support.atlassian.com/jira-software-cloud/docs/jql-fields/)."""
+    """Quote a text for JQL (https://support.atlassian.com/jira-software-cloud/docs/jql-fields/)."""
     return '"' + words.replace("\\", "\\\\").replace('"', '\\"') + '"'

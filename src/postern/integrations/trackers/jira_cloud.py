@@ -1,4 +1,4 @@
-"""Jira Cloud: REST version 3, an e-mail address with an API token, and Assets at a place of their own."""
+"""Jira Cloud: REST version 3, an e-mail address with an API token, and Assets at a separate address."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from postern.integrations.trackers.tracker_calls import TrackerClient, checked_b
 from postern.integrations.trackers.tracker_texts import document
 
 ATLASSIAN = "https://api.atlassian.com"
-_GATE = "/ex/jira/"  # in the addresses for tokens with scopes, which are not those that people know
+_GATE = "/ex/jira/"  # in the addresses for tokens with scopes, which differ from the web addresses
 _PAGES = 5
-_MOST = 10  # objects of one name that are told
+_MOST = 10  # objects of one name that are listed
 
 
 class JiraCloud(Jira):
@@ -28,14 +28,15 @@ class JiraCloud(Jira):
 
     def __init__(self, calls: TrackerClient, *, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(calls, clock=clock)
-        # Who has something in front of Atlassian has Assets behind it too.
+        # A proxy before Atlassian also serves Assets.
         ours = (urlsplit(calls.url).hostname or "").endswith(".atlassian.net")
         self._atlassian = ATLASSIAN if ours else calls.url
         self._workspace = ""
         self._home = "" if _GATE in calls.url else calls.url
 
     async def _site(self) -> str:
-        """https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-server-info/"""
+        """Return the web address; see
+        https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-server-info/"""
         if not self._home:
             content = (await self._calls.ask("GET", f"{self.api}/serverInfo")).content
             self._home = checked_base(text(content, "baseUrl"))
@@ -48,7 +49,8 @@ class JiraCloud(Jira):
         return found, not isinstance(total, int) or start + len(found) >= total
 
     async def _search(self, jql: str) -> list[Mapping[str, Any]]:
-        """https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issue-search/ ("search/jql")"""
+        """Search issues; see https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issue-search/
+        ("search/jql")"""
         found: list[Mapping[str, Any]] = []
         body: dict[str, Any] = {"jql": jql, "maxResults": SEARCHED, "fields": ["summary", "description", "labels"]}
         for _ in range(_PAGES):
@@ -67,12 +69,12 @@ class JiraCloud(Jira):
         return (await self._assets(named(object_type, name), 0, _MOST)).items
 
     def _reference(self, asset: Asset) -> Any:
-        """https://support.atlassian.com/jira/kb/format-the-payload-to-update-assets-custom-fields-via-rest-api"""
+        """See https://support.atlassian.com/jira/kb/format-the-payload-to-update-assets-custom-fields-via-rest-api"""
         workspace, _, own = asset.id.partition(":")
         return {"id": asset.id, "workspaceId": workspace, "objectId": own}
 
     async def _assets(self, aql: str, offset: int, limit: int) -> Assets:
-        """https://developer.atlassian.com/cloud/assets/rest/api-group-object/ ("object/aql")"""
+        """Search objects; see https://developer.atlassian.com/cloud/assets/rest/api-group-object/ ("object/aql")"""
         workspace = await self._discovered()
         path = f"/jsm/assets/workspace/{segment(workspace, 'workspace')}/v1/object/aql"
         query: dict[str, str | int] = {"startAt": offset, "maxResults": limit, "includeAttributes": "false"}
@@ -83,7 +85,7 @@ class JiraCloud(Jira):
         return Assets(items, total if isinstance(total, int) else None, content.get("isLast") is False)
 
     async def _discovered(self) -> str:
-        """https://developer.atlassian.com/cloud/jira/service-desk/rest/api-group-assets/"""
+        """Find the workspace; see https://developer.atlassian.com/cloud/jira/service-desk/rest/api-group-assets/"""
         if not self._workspace:
             found = rows((await self._calls.ask("GET", "/rest/servicedeskapi/assets/workspace")).content, "values")
             self._workspace = text(found[0], "workspaceId") if found else ""

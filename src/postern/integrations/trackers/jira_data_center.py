@@ -1,4 +1,4 @@
-"""Jira Data Center: REST version 2, wiki markup, and Assets on the same server (Insight before it was renamed)."""
+"""Jira Data Center: REST version 2, wiki markup, and Assets (formerly Insight) on the same server."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from postern.integrations.trackers.jira_fields import WIKI
 from postern.integrations.trackers.tracker_calls import rows, text
 
 _PAGES = 5
-_MOST = 10  # objects of one name that are told
-# (path, parameter of the query): as Assets, and as it was called before.
+_MOST = 10  # objects of one name that are listed
+# (path, query parameter): as Assets, and under its former name.
 _ASSETS = (("/rest/assets/1.0/aql/objects", "qlQuery"), ("/rest/insight/1.0/iql/objects", "iql"))
 
 
@@ -24,12 +24,12 @@ class JiraDataCenter(Jira):
     dialect = WIKI
 
     async def _fields(self, path: str, start: int) -> tuple[Sequence[Mapping[str, Any]], bool]:
-        """https://docs.atlassian.com/software/jira/docs/api/REST/9.17.0/#api/2/issue-getCreateIssueMetaFields"""
+        """See https://docs.atlassian.com/software/jira/docs/api/REST/9.17.0/#api/2/issue-getCreateIssueMetaFields"""
         page = (await self._calls.ask("GET", path, query={"startAt": start, "maxResults": SEARCHED})).content
         return rows(page, "values"), not isinstance(page, dict) or page.get("isLast") is not False
 
     async def _search(self, jql: str) -> list[Mapping[str, Any]]:
-        """https://docs.atlassian.com/software/jira/docs/api/REST/9.17.0/#api/2/search-searchUsingSearchRequest"""
+        """See https://docs.atlassian.com/software/jira/docs/api/REST/9.17.0/#api/2/search-searchUsingSearchRequest"""
         found: list[Mapping[str, Any]] = []
         for _ in range(_PAGES):
             body = {
@@ -55,11 +55,11 @@ class JiraDataCenter(Jira):
         return (await self._assets(named(object_type, name), 1, _MOST)).items
 
     def _reference(self, asset: Asset) -> Any:
-        """https://confluence.atlassian.com/assetapps/assets-with-jira-rest-api-1168847899.html"""
+        """See https://confluence.atlassian.com/assetapps/assets-with-jira-rest-api-1168847899.html"""
         return {"key": asset.id}
 
     async def _assets(self, aql: str, number: int, size: int) -> Assets:
-        """https://docs.atlassian.com/assets/REST/10.8.0 ("aql/objects")"""
+        """Search objects; see https://docs.atlassian.com/assets/REST/10.8.0 ("aql/objects")"""
         content: Any = None
         for path, name in _ASSETS:
             query: dict[str, str | int] = {name: aql, "page": number, "resultPerPage": size}

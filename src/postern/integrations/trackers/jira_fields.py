@@ -1,4 +1,4 @@
-"""The fields of a Jira form, and the shapes in which it takes their values.
+"""The fields of a Jira form, and the formats of their values.
 
 https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issues/ ("Get create field metadata") and
 https://developer.atlassian.com/server/jira-servicedesk/info/field-input-formats ("Field input formats").
@@ -21,7 +21,7 @@ _LINES = frozenset({"description", "environment"})
 
 @dataclass(frozen=True, slots=True)
 class JiraField:
-    """As Jira's schema has it: `type` such as option, `items` of an array, `custom` the plug-in's key."""
+    """A field by Jira's schema: `type` such as option, `items` of an array, `custom` the plug-in's key."""
 
     id: str
     name: str
@@ -36,13 +36,13 @@ class JiraField:
 
 @dataclass(frozen=True, slots=True)
 class IssueForm:
-    """What one makes issues by: an issue type, or a request type of the service desk `desk`."""
+    """The form for creating issues: of an issue type, or of a request type of the service desk `desk`."""
 
     desk: str
     fields: Mapping[str, JiraField]
 
     def field(self, name: str) -> JiraField | None:
-        """By its identifier, else by the name that people see, where only one has it."""
+        """Return the field of that id, or else of that displayed name, if it is unique."""
         if name in self.fields:
             return self.fields[name]
         found = [one for one in self.fields.values() if one.name.lower() == name.lower()]
@@ -51,7 +51,7 @@ class IssueForm:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How texts of many lines are written, piece by piece and as a whole, and by what people are known."""
+    """The format of multi-line texts, per piece and as a whole, and how users are identified."""
 
     escaped: Callable[[str], str]
     whole: Callable[[str], Any]
@@ -62,7 +62,7 @@ WIKI = Dialect(escaped=wiki, whole=str, person="name")
 
 
 def field_of(given: Mapping[str, Any], schema: str) -> JiraField:
-    """From what Jira says of a field; its schema is in `schema`."""
+    """Build a field from Jira's description; its schema is in `schema`."""
     known = mapping(given, schema)
     return JiraField(
         text(given, "fieldId") or text(given, "key"),
@@ -74,8 +74,8 @@ def field_of(given: Mapping[str, Any], schema: str) -> JiraField:
 
 
 def values_of(form: IssueForm, new: NewIssue, dialect: Dialect) -> dict[str, Any]:
-    """All but objects. The marker is in the description, or in the summary where a form has no description; and it is
-    a label where the form has labels. Raises Invalid."""
+    """Return all values except objects. The marker is in the description, or in the summary if a form has no
+    description; it also is a label if the form has labels. Raises Invalid."""
     values: dict[str, Any] = {}
     said = {"summary": new.summary, "description": new.text}
     for name, given in new.fields.items():
@@ -101,7 +101,7 @@ def values_of(form: IssueForm, new: NewIssue, dialect: Dialect) -> dict[str, Any
 
 
 def shaped(field: JiraField | None, name: str, given: Any, dialect: Dialect) -> Any:
-    """As Jira wants it for that field; what it does not know of goes as it is. Raises Invalid."""
+    """Return the value in Jira's format for that field; a value for an unknown format is unchanged. Raises Invalid."""
     said = plain(given)
     if said is None:
         return given
@@ -131,7 +131,7 @@ def _one(kind: str, field: JiraField, said: str, dialect: Dialect) -> Any:
 
 
 def stamp(said: str, name: str) -> str:
-    """As 2015-11-18T14:39:00.000+1100. Raises Invalid."""
+    """Format a time as 2015-11-18T14:39:00.000+1100. Raises Invalid."""
     return moment(said, name).strftime("%Y-%m-%dT%H:%M:%S.000%z")
 
 

@@ -1,7 +1,7 @@
-"""Requests to a tracker: to the address that was checked, bounded in time and size, never on to where a redirect leads.
+"""Requests to a tracker: to the checked address, with limits of time and size, without following redirects.
 
-Whoever administers an organisation chooses an address that this server then talks to. It may not reach what only this
-machine, its cloud or its network can reach, unless the settings of the machine name that network.
+Administrators of an organisation choose an address that this server then connects to. It must not reach what only this
+machine, its cloud or its network can reach, unless the machine's settings name that network.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from postern.integrations.sinks.receivers import trust
 
 SETTING = "POSTERN_TRACKER_NETWORKS"
 LIMIT = 4 * 1024 * 1024  # bytes of an answer
-DEADLINE = 20.0  # seconds for a whole request; trackers take some to make an issue
+DEADLINE = 20.0  # seconds for a whole request; trackers are slow to create an issue
 CONNECT = 5.0  # of them, to connect
-MAX_PAUSE = 24 * 3600  # seconds that a tracker may ask us to wait
-MAX_MESSAGE = 1_000  # characters of what a tracker says
-MAX_KEY, MAX_URL = 255, 2_000  # characters of an issue's
-_HIDDEN = 8  # characters of the shortest credentials that are looked for in a whole answer
-_ADDRESSES = 2  # how many of a host are tried
+MAX_PAUSE = 24 * 3600  # maximum seconds of a requested pause
+MAX_MESSAGE = 1_000  # characters of a tracker's error
+MAX_KEY, MAX_URL = 255, 2_000  # characters of an issue's key and URL
+_HIDDEN = 8  # characters of the shortest credentials that are removed from an answer
+_ADDRESSES = 2  # attempted addresses of a host
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
 
 @dataclass(frozen=True, slots=True)
 class TrackerResponse:
-    """`content` is the JSON that was answered; None when it was none."""
+    """A response. `content` is its JSON; None if it is not JSON."""
 
     status: int
     headers: Mapping[str, str]
@@ -51,8 +51,8 @@ class TrackerResponse:
 
 
 class TrackerClient:
-    """To one tracker. `said` finds in a refusal what the tracker says of it, and `verdict` may know better than its
-    status what it means: it answers with an error, or None."""
+    """The client of one tracker. `said` extracts the error texts of a response; `verdict` can override the meaning of
+    its status: it returns an error, or None."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class TrackerClient:
         resolver: Resolve = resolve,
         deadline: float = DEADLINE,
     ) -> None:
-        """`headers` go with each request; `secret` is in no message. Raises Invalid."""
+        """`headers` are in each request; `secret` is in no message. Raises Invalid."""
         self.url = checked_base(url)
         self._headers = headers
         self._said = said
@@ -89,8 +89,8 @@ class TrackerClient:
         makes: bool = False,
         url: str = "",
     ) -> TrackerResponse:
-        """`makes`: what is lost on the way may have been done, so that Unavailable is Uncertain. `url` in place of the
-        tracker's own. Raises Denied, NotFound, Invalid, Unavailable."""
+        """Send a request. `makes`: a lost request may have been executed, so Unavailable becomes Uncertain. `url`
+        replaces the tracker's own. Raises Denied, NotFound, Invalid, Unavailable."""
         whole = httpx.URL((url or self.url) + path)
         if query:
             whole = whole.copy_merge_params(dict(query))
@@ -103,7 +103,7 @@ class TrackerClient:
             raise lost(f"{whole.host} did not answer in {self._deadline:g} seconds") from None
         self._check(whole.host, reply, lost)
         if makes and not isinstance(reply.content, dict):
-            raise Uncertain(f"{whole.host} answered something that is no JSON object")
+            raise Uncertain(f"{whole.host} did not answer with a JSON object")
         return reply
 
     async def close(self) -> None:
@@ -111,7 +111,7 @@ class TrackerClient:
             await self._clients.popitem()[1].aclose()
 
     async def _addresses(self, url: httpx.URL) -> list[str]:
-        """All of them checked. Raises Unavailable."""
+        """Return the checked addresses. Raises Unavailable."""
         host, port = url.host, url.port or (443 if url.scheme == "https" else 80)
         try:
             async with asyncio.timeout(self._deadline):
@@ -129,11 +129,11 @@ class TrackerClient:
         body: Mapping[str, Any] | None,
         lost: type[Unavailable],
     ) -> TrackerResponse:
-        """From the first address that lets us connect. The name is not asked again: it could answer something else."""
+        """Use the first address that accepts a connection. The name is not resolved again, because it could change."""
         client = await self._ready(url.host)
         problem: Exception | None = None
         for address in addresses:
-            # The certificate must be for the name, also where the address is what is connected to.
+            # The certificate must be for the name, although the connection is to the address.
             request = client.build_request(
                 method,
                 url.copy_with(host=address),
@@ -146,19 +146,19 @@ class TrackerClient:
             except _UNSENT as error:
                 problem = error
             except (OSError, httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as error:
-                # Only the kind: the words may have what was sent in them.
+                # Only the kind: the text may contain what was sent.
                 raise lost(f"the connection to {url.host} broke: {type(error).__name__}") from None
         raise Unavailable(f"{url.host} cannot be reached: {cleaned(str(problem) or type(problem).__name__)}")
 
     def _given(self, body: Mapping[str, Any] | None) -> dict[str, str]:
-        # Compressed answers could be far larger than what is counted here.
+        # A compressed answer could be far larger than the bytes that are counted here.
         fixed = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "postern"}
         more = {} if body is None else {"Content-Type": "application/json"}
         own = {name: one.reveal() if isinstance(one, Secret) else one for name, one in self._headers.items()}
         return {**fixed, **own, **more}
 
     async def _ready(self, host: str) -> httpx.AsyncClient:
-        """One for each name: connections are kept by address, and two names may be at one."""
+        """Return the client of a name: connections are pooled by address, which two names may share."""
         if host not in self._clients:
             # Loading all authorities takes longer than most requests.
             trusted = await asyncio.to_thread(trust, self._authority)
@@ -175,7 +175,7 @@ class TrackerClient:
         if 200 <= reply.status < 300:
             return
         if 300 <= reply.status < 400:
-            # What has moved for good stays moved.
+            # A permanent redirect stays permanent.
             kind = Invalid if reply.status in (301, 308) else lost if reply.status == 303 else Unavailable
             raise kind(f"{host} answered {reply.status}, a redirect, which is not followed; set where it leads")
         said = self._words(reply)
@@ -185,24 +185,24 @@ class TrackerClient:
         words = f"{host} answered {reply.status}{': ' + said if said else ''}"
         if reply.status in _PASSING:
             raise Unavailable(words, retry_after=pause_of(reply))
-        if reply.status >= 500 or reply.status == 408:  # also from what stands in front of it, and has sent it on
+        if reply.status >= 500 or reply.status == 408:  # possibly from a proxy that has forwarded the request
             raise lost(words, retry_after=pause_of(reply))
         raise _PERMANENT.get(reply.status, Invalid)(words)
 
     def _words(self, reply: TrackerResponse) -> str:
-        """Without what was sent to let us in, in whichever form: some show a request in their errors."""
+        """Return the error texts without our credentials in any form: some servers quote a request in their errors."""
         found = "; ".join(part for part in self._said(reply.content) if part)
         for one in self._hidden():
             found = found.replace(one, "***")
         return cleaned(found)
 
     def _hidden(self) -> list[str]:
-        """The longest first: some are parts of others."""
+        """Return the credentials, the longest first: some are parts of others."""
         sent = [one.reveal() for one in (self._secret, *self._headers.values()) if isinstance(one, Secret)]
         return sorted({*sent, *(one.rpartition(" ")[2] for one in sent)} - {""}, key=len, reverse=True)
 
 
-# Not done, and no fault of what was asked: somebody else at it, locked, too early, too much.
+# Not executed, and not because of the request: concurrent change, locked, too early, rate limit.
 _PASSING = frozenset({409, 423, 425, 429})
 _PERMANENT: Mapping[int, type[PosternError]] = {401: Denied, 403: Denied, 404: NotFound, 410: NotFound}
 
@@ -210,11 +210,11 @@ _PERMANENT: Mapping[int, type[PosternError]] = {401: Denied, 403: Denied, 404: N
 async def _answer(
     client: httpx.AsyncClient, request: httpx.Request, host: str, lost: type[Unavailable], hidden: Sequence[str]
 ) -> TrackerResponse:
-    """Without `hidden` in it: what is in an answer becomes an issue's address, or the name of an asset."""
+    """Read a response, and remove `hidden` from it, because it may become an issue's URL, or the name of an asset."""
     answer = await client.send(request, stream=True, follow_redirects=False)
     try:
         if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
-            raise lost(f"{host} compressed its answer, which was not asked for")
+            raise lost(f"{host} compressed its answer, which was not requested")
         received = bytearray()
         async for chunk in answer.aiter_raw():
             received += chunk
@@ -234,7 +234,7 @@ async def _answer(
 
 
 def checked_base(url: str) -> str:
-    """Without its last slash. Raises Invalid."""
+    """Return the URL without its last slash. Raises Invalid."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
@@ -249,27 +249,27 @@ def checked_base(url: str) -> str:
 
 
 def segment(text: str, field: str) -> str:
-    """As one part of a path, whatever it is. Raises Invalid for what is none."""
+    """Return the text as one segment of a path. Raises Invalid for a text that cannot be one."""
     if text in ("", ".", ".."):
         raise Invalid(f"{field}: {text!r} is nothing that the tracker could have", field=field)
     return quote(text, safe="")
 
 
 def made(key: str, url: str) -> Issue:
-    """What a tracker says that it made. Raises Uncertain for what cannot be kept, or does things to terminals."""
+    """Return the created issue. Raises Uncertain for values that cannot be stored, or contain control characters."""
     if len(key) > MAX_KEY or len(url) > MAX_URL or not (key + url).isprintable():
-        raise Uncertain("the tracker answered with a key or an address of the issue that is too long or has controls")
+        raise Uncertain("the tracker answered with a key or URL that is too long or has control characters")
     return Issue(key, url)
 
 
 def require_its(issue: Issue, is_its: bool) -> None:
-    """An issue is asked of the tracker that made it: in another one its key is somebody else's. Raises Invalid."""
+    """Check that the issue is in this tracker: in another one, its key may be a different issue's. Raises Invalid."""
     if not is_its:
         raise Invalid(cleaned(f"{issue.key} is not in this tracker, but at {issue.url}; it stays as it is there"))
 
 
 def pause_of(reply: TrackerResponse) -> int | None:
-    """Seconds that it asks us to wait, of either form of Retry-After (RFC 9110, 10.2.3)."""
+    """Return the requested pause in seconds, in either form of Retry-After (RFC 9110, 10.2.3)."""
     given = reply.headers.get("Retry-After", "").strip()
     if given.isascii() and given.isdigit():
         return min(int(given[:9]), MAX_PAUSE)
@@ -282,13 +282,13 @@ def pause_of(reply: TrackerResponse) -> int | None:
 
 
 def cleaned(words: str, most: int = MAX_MESSAGE) -> str:
-    """One line, without what does things to terminals."""
+    """Return one line without control characters."""
     line = " ".join("".join(one if one.isprintable() else " " for one in words[: most * 4]).split())
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
 def text(content: Any, name: str) -> str:
-    """That text of an object; "" when it has none."""
+    """Return that text of an object; "" if it has none."""
     found = content.get(name) if isinstance(content, dict) else None
     return found if isinstance(found, str) else ""
 
@@ -299,6 +299,6 @@ def mapping(content: Any, name: str) -> Mapping[str, Any]:
 
 
 def rows(content: Any, name: str | None = None) -> list[Mapping[str, Any]]:
-    """The objects in that list of an object; without a name, in the list itself."""
+    """Return the objects in that list of an object; without a name, in the list itself."""
     found = content if name is None else content.get(name) if isinstance(content, dict) else None
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []

@@ -1,4 +1,4 @@
-"""What goes into an issue: texts that a tracker shows as they are, whoever wrote them."""
+"""Texts of an issue, escaped so that a tracker shows them literally."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 from postern.errors import Invalid
 
-MAX_SUMMARY = 254  # characters; Jira and GitLab take 255, GitHub 256
-MAX_TEXT = 32_000  # characters; Jira takes 32,767, and the others more
+MAX_SUMMARY = 254  # characters; Jira and GitLab accept 255, GitHub 256
+MAX_TEXT = 32_000  # characters; Jira accepts 32,767, and the others more
 _CUT = "… (cut)"
-# By which wiki markup begins a macro, a link, a mention or an image.
+# Characters that begin a macro, a link, a mention or an image in wiki markup.
 _WIKI = str.maketrans({one: f"\\{one}" for one in "\\{}[]!|"})
 
 
 def plain(value: Any) -> str | None:
-    """The text of a value as services.issues.tracker.Tracker says; None for one of another form."""
+    """Return the text of a value, as in services.issues.tracker; None for another form."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping) and len(value) == 1:
@@ -27,7 +27,7 @@ def plain(value: Any) -> str | None:
 
 
 def moment(text: str, field: str) -> datetime:
-    """With a zone: UTC where it has none. Raises Invalid."""
+    """Parse a time; UTC if it has no zone. Raises Invalid."""
     try:
         found = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -36,7 +36,7 @@ def moment(text: str, field: str) -> datetime:
 
 
 def line(text: str, most: int = MAX_SUMMARY) -> str:
-    """In one line."""
+    """Return the text in one line."""
     return cut(" ".join(text.split()), most)
 
 
@@ -45,27 +45,27 @@ def cut(text: str, most: int = MAX_TEXT) -> str:
 
 
 def marked(text: str, marker: str) -> str:
-    """With the marker at its end, once, whatever had to be cut."""
+    """Append the marker, truncating the text if necessary."""
     return f"{cut(unmarked(text, marker), MAX_TEXT - len(marker) - 2)}\n\n{marker}"
 
 
 def unmarked(text: str, marker: str) -> str:
-    """Without the marker at its end."""
+    """Remove the marker at the end."""
     return text.rstrip().removesuffix(marker).rstrip()
 
 
 def has_marker(text: str, marker: str) -> bool:
-    """The whole of it, and not a part of a longer one."""
+    """Return True for the whole marker, not a part of a longer one."""
     return re.search(rf"(?<![\w-]){re.escape(marker)}(?![\w-])", text) is not None
 
 
 def wiki(text: str) -> str:
-    """In Jira's wiki markup, as plain text: nobody writes a mention, a link under another name, an image or a macro."""
+    """Return plain text in Jira's wiki markup, without effective mentions, named links, images or macros."""
     return text.translate(_WIKI)
 
 
 def document(text: str) -> dict[str, Any]:
-    """In the Atlassian Document Format: a paragraph for each block of lines.
+    """Return the text in the Atlassian Document Format: a paragraph for each block of lines.
 
     https://developer.atlassian.com/cloud/jira/platform/apis/document/structure/
     """
@@ -84,7 +84,7 @@ def _paragraph(block: str) -> dict[str, Any]:
 
 
 def undocumented(content: Any) -> str:
-    """All text of a document, or of a text."""
+    """Return all text of a document, or of a text."""
     if isinstance(content, str):
         return content
     found: list[str] = []

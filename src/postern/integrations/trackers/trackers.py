@@ -30,8 +30,9 @@ def tracker_of(
     resolver: Resolve = resolve,
     deadline: float = DEADLINE,
 ) -> AnyTracker:
-    """`allowed` are private networks in which trackers may be, loopback too; `deadline` is in seconds, of a request.
-    Whoever asks for one closes it. Raises Invalid for an address, credentials or an authority that cannot be."""
+    """Return the adapter, which the caller must close. `allowed` are private networks in which trackers may be,
+    including loopback; `deadline` is in seconds per request. Raises Invalid for an invalid address, credentials or
+    authority."""
     _check(settings)
     vendor = _VENDORS[settings.kind]
     site, api = settings.url, settings.url
@@ -76,9 +77,9 @@ _VENDORS = {
 def _check(settings: TrackerSettings) -> None:
     token = settings.token.reveal()
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise Invalid("the token must be there, without blanks or odd characters", field="token")
+        raise Invalid("the token must be set, without spaces or unusual characters", field="token")
     if settings.kind is TrackerKind.JIRA_CLOUD and not settings.user:
-        raise Invalid("Jira Cloud wants the e-mail address that the API token is of", field="user")
+        raise Invalid("Jira Cloud requires the e-mail address of the API token's owner", field="user")
     if not settings.user.isprintable() or ":" in settings.user:
         raise Invalid("the user must have no colon and no control characters", field="user")
     if settings.authority:

@@ -98,7 +98,7 @@ class _Stop:
     async def wait(self) -> None:
         await self._told.wait()
         self._told.clear()
-        log.info("stopping; once more to stop at once")
+        log.info("stopping; press Ctrl-C again to stop at once")
 
 
 async def _attend(key: AgentKey, tunnels: AgentTunnels, instance: UUID, declaration: Declaration | None) -> None:

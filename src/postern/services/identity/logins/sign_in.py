@@ -57,7 +57,7 @@ class SignIn:
         """The same account when the provider was asked again, which is no new login. Raises Denied."""
         principal = account.principal
         if (identity.issuer, identity.subject) != (principal.issuer, principal.subject):
-            raise Denied("the identity provider answered for somebody else; log in again")
+            raise Denied("the identity provider answered for a different user; log in again")
         if principal.status is not PrincipalStatus.ACTIVE:
             raise _inactive()
         return await self._confirm(account, identity, account.last_login_at)
