@@ -120,7 +120,7 @@ class HookSource(Protocol):
     def is_none(self, org_id: UUID, kind: HookKind) -> bool:
         """Whether it is known, with nobody asked, that there is none."""
 
-    async def ran(self, run: HookRun) -> None: ...
+    async def record_run(self, run: HookRun) -> None: ...
 
 
 class HookRunner(Protocol):
@@ -318,7 +318,7 @@ class SessionHooks:
         try:
             for pause in (*AGAIN, 0.0):
                 try:
-                    await self._source.ran(run)
+                    await self._source.record_run(run)
                     why = ""
                     return
                 except Exception as error:  # such as of a store that is read only: the next one runs all the same

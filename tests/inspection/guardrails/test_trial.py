@@ -70,7 +70,7 @@ MASK, WARN, DENY = (
 def test_the_most_severe_output_rule_decides(
     rules: tuple[Rule, ...], answer: bytes, expected: tuple[str, Action] | None
 ) -> None:
-    assert decided(session_trier(on_output=rules).answered(Answered((answer,)))) == expected
+    assert decided(session_trier(on_output=rules).judge_answer(Answered((answer,)))) == expected
 
 
 def test_a_statement_that_recurs_is_parsed_once() -> None:
@@ -79,7 +79,7 @@ def test_a_statement_that_recurs_is_parsed_once() -> None:
     trier = Trier(rails, parser)
     for session in (trier.session(None), trier.session(None)):
         for _ in range(3):
-            assert session.asked(RecordedStatement("select a from b")) is None
+            assert session.judge_statement(RecordedStatement("select a from b")) is None
     assert parser.parsed == ["select a from b"]
 
 
@@ -114,12 +114,12 @@ def test_each_recorded_statement_is_judged_as_it_would_have_run(
     steps: list[tuple[str, dict[str, Any]]], hits: list[str | None]
 ) -> None:
     session = session_trier(on_input=(DENY, REVIEW, WARN))
-    found = [session.asked(RecordedStatement(text, **how)) for text, how in steps]
+    found = [session.judge_statement(RecordedStatement(text, **how)) for text, how in steps]
     assert [None if hit is None else hit.rule for hit in found] == hits
 
 
 def test_rail_without_input_rules_judges_no_statement() -> None:
-    assert session_trier(on_output=(DENY,)).asked(RecordedStatement("stop", truncated=True)) is None
+    assert session_trier(on_output=(DENY,)).judge_statement(RecordedStatement("stop", truncated=True)) is None
 
 
 @pytest.mark.parametrize(
@@ -140,11 +140,13 @@ def test_execute_is_judged_by_what_the_recorded_session_prepared(
     session = trier.session(names(parser))
     for text in before:
         text = text.format(prepared)
-        session.asked(RecordedStatement(text.removeprefix("PROTOCOL "), prepared=text.startswith("PROTOCOL ")))
-    hit = session.asked(RecordedStatement("execute p"))
+        session.judge_statement(
+            RecordedStatement(text.removeprefix("PROTOCOL "), prepared=text.startswith("PROTOCOL "))
+        )
+    hit = session.judge_statement(RecordedStatement("execute p"))
     assert (hit is not None) == is_hit
     assert hit is None or not hit.unknown
-    other = trier.session(names(parser)).asked(RecordedStatement("execute p"))
+    other = trier.session(names(parser)).judge_statement(RecordedStatement("execute p"))
     assert other is not None, "nothing is known of what another session prepared"
     assert other.unknown
 
@@ -171,14 +173,14 @@ MOST = Rule(RuleType.MAX_ROWS, most=5, name="most")
 def test_rows_are_counted_for_each_answer(parts: list[int | str], hits: list[bool], is_asked: bool) -> None:
     session = session_trier(on_output=(MOST,))
     if is_asked:
-        session.asked(RecordedStatement("select 1"))
+        session.judge_statement(RecordedStatement("select 1"))
     found = []
     for part in parts:
         if part == "asked":
-            session.asked(RecordedStatement("select 1"))
+            session.judge_statement(RecordedStatement("select 1"))
         else:
             rows, _, ends = str(part).partition(" ")
-            found.append(session.answered(Answered((), rows=int(rows), ends=bool(ends))))
+            found.append(session.judge_answer(Answered((), rows=int(rows), ends=bool(ends))))
     assert [hit is not None for hit in found] == hits
     assert all(hit is None or decided(hit) == ("most", Action.DENY) for hit in found)
 

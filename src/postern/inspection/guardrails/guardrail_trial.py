@@ -103,7 +103,7 @@ class SessionTrier:
         self._refused: set[str] = set()  # texts of which preparing would have been refused: they would never run
         self._rows = 0
 
-    def asked(self, step: RecordedStatement) -> Hit | None:
+    def judge_statement(self, step: RecordedStatement) -> Hit | None:
         """The rule that would decide."""
         self._rows = 0
         if self._rules.first is None:
@@ -135,7 +135,7 @@ class SessionTrier:
             self._names.passed(step.text, by_protocol=step.prepared)
         return with_values(rules, finding, step.values)
 
-    def answered(self, step: Answered) -> Hit | None:
+    def judge_answer(self, step: Answered) -> Hit | None:
         """The rule that would decide on this part of an answer."""
         rules = self._rules
         before, self._rows = self._rows, 0 if step.ends else self._rows + step.rows
