@@ -17,7 +17,7 @@ from tests.support.world import START, World
 
 from postern.domain.identity.principal import Principal
 from postern.domain.sessions.session import EndReason, Session, SessionStatus, Verb
-from postern.domain.sessions.words import folded
+from postern.domain.sessions.words import fold_text
 from postern.store.ports.notification_ports import OPENED
 from postern.store.schema.session_tables import session_texts, sessions
 from postern.store.sql.sessions.session_search import keys_of, place_of
@@ -127,7 +127,7 @@ def _texts(session: Session, chance: random.Random, number: int, refused: int, m
         "session_id": session.id,
         "org_id": session.org_id,
         "pieces": json.dumps([[1000.0 * at, one] for at, one in enumerate(said)]),
-        "folded": folded(said),
+        "folded": fold_text(said),
         "keys": keys_of(session, refused=refused, masked=masked),
         "size": sum(map(len, said)),
         "segments": [1],

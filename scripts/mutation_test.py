@@ -68,7 +68,7 @@ ROOMS = {
             "tests/domain/test_access.py",
             "tests/services/test_access.py",
             "tests/services/test_access_control.py",
-            "tests/services/test_errands.py",
+            "tests/services/test_target_tasks.py",
             "tests/services/test_ssh_extras.py",
             "tests/services/test_ssh_modes.py",
         ),

@@ -50,7 +50,7 @@ async def test_wrong_requests_say_what_is_wrong(api: Api) -> None:
 async def test_everybody_sees_names_and_who_runs_the_place_sees_facts(api: Api) -> None:
     await api.as_admin.post("/agents", json={"name": "edge"})
     agent = await api.services.agent_keys.get(api.users["admin"], "edge")
-    await api.services.agents.tell(agent, {"hostname": "db-7.internal", "version": "0.3"})
+    await api.services.agents.store_facts(agent, {"hostname": "db-7.internal", "version": "0.3"})
     await api.services.agents.beat_for([agent.id])
     shown = (await api.as_bob.get("/agents?status=CONNECTED&search=ED")).json()["data"]
     assert [one["name"] for one in shown] == ["edge", "embedded"]

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from tests.api.conftest import PASSWORD, TARGET, Api, message
 
-from postern.services.server.trail import Trail
+from postern.services.server.audit_context import AuditContext
 
 
 async def find(api: Api, **filters: str) -> list[dict[str, Any]]:
@@ -71,9 +71,9 @@ async def test_filters_that_mean_nothing(api: Api, query: str) -> None:
 
 
 async def test_what_the_machines_own_commands_did_is_there(api: Api) -> None:
-    trail = Trail({"auth_method": "oidc"}, {"auth_method": "local"})
+    trail = AuditContext({"auth_method": "oidc"}, {"auth_method": "local"})
     await api.services.audit.on_host(
-        "postern auth reset", action="reset", resource_type="serverconfig/auth", trail=trail
+        "postern auth reset", action="reset", resource_type="serverconfig/auth", audit_context=trail
     )
     (entry,) = await find(api, http_method="COMMAND")
     assert (entry["action"], entry["http_path"], entry["outcome"]) == ("reset", "postern auth reset", "success")

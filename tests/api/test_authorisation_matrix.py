@@ -490,7 +490,7 @@ async def opened(file: Path) -> AsyncIterator[tuple[World, httpx.AsyncClient]]:
     """The one application, over that store: building an application takes longer than all that is asked of it."""
     database = Database(f"sqlite:///{file}")
     world = await World.make(database, MASTER)
-    serve(APP, world.services(), INFO, exec_wait=0.01, errand_wait=0.01, stream_life=0.01)
+    serve(APP, world.services(), INFO, exec_wait=0.01, target_task_wait=0.01, stream_life=0.01)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(APP), base_url="http://localhost/api") as client:
         yield world, client
     await database.close()
@@ -609,7 +609,7 @@ async def _elsewhere(api: Api) -> str:
     assert organisation is not None
     account = await api.world.stores.principals.by_email(organisation.id, "chief@example.org")
     assert account is not None
-    link = await api.services.setup_links.make_for(account)
+    link = await api.services.setup_links.issue_for(account)
     body = {"token": link.token.reveal(), "password": PASSWORD}
     answer = await api.nobody.post("/localauth/setup", json=body)
     assert answer.status_code == 200, answer.text

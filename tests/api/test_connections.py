@@ -410,7 +410,7 @@ async def test_filters(api: Api, query: str, names: list[str]) -> None:
     fields = {"resource_name": "warehouse", "tags": ("old",), "managed_by": "operator"}
     await api.world.add_connection("gate", agent=api.agent, type="application", subtype="tcp", **fields)
     api.world.clock.forward(seconds=60)
-    await api.world.stores.agents.seen([api.agent.id], api.world.clock())
+    await api.world.stores.agents.mark_seen([api.agent.id], api.world.clock())
     found = (await api.as_bob.get(f"/connections?{query}&limit=1")).json()
     assert (found["total"], [one["name"] for one in found["data"]]) == (len(names), names[:1])
     found = (await api.as_bob.get(f"/connections?{query}")).json()

@@ -12,7 +12,7 @@ from tests.api.conftest import Api, make_api, message
 from tests.api.test_access_control import UNAUDITED
 
 from postern.api.audited import _ACTIONS
-from postern.services.server.idempotency import IdempotencyTicket, KeptAnswer
+from postern.services.server.idempotency import IdempotencyTicket, StoredAnswer
 from postern.store.database import Database
 from postern.store.schema.server_tables import idempotency_keys
 from postern.store.schema.target_tables import connections, credentials
@@ -189,7 +189,7 @@ async def test_an_answer_too_large_to_keep_is_not_carried_out_again(both: Api) -
     assert isinstance(ticket, IdempotencyTicket)
     await service.finish(ticket, 200, {}, b"x" * 300_000)
     kept = await service.begin(ann, "k", "POST", "/x?", b"")
-    assert isinstance(kept, KeptAnswer)
+    assert isinstance(kept, StoredAnswer)
     assert (kept.status, b"was carried out" in kept.body) == (409, True)
 
 

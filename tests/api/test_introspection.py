@@ -7,26 +7,26 @@ from typing import Any
 
 import pytest
 from tests.api.conftest import Api, message
-from tests.support.errands import answer_errands
+from tests.support.target_tasks import answer_errands
 
-from postern.domain.targets.errand import ErrandAnswer, ErrandKind, Failure
+from postern.domain.targets.target_task import Failure, TargetTaskAnswer, TargetTaskKind
 
 
-def answered(api: Api, answer: ErrandAnswer) -> list[Mapping[str, str]]:
+def answered(api: Api, answer: TargetTaskAnswer) -> list[Mapping[str, str]]:
     """From now on a worker answers this; what it was asked is in the list."""
-    return answer_errands(api.world, api.services.errands, dict.fromkeys(ErrandKind, answer))
+    return answer_errands(api.world, api.services.target_tasks, dict.fromkeys(TargetTaskKind, answer))
 
 
 async def test_a_test_that_went_well(api: Api) -> None:
     await api.make_connection()
-    answered(api, ErrandAnswer({"success": True}))
+    answered(api, TargetTaskAnswer({"success": True}))
     answer = await api.as_ann.get("/connections/shop/test")
     assert (answer.status_code, answer.json()) == (200, {"success": True})
 
 
 async def test_a_test_that_did_not_says_why(api: Api) -> None:
     await api.make_connection()
-    answered(api, ErrandAnswer({}, failure=Failure.FAILED, reason="the target refused: no such role (28000)"))
+    answered(api, TargetTaskAnswer({}, failure=Failure.FAILED, reason="the target refused: no such role (28000)"))
     refused = await api.as_ann.get("/connections/shop/test")
     assert "no such role" in message(refused, 400)
     assert "Postern-Error" not in refused.headers
@@ -34,7 +34,7 @@ async def test_a_test_that_did_not_says_why(api: Api) -> None:
 
 async def test_target_that_does_not_answer_is_told_apart_by_a_header(api: Api) -> None:
     await api.make_connection()
-    answered(api, ErrandAnswer({}, failure=Failure.AWAY, reason="the target at db:5432 cannot be reached"))
+    answered(api, TargetTaskAnswer({}, failure=Failure.AWAY, reason="the target at db:5432 cannot be reached"))
     away = await api.as_ann.get("/connections/shop/test")
     assert "cannot be reached" in message(away, 400)
     assert away.headers["Postern-Error"] == "unreachable"
@@ -43,7 +43,7 @@ async def test_target_that_does_not_answer_is_told_apart_by_a_header(api: Api) -
 async def test_last_test_is_shown_and_its_reason_only_to_administrators(api: Api) -> None:
     made = await api.make_connection()
     assert (made["target_status"], made["last_test"]) == ("untested", None)
-    answered(api, ErrandAnswer({}, failure=Failure.AWAY, reason="the target at db:5432 cannot be reached"))
+    answered(api, TargetTaskAnswer({}, failure=Failure.AWAY, reason="the target at db:5432 cannot be reached"))
     await api.as_ann.get("/connections/shop/test")
     for caller, reason in ((api.as_admin, "the target at db:5432 cannot be reached"), (api.as_ann, None)):
         shown = (await caller.get("/connections/shop")).json()
@@ -66,7 +66,7 @@ async def test_last_test_is_shown_and_its_reason_only_to_administrators(api: Api
 )
 async def test_the_shapes(api: Api, path: str, result: dict[str, Any], given: dict[str, str]) -> None:
     await api.make_connection()
-    asked = answered(api, ErrandAnswer(result, truncated=True))
+    asked = answered(api, TargetTaskAnswer(result, truncated=True))
     answer = await api.as_ann.get(f"/connections/shop/{path}")
     assert (answer.status_code, answer.json()) == (200, {**result, "truncated": True})
     assert asked == [given]
@@ -82,7 +82,7 @@ async def test_names_that_cannot_be(api: Api) -> None:
 async def test_what_is_not_there(api: Api) -> None:
     assert "no connection" in message(await api.as_ann.get("/connections/nothing/test"), 404)
     await api.make_connection()
-    answered(api, ErrandAnswer({}, failure=Failure.MISSING, reason="there is no such table"))
+    answered(api, TargetTaskAnswer({}, failure=Failure.MISSING, reason="there is no such table"))
     assert "no such table" in message(await api.as_ann.get("/connections/shop/columns?table=t"), 404)
 
 
@@ -94,7 +94,7 @@ async def test_a_schema_that_is_switched_off(api: Api) -> None:
 
 async def test_errands_leave_no_entry_in_the_audit_log_and_no_session(api: Api) -> None:
     await api.make_connection()
-    answered(api, ErrandAnswer({"success": True}))
+    answered(api, TargetTaskAnswer({"success": True}))
     before = (await api.as_admin.get("/audit/logs")).json()["total"]
     assert (await api.as_ann.get("/connections/shop/test")).status_code == 200
     assert (await api.as_admin.get("/audit/logs")).json()["total"] == before

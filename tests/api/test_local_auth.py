@@ -232,7 +232,7 @@ async def test_a_password_does_not_go_around_the_identity_provider(api: Api) -> 
 async def test_a_link_made_on_the_machine_works_when_the_provider_does_not(api: Api) -> None:
     await require_factor(api, LoginMethod.OIDC, required=False)
     account = await api.services.users.own(api.users["admin"])
-    link = await api.services.setup_links.make_for(account, from_host=True)
+    link = await api.services.setup_links.issue_for(account, from_host=True)
     done = await api.nobody.post("/localauth/setup", json={"token": link.token.reveal(), "password": NEW})
     assert done.json() == {"status": "ok"}
     assert link.token.reveal() not in repr(link)

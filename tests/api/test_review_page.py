@@ -14,7 +14,7 @@ from tests.support.world import API_URL
 
 from postern.domain.features import Feature
 from postern.domain.identity.principal import Principal
-from postern.domain.reviews.review import Demand, Review, ReviewKind, ReviewStatus
+from postern.domain.reviews.review import ApprovalRequirement, Review, ReviewKind, ReviewStatus
 
 OWN = {"Origin": "null", "Sec-Fetch-Site": "same-origin"}  # what browsers send for a form of a page without referrer
 HOSTILE = '"><script>alert(1)</script><form action="https://evil.example">\u202e'
@@ -34,7 +34,7 @@ async def waiting(api: Api, owner: str = "ann", **fields: Any) -> Review:
     await api.services.features.put(api.users["admin"], Feature.REVIEWS, enabled=True)
     group = sorted(api.users["bob"].groups)
     assert group
-    given: dict[str, Any] = {"kind": ReviewKind.ONETIME, "demands": (Demand("", (group[0],)),)}
+    given: dict[str, Any] = {"kind": ReviewKind.ONETIME, "demands": (ApprovalRequirement("", (group[0],)),)}
     now = api.world.clock()
     return await asked(api.world, api.users[owner], created_at=now, **{**given, **fields})
 
@@ -165,7 +165,7 @@ async def test_nobody_decides_what_is_not_theirs(api: Api, crowd: Principal) -> 
 
 async def test_counted_rows_are_for_who_reviews_alone(api: Api, crowd: Principal) -> None:
     review = await waiting(api, kind=ReviewKind.STATEMENT, input="update t set x = 1")
-    assert await api.world.stores.reviews.estimated(review.id, {"rows": 4711, "said": ["t: 4711 rows"]})
+    assert await api.world.stores.reviews.store_estimate(review.id, {"rows": 4711, "said": ["t: 4711 rows"]})
     bob, ann = await browser(api, "bob"), await browser(api, "ann")
     assert "4711" in (await bob.get(f"/reviews/page/{review.id}")).text
     asker = (await ann.get(f"/reviews/page/{review.id}")).text

@@ -12,7 +12,7 @@ from tests.api.conftest import PASSWORD, Api, message
 from tests.support.reviews import asked
 from tests.support.world import START, logged_in
 
-from postern.domain.reviews.review import Demand, ReviewKind
+from postern.domain.reviews.review import ApprovalRequirement, ReviewKind
 from postern.domain.reviews.review_rule import AccessType, ReviewRule
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import EndReason, SessionStatus
@@ -440,12 +440,12 @@ async def test_attack_switching_reviews_off_lets_nobody_in(guarded: Api) -> None
 
 
 async def test_how_many_rows_a_statement_touches_is_not_told_to_whose_it_is(guarded: Api) -> None:
-    world, demands = guarded.world, (Demand("care", ("dba", "admin")),)
+    world, demands = guarded.world, (ApprovalRequirement("care", ("dba", "admin")),)
     estimate = {"rows": 40, "more": False, "said": ["about 40 rows of orders"]}
     for name, others in (("bob", ("ann", "admin", "auditor")), ("ann", ("admin", "auditor")), ("admin", ("ann",))):
         fields: dict[str, Any] = {"demands": demands, "input": "delete from orders", "created_at": START}
         review = await asked(world, guarded.users[name], kind=ReviewKind.STATEMENT, **fields)
-        assert await world.stores.reviews.estimated(review.id, estimate)
+        assert await world.stores.reviews.store_estimate(review.id, estimate)
         clients = {"bob": guarded.as_bob, "ann": guarded.as_ann, "admin": guarded.as_admin}
         clients["auditor"] = guarded.as_auditor
         path = f"/reviews/{review.id}"

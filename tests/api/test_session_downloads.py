@@ -262,7 +262,7 @@ async def test_head_tells_and_takes_nothing(real: Api, session: Session) -> None
 async def test_downloads_at_once_are_bounded(real: Api, session: Session) -> None:
     path = await link(real.as_ann, session)
     places = real.services.download_links.places
-    held = [places.taken(real.users["ann"].id) for _ in range(EACH)]
+    held = [places.acquire(real.users["ann"].id) for _ in range(EACH)]
     for one in held:
         one.__enter__()
     said = message(await real.nobody.get(path), 429)

@@ -23,7 +23,7 @@ async def test_runs_are_shown_with_what_they_printed(api: Api) -> None:
         run = HookRun(
             uuid4(), session.org_id, session.id, kind, "git.example.com/a/b", "c0ffee", api.world.clock(), 0.5, outcome
         )
-        await api.services.hooks.ran(run)
+        await api.services.hooks.record_run(run)
         api.world.clock.forward(seconds=1)
     shown = (await api.as_admin.get(path)).json()["data"]
     assert [(one["kind"], one["exit_code"], one["reason"], one["output"]) for one in shown] == [

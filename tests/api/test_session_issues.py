@@ -85,7 +85,7 @@ async def test_what_was_given_up_is_tried_again(api: Api, opens: None) -> None:
     key, store = UUID(ran.json()["session_id"]), api.world.stores.session_issues
     retry = f"{PATH}/issues/{key}/retry"
     assert "was not given up" in message(await api.as_admin.post(retry), 404)
-    await store.failed(key, "no such project", None, api.world.clock())
+    await store.mark_failed(key, "no such project", None, api.world.clock())
     shown = (await api.as_admin.get(f"{PATH}/issues?state=given_up")).json()["data"][0]
     assert (shown["last_error"], shown["next_at"]) == ("no such project", None)
     told = len(api.world.signals.of(Topic.ISSUE_CHANGED))
@@ -95,7 +95,7 @@ async def test_what_was_given_up_is_tried_again(api: Api, opens: None) -> None:
     kept = await store.get(key)
     assert kept is not None
     assert kept.state is IssueState.WANTED
-    await store.failed(key, "no such project", None, api.world.clock())
+    await store.mark_failed(key, "no such project", None, api.world.clock())
     assert (await api.as_admin.post(f"{PATH}/issues/retry")).json() == {"waiting": 1}
     assert (await api.as_admin.post(f"{PATH}/issues/retry")).json() == {"waiting": 0}
     assert "there is no issue of session" in message(await api.as_admin.post(f"{PATH}/issues/{uuid4()}/retry"), 404)

@@ -56,9 +56,9 @@ class Office:
         answer = await self.api.as_bob.post("/sessions", json={"connection": "guarded", "script": "select 1"})
         assert answer.status_code == 202, answer.text
         sending, senders = sending_of(self.api.world, self.api.services)
-        await self.api.services.follow_up.once()
+        await self.api.services.postprocessing.once()
         await sending.once()
-        await sending.settled()
+        await sending.wait_until_idle()
         await senders.close()
         found: dict[str, Any] = answer.json()["review"]
         return found
@@ -189,7 +189,7 @@ async def test_attack_no_secret_of_a_sink_is_told_again(office: Office) -> None:
     answers += [await api.as_admin.patch("/sinks/siem", json=changes), await api.as_admin.get("/sinks")]
     made = answers[-2].json()["secret"]
     assert made.startswith("whsec_")
-    await api.services.follow_up.once()
+    await api.services.postprocessing.once()
     answers.append(await api.as_admin.get("/sinks/siem/deliveries"))
     assert answers[-1].json()["total"] > 0
     for one in (await api.as_admin.get("/audit/logs")).json()["data"]:

@@ -9,7 +9,7 @@ import pytest
 from tests.support.mariadb import MariaDbServer, program
 from tests.support.postgres import PostgresServer, running_server
 
-from postern.domain.rules.guarded_objects import guarded
+from postern.domain.rules.guarded_objects import parse_guarded
 from postern.inspection.sql.sql_parser import Parser
 from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
 from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
@@ -32,7 +32,7 @@ def postgres() -> Iterator[PostgresServer]:
 
 def seen(parser: Parser, rule: str, text: str) -> bool:
     found = parser.parse(text)
-    return any(guarded(rule, "objects").hit_by(touched) is not False for one in found for touched in one.objects)
+    return any(parse_guarded(rule, "objects").hit_by(touched) is not False for one in found for touched in one.objects)
 
 
 @pytest.mark.parametrize(

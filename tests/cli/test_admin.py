@@ -128,7 +128,7 @@ def test_agents_show_their_key_once(root: Served) -> None:
     key = AgentKey.read(Secret(made.stdout.strip()))
     assert (key.name, key.mode, key.port) == ("edge", "embedded", 7444)
     agent = root.run(root.services.agents.enrol(key.secret, name="edge", address="::1"))
-    root.run(root.services.agents.tell(agent, {"hostname": "db-7.internal", "version": "0.3"}))
+    root.run(root.services.agents.store_facts(agent, {"hostname": "db-7.internal", "version": "0.3"}))
     for text in (root.ok("admin", "agents", "list").stdout, root.ok("admin", "agents", "show", "edge").stdout):
         assert "db-7.internal" in text
         assert key.secret.reveal() not in text

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.errands import answer_errands
 from tests.support.served import Served
+from tests.support.target_tasks import answer_errands
 
 from postern.domain.targets.agent import AgentMode
 from postern.domain.targets.connection import ConnectionType
-from postern.domain.targets.errand import ErrandAnswer, ErrandKind, Failure
+from postern.domain.targets.target_task import Failure, TargetTaskAnswer, TargetTaskKind
 
 pytestmark = pytest.mark.ci
 
@@ -34,7 +34,7 @@ def known(gate: Served) -> Served:
     gate.run(gate.world.add_connection("shop", agent=agent, connection_tags={"env": "prod"}))
     gone = gate.run(gate.world.add_agent("gone"))
     gate.world.clock.forward(seconds=60)
-    gate.run(gate.world.stores.agents.seen([agent.id], gate.world.clock()))
+    gate.run(gate.world.stores.agents.mark_seen([agent.id], gate.world.clock()))
     gate.run(gate.world.add_connection("store", agent=gone, resource_name="warehouse"))
     return gate
 
@@ -424,8 +424,8 @@ def test_target_agent_and_last_test_are_shown(known: Served) -> None:
 def test_exit_code_of_a_test_tells_an_absent_target_from_one_that_refuses(
     known: Served, failure: Failure, code: int, reason: str
 ) -> None:
-    answer = ErrandAnswer({}, failure=failure, reason=reason)
-    answer_errands(known.world, known.services.errands, {ErrandKind.TEST: answer})
+    answer = TargetTaskAnswer({}, failure=failure, reason=reason)
+    answer_errands(known.world, known.services.target_tasks, {TargetTaskKind.TEST: answer})
     tested = known.cli("connections", "test", "shop")
     assert (tested.exit_code, reason in tested.stderr) == (code, True), tested.stderr
     assert "\tfailed 20" in known.ok("connections", "list", "--agent", "edge").stdout

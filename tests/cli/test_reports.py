@@ -18,7 +18,7 @@ async def fill(gate: Served) -> None:
     assert account is not None
     shop = await gate.world.add_connection("shop\x1b[31m")
     await had(gate.world, account.principal, shop, {"EMAIL": 3}, refused=2)
-    await gate.world.services().follow_up.once()
+    await gate.world.services().postprocessing.once()
 
 
 def test_reports_are_shown_as_tables_and_as_json(root: Served) -> None:
@@ -44,7 +44,7 @@ def test_reports_are_counted_anew(root: Served) -> None:
     root.ok("reports", "rebuild")
     days = ("--since", f"{root.world.clock():%Y-%m-%d}")
     assert root.json("reports", "sessions", *days)["total_redact_count"] == 0
-    root.run(root.world.services().follow_up.once())
+    root.run(root.world.services().postprocessing.once())
     assert root.json("reports", "sessions", *days)["total_redact_count"] == 3
 
 

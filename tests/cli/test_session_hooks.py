@@ -25,7 +25,7 @@ def test_runs_are_shown_and_what_they_printed_steers_no_terminal(root: Served) -
     for kind, outcome in ((HookKind.OPEN, printed), (HookKind.CLOSE, HookOutcome(None, "", "there is no python3"))):
         at = root.world.clock()
         run = HookRun(uuid4(), session.org_id, session.id, kind, "git.example.com/a/b", "c0ffee", at, 0.5, outcome)
-        root.run(root.services.hooks.ran(run))
+        root.run(root.services.hooks.record_run(run))
         root.world.clock.forward(seconds=1)
     lines = root.ok(*show).stdout.split("\n")
     assert lines[0].startswith("session-open of git.example.com/a/b at c0ffee, 2")

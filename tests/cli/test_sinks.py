@@ -11,7 +11,7 @@ from tests.support.receivers import HttpReceiver, issued, senders, server_contex
 from tests.support.served import Served
 
 from postern.domain.event import EventKind
-from postern.services.notifications.sending import Sending
+from postern.services.notifications.event_delivery import EventDelivery
 
 pytestmark = pytest.mark.ci
 
@@ -34,10 +34,10 @@ def authority(tmp_path: Path) -> str:
 async def _send(gate: Served) -> None:
     """One round of what sends in a gateway's process."""
     stores = gate.world.stores
-    await gate.services.follow_up.once()
-    sending = Sending(stores.deliveries, stores.leases, senders(), gate.services.now)
+    await gate.services.postprocessing.once()
+    sending = EventDelivery(stores.deliveries, stores.leases, senders(), gate.services.now)
     await sending.once()
-    await sending.settled()
+    await sending.wait_until_idle()
     await sending.stop()
 
 

@@ -14,6 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postern.domain.identity.principal import Principal
+from postern.domain.reviews.approval_requirements import (
+    DEFAULT_ACCESS,
+    MAX_ACCESS,
+    access_duration,
+    demands_of,
+    longest_access,
+)
 from postern.domain.reviews.review import (
     FEW_OF_OWNER,
     MAX_LATELY,
@@ -23,26 +30,19 @@ from postern.domain.reviews.review import (
     RUN_WITHIN,
     TRANSITIONS,
     WAITS,
+    ApprovalRequirement,
     Binding,
     Choice,
     Crowd,
-    Demand,
     Person,
     Review,
     ReviewEvent,
     ReviewKind,
     ReviewStatus,
-    Voice,
+    Vote,
     after,
     is_final,
     sources,
-)
-from postern.domain.reviews.review_demands import (
-    DEFAULT_ACCESS,
-    MAX_ACCESS,
-    access_duration,
-    demands_of,
-    longest_access,
 )
 from postern.domain.reviews.review_rule import AccessType, ReviewRule
 from postern.domain.reviews.review_weighing import Ruling, Seat, Weighed, is_met, weigh
@@ -91,7 +91,7 @@ OWNER = person("olga")
 ANN, BOB, CAT = person("ann"), person("bob"), person("cat")
 
 
-def review(*demands: Demand, **fields: Any) -> Review:
+def review(*demands: ApprovalRequirement, **fields: Any) -> Review:
     kind = fields.get("kind", ReviewKind.JIT)
     assert OWNER.principal_id is not None
     values: dict[str, Any] = {
@@ -102,7 +102,7 @@ def review(*demands: Demand, **fields: Any) -> Review:
         "owner": OWNER,
         "binding": Binding(OWNER.principal_id, UUID(int=2), UUID(int=3), "192.0.2.1", "credential:1"),
         "connection": "shop",
-        "demands": demands or (Demand("", ("dba",)),),
+        "demands": demands or (ApprovalRequirement("", ("dba",)),),
         "created_at": AT,
         "expires_at": AT + WAITS[kind],
         "access_duration": DEFAULT_ACCESS if kind is ReviewKind.JIT else 0,
@@ -163,11 +163,11 @@ def test_nobody_decides_once_its_time_is_over(kind: ReviewKind, status: ReviewSt
 
 
 def test_an_approval_that_was_kept_lasts_for_the_duration_and_a_script_has_its_time_to_start() -> None:
-    given_ = review().approved(AT, None)
+    given_ = review().approve(AT, None)
     assert (given_.status, given_.revoke_at) == (ReviewStatus.APPROVED, AT + timedelta(seconds=DEFAULT_ACCESS))
     assert given_.is_usable(AT)
     assert not given_.is_usable(AT + timedelta(seconds=DEFAULT_ACCESS))
-    script = review(kind=ReviewKind.ONETIME).approved(AT, None)
+    script = review(kind=ReviewKind.ONETIME).approve(AT, None)
     assert (script.revoke_at, script.expires_at) == (None, AT + RUN_WITHIN)
     assert script.is_usable(AT + RUN_WITHIN - timedelta(seconds=1))
     assert script.has_lapsed(AT + RUN_WITHIN)
@@ -175,12 +175,12 @@ def test_an_approval_that_was_kept_lasts_for_the_duration_and_a_script_has_its_t
 
 def test_access_in_a_time_window_lasts_from_when_that_opens() -> None:
     night = TimeWindow(time(22), time(6))
-    given_ = review().approved(AT, night)
+    given_ = review().approve(AT, night)
     opens = AT.replace(hour=22)
     assert given_.revoke_at == opens + timedelta(seconds=DEFAULT_ACCESS)
     assert not given_.is_usable(AT)
     assert given_.is_usable(opens)
-    assert review().approved(opens, night).revoke_at == opens + timedelta(seconds=DEFAULT_ACCESS)
+    assert review().approve(opens, night).revoke_at == opens + timedelta(seconds=DEFAULT_ACCESS)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_access_in_a_time_window_lasts_from_when_that_opens() -> None:
 )
 def test_access_ends_when_its_window_closes_for_the_last_time(window: TimeWindow, hours: int, ends: timedelta) -> None:
     """Else who has it could neither use it nor ask anew. `ends` is counted from the midnight before."""
-    given_ = review(access_duration=hours * 3600).approved(AT, window)
+    given_ = review(access_duration=hours * 3600).approve(AT, window)
     assert given_.revoke_at == AT.replace(hour=0) + ends
     assert given_.is_usable(given_.revoke_at - timedelta(seconds=1))
     assert given_.has_lapsed(given_.revoke_at)
@@ -256,7 +256,7 @@ def test_empty_subjects_and_addresses_are_nobody_in_common() -> None:
 
 def test_own_approvals_count_no_more_once_the_organisation_forbids_them() -> None:
     seats = seated({OWNER: ["dba"], ANN: ["dba"], BOB: ["dba"]})
-    of = review(Demand("", ("dba",), min_approvals=2))
+    of = review(ApprovalRequirement("", ("dba",), min_approvals=2))
     of = heard(of, weigh(of, OWNER, Ruling(Choice.APPROVED, AT), seats, own_allowed=True))
     assert weigh(of, ANN, Ruling(Choice.APPROVED, AT), seats, own_allowed=True).event is ReviewEvent.APPROVED
     said = weigh(of, ANN, Ruling(Choice.APPROVED, AT), seats, own_allowed=False)
@@ -266,7 +266,7 @@ def test_own_approvals_count_no_more_once_the_organisation_forbids_them() -> Non
 
 
 def test_a_reviewer_who_left_the_group_counts_no_more() -> None:
-    of = review(Demand("", ("dba",), min_approvals=2))
+    of = review(ApprovalRequirement("", ("dba",), min_approvals=2))
     of = heard(of, weigh(of, ANN, Ruling(Choice.APPROVED, AT), seated({ANN: ["dba"]}), own_allowed=False))
     for left in (seated({ANN: ["dev"], BOB: ["dba"]}), seated({BOB: ["dba"]})):
         assert weigh(of, BOB, Ruling(Choice.APPROVED, AT), left, own_allowed=False).event is None
@@ -275,7 +275,7 @@ def test_a_reviewer_who_left_the_group_counts_no_more() -> None:
 
 
 def test_nobody_approves_twice_unless_they_say_more() -> None:
-    rules = (Demand("one", ("dba",)), Demand("two", ("ops",), force_groups=("boss",)))
+    rules = (ApprovalRequirement("one", ("dba",)), ApprovalRequirement("two", ("ops",), force_groups=("boss",)))
     of = review(*rules)
     of = heard(of, weigh(of, ANN, Ruling(Choice.APPROVED, AT), seated({ANN: ["dba"]}), own_allowed=False))
     with pytest.raises(Conflict, match="already"):
@@ -288,7 +288,7 @@ def test_nobody_approves_twice_unless_they_say_more() -> None:
 
 
 def test_a_force_counts_for_the_demands_that_name_its_group_only() -> None:
-    of = review(Demand("one", ("dba",), force_groups=("boss",)), Demand("two", ("ops",)))
+    of = review(ApprovalRequirement("one", ("dba",), force_groups=("boss",)), ApprovalRequirement("two", ("ops",)))
     seats = seated({ANN: ["boss"], BOB: ["dba"], CAT: ["ops"]})
     with pytest.raises(Denied):
         weigh(of, BOB, Ruling(Choice.APPROVED, AT, force=True), seats, own_allowed=False)
@@ -299,7 +299,7 @@ def test_a_force_counts_for_the_demands_that_name_its_group_only() -> None:
 
 
 def test_a_member_of_a_force_group_alone_approves_nothing_without_force() -> None:
-    of = review(Demand("one", ("dba",), force_groups=("boss",)))
+    of = review(ApprovalRequirement("one", ("dba",), force_groups=("boss",)))
     with pytest.raises(Denied):
         weigh(of, ANN, Ruling(Choice.APPROVED, AT), seated({ANN: ["boss"]}), own_allowed=False)
 
@@ -307,7 +307,7 @@ def test_a_member_of_a_force_group_alone_approves_nothing_without_force() -> Non
 def test_the_first_time_window_stands() -> None:
     night, day = TimeWindow(time(22), time(6)), TimeWindow(time(8), time(18))
     seats = seated({ANN: ["dba"], BOB: ["dba"]})
-    of = review(Demand("", ("dba",), min_approvals=2))
+    of = review(ApprovalRequirement("", ("dba",), min_approvals=2))
     of = heard(of, weigh(of, ANN, Ruling(Choice.APPROVED, AT, time_window=night), seats, own_allowed=False))
     assert of.time_window == night
     with pytest.raises(Conflict, match="22:00 to 06:00"):
@@ -335,7 +335,7 @@ GROUPS = ("a", "b", "c", "d")
 FORCES = ("a", "boss")
 some_groups = st.frozensets(st.sampled_from((*GROUPS, "boss")))
 demand_of = st.builds(
-    Demand,
+    ApprovalRequirement,
     rule=st.sampled_from(["", "one", "two"]),
     groups=st.lists(st.sampled_from(GROUPS), min_size=1, max_size=4, unique=True).map(tuple),
     min_approvals=st.integers(1, 3),
@@ -376,7 +376,9 @@ step = st.builds(
 )
 
 
-def brute(demand: Demand, spoken: Mapping[int, frozenset[str]], forced: Mapping[int, frozenset[str]]) -> bool:
+def brute(
+    demand: ApprovalRequirement, spoken: Mapping[int, frozenset[str]], forced: Mapping[int, frozenset[str]]
+) -> bool:
     """`spoken`: the groups that each person speaks for now. Every way to give groups to people is tried."""
     if any(groups & set(demand.force_groups) for groups in forced.values()):
         return True
@@ -392,7 +394,7 @@ def brute(demand: Demand, spoken: Mapping[int, frozenset[str]], forced: Mapping[
 
 
 @given(demands=st.lists(demand_of, min_size=1, max_size=3).map(tuple), steps=st.lists(step, max_size=8))
-def test_only_what_every_demand_asks_for_approves(demands: tuple[Demand, ...], steps: list[Step]) -> None:
+def test_only_what_every_demand_asks_for_approves(demands: tuple[ApprovalRequirement, ...], steps: list[Step]) -> None:
     of = review(*demands, owner=FIRST)
     for one in steps:
         groups = {who: names for who, names in one.groups.items() if who not in one.inactive}
@@ -425,16 +427,20 @@ def test_only_what_every_demand_asks_for_approves(demands: tuple[Demand, ...], s
 
 
 @given(demand=demand_of, people=st.lists(some_groups, max_size=5))
-def test_groups_are_given_to_people_wherever_that_is_possible(demand: Demand, people: list[frozenset[str]]) -> None:
-    voices = [Voice(person(f"p{n}"), Choice.APPROVED, groups, AT) for n, groups in enumerate(people)]
+def test_groups_are_given_to_people_wherever_that_is_possible(
+    demand: ApprovalRequirement, people: list[frozenset[str]]
+) -> None:
+    voices = [Vote(person(f"p{n}"), Choice.APPROVED, groups, AT) for n, groups in enumerate(people)]
     assert is_met(demand, voices) == brute(demand, dict(enumerate(people)), {})
     refused = [replace(voice, choice=Choice.REJECTED) for voice in voices]
     assert not is_met(demand, refused)
 
 
 @given(demand=demand_of, groups=some_groups, accounts=st.integers(1, 3))
-def test_one_person_counts_once_by_however_many_accounts(demand: Demand, groups: frozenset[str], accounts: int) -> None:
-    voices = [Voice(account(1, number), Choice.APPROVED, groups, AT) for number in range(accounts)]
+def test_one_person_counts_once_by_however_many_accounts(
+    demand: ApprovalRequirement, groups: frozenset[str], accounts: int
+) -> None:
+    voices = [Vote(account(1, number), Choice.APPROVED, groups, AT) for number in range(accounts)]
     assert is_met(demand, voices) == brute(demand, {1: groups}, {})
 
 
@@ -457,7 +463,7 @@ def test_demands_are_the_connections_own_and_those_of_rules_that_ask() -> None:
         replace(rule, name="elsewhere", org_id=uuid4()),
         replace(rule, name="nothing", connection_ids=frozenset()),
     ]
-    own = Demand("", ("dba", "ops"), 1, True, ("boss",))
+    own = ApprovalRequirement("", ("dba", "ops"), 1, True, ("boss",))
     assert [one.rule for one in demands_of(who, connection, rules, Verb.CONNECT)] == ["", "a", "b"]
     assert demands_of(who, connection, rules, Verb.CONNECT)[0] == own
     assert [one.rule for one in demands_of(who, connection, rules, Verb.EXEC)] == ["", "scripts"]
@@ -492,7 +498,7 @@ def test_what_waits_is_bounded() -> None:
 
 
 def test_who_forced_it_has_forced_it_when_they_speak_for_more() -> None:
-    of = review(Demand("one", ("dba",), force_groups=("leads",)), Demand("two", ("ops",), 2))
+    of = review(ApprovalRequirement("one", ("dba",), force_groups=("leads",)), ApprovalRequirement("two", ("ops",), 2))
     seats = seated({BOB: ["leads", "ops"]})
     of = heard(of, weigh(of, BOB, Ruling(Choice.APPROVED, AT, force=True), seated({BOB: ["leads"]}), own_allowed=False))
     of = heard(of, weigh(of, BOB, Ruling(Choice.APPROVED, AT), seats, own_allowed=False))

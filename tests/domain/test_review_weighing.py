@@ -11,15 +11,15 @@ import pytest
 
 from postern.domain.identity.principal import Principal, PrincipalKind
 from postern.domain.reviews.review import (
+    ApprovalRequirement,
     Binding,
     Choice,
-    Demand,
     Person,
     Review,
     ReviewKind,
     ReviewOutcome,
     ReviewStatus,
-    Voice,
+    Vote,
 )
 from postern.domain.reviews.review_groups import entries, shows_estimate
 from postern.domain.reviews.review_weighing import Ruling, Seat, counts, weigh
@@ -36,7 +36,7 @@ def person(number: int) -> Person:
 OWNER, ANN, BOB = person(1), person(2), person(3)
 
 
-def review(*demands: Demand, voices: tuple[Voice, ...] = (), **fields: Any) -> Review:
+def review(*demands: ApprovalRequirement, voices: tuple[Vote, ...] = (), **fields: Any) -> Review:
     one = Review(
         id=uuid4(),
         org_id=uuid4(),
@@ -45,7 +45,7 @@ def review(*demands: Demand, voices: tuple[Voice, ...] = (), **fields: Any) -> R
         owner=OWNER,
         binding=Binding(UUID(int=1), uuid4(), uuid4(), "192.0.2.1", "login:1"),
         connection="shop",
-        demands=demands or (Demand("", ("dba",)),),
+        demands=demands or (ApprovalRequirement("", ("dba",)),),
         created_at=AT,
         expires_at=AT + HOUR,
         voices=voices,
@@ -53,15 +53,15 @@ def review(*demands: Demand, voices: tuple[Voice, ...] = (), **fields: Any) -> R
     return replace(one, **fields)
 
 
-def voice(reviewer: Person, *groups: str, forced: bool = False) -> Voice:
-    return Voice(reviewer, Choice.APPROVED, frozenset(groups), AT, forced)
+def voice(reviewer: Person, *groups: str, forced: bool = False) -> Vote:
+    return Vote(reviewer, Choice.APPROVED, frozenset(groups), AT, forced)
 
 
 def seat(*groups: str, is_active: bool = True, is_person: bool = True) -> Seat:
     return Seat(is_active, is_person, frozenset(groups))
 
 
-TWO = Demand("", ("dba",), min_approvals=2)
+TWO = ApprovalRequirement("", ("dba",), min_approvals=2)
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_person_may_approve_again_when_their_other_account_no_longer_counts() ->
 
 
 def test_force_counts_only_for_groups_that_reviewer_is_still_in() -> None:
-    demand = Demand("", ("dba", "security"), all_groups=True, force_groups=("on call",))
-    other = Demand("care", ("legal",), force_groups=("lead",))
+    demand = ApprovalRequirement("", ("dba", "security"), all_groups=True, force_groups=("on call",))
+    other = ApprovalRequirement("care", ("legal",), force_groups=("lead",))
     one = review(demand, other, voices=(voice(ANN, "on call", forced=True),))
     for groups, expected in (
         (("security", "on call"), {"security", "on call"}),
@@ -107,7 +107,13 @@ def test_denial_names_groups_or_nobody() -> None:
     with pytest.raises(Denied, match="only members of nobody may force"):
         weigh(review(), ANN, Ruling(Choice.APPROVED, AT, force=True), seats, own_allowed=False)
     with pytest.raises(Denied, match="this review is for 'dba', 'legal'"):
-        weigh(review(Demand("", ("dba", "legal"))), ANN, Ruling(Choice.APPROVED, AT), seats, own_allowed=False)
+        weigh(
+            review(ApprovalRequirement("", ("dba", "legal"))),
+            ANN,
+            Ruling(Choice.APPROVED, AT),
+            seats,
+            own_allowed=False,
+        )
 
 
 @pytest.mark.parametrize(
@@ -122,14 +128,14 @@ def test_person_is_recognised_by_address_in_any_case(email: str, *, is_same: boo
 
 @pytest.mark.parametrize(("group", "may"), [("dba", True), ("on call", True), ("dev", False)])
 def test_members_of_force_group_are_reviewers(group: str, *, may: bool) -> None:
-    one = review(Demand("", ("dba",), force_groups=("on call",)))
+    one = review(ApprovalRequirement("", ("dba",), force_groups=("on call",)))
     assert one.may_review([group]) is may
 
 
 def test_demands_are_compared_without_order_of_groups() -> None:
-    one = Demand("x", ("b", "a"), force_groups=("d", "c"))
-    assert one.ordered == Demand("x", ("a", "b"), force_groups=("c", "d")).ordered
-    assert one.ordered == Demand("x", ("a", "b"), force_groups=("c", "d"))
+    one = ApprovalRequirement("x", ("b", "a"), force_groups=("d", "c"))
+    assert one.ordered == ApprovalRequirement("x", ("a", "b"), force_groups=("c", "d")).ordered
+    assert one.ordered == ApprovalRequirement("x", ("a", "b"), force_groups=("c", "d"))
 
 
 @pytest.mark.parametrize(
@@ -201,12 +207,14 @@ def principal(number: int, *groups: str) -> Principal:
 def test_estimate_is_shown_to_reviewers_and_never_to_owner(
     number: int, groups: tuple[str, ...], *, is_shown: bool
 ) -> None:
-    one = review(Demand("", ("dba",), force_groups=("on call",)))
+    one = review(ApprovalRequirement("", ("dba",), force_groups=("on call",)))
     assert shows_estimate(one, principal(number, *groups)) is is_shown
 
 
 def test_group_is_shown_with_its_first_approval() -> None:
-    one = review(TWO, Demand("care", ("dba",), min_approvals=2), voices=(voice(ANN, "dba"), voice(BOB, "dba")))
+    one = review(
+        TWO, ApprovalRequirement("care", ("dba",), min_approvals=2), voices=(voice(ANN, "dba"), voice(BOB, "dba"))
+    )
     [entry] = entries(one)
     assert entry.voice is not None
     assert entry.voice.reviewer is ANN
@@ -226,6 +234,6 @@ def test_group_is_shown_with_its_first_approval() -> None:
 def test_review_waits_for_whoever_can_still_approve_it(
     number: int, groups: tuple[str, ...], *, is_counted: bool
 ) -> None:
-    demand = Demand("", ("dba",), min_approvals=3, force_groups=("on call",))
+    demand = ApprovalRequirement("", ("dba",), min_approvals=3, force_groups=("on call",))
     one = review(demand, voices=(voice(BOB, "dba"),))
     assert counts(one, principal(number, *groups), AT, own_allowed=False) is is_counted

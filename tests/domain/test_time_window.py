@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.domain.reviews.review_demands import MAX_ACCESS
+from postern.domain.reviews.approval_requirements import MAX_ACCESS
 from postern.domain.reviews.time_window import TIME_RANGE, TimeWindow, configuration, time_window
 from postern.errors import Invalid
 

@@ -4,7 +4,7 @@ import pytest
 from tests.support.spans import TRACEPARENT as GOOD
 from tests.support.spans import Noted
 
-from postern.domain.tracing import NO_SPAN, carried, current, make_current, parent_of, part, within
+from postern.domain.tracing import NO_SPAN, current, make_current, parent_of, part, trace_payload, within
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_where_nothing_is_traced_nothing_is_carried_nor_made() -> None:
     with part("something") as span:
         assert span is NO_SPAN
         assert current() is NO_SPAN
-        assert carried() == {}
+        assert trace_payload() == {}
 
 
 def test_a_block_that_raises_has_failed_by_the_class_of_its_error_and_not_its_text() -> None:
@@ -46,7 +46,7 @@ def test_a_block_that_raises_has_failed_by_the_class_of_its_error_and_not_its_te
     def work() -> None:
         with within(span):
             assert current() is span
-            assert carried() == {"traceparent": GOOD}
+            assert trace_payload() == {"traceparent": GOOD}
             raise ValueError("a secret")
 
     with pytest.raises(ValueError, match="secret"):

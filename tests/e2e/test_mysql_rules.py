@@ -28,7 +28,7 @@ from postern.domain.reviews.review import Choice, Review, ReviewStatus
 from postern.domain.rules.guardrail import Action, Rule, RuleType
 from postern.domain.sessions.session import Session
 from postern.domain.targets.connection import Connection
-from postern.domain.targets.errand import ErrandKind
+from postern.domain.targets.target_task import TargetTaskKind
 from postern.errors import Malformed
 from postern.interception.events import ClientOutput
 from postern.store.ports.review_ports import ReviewFilter
@@ -306,18 +306,20 @@ def test_a_killed_session_stops_what_it_runs(gateway: Gateway, shop: Issued, mar
 # Errands
 
 
-def errand(gateway: Gateway, kind: ErrandKind, connection: str = "shop", **given: str | None) -> Any:
-    return gateway.call(gateway.services.errands.ask(gateway.admin, connection, kind, given, source="127.0.0.1")).result
+def target_task(gateway: Gateway, kind: TargetTaskKind, connection: str = "shop", **given: str | None) -> Any:
+    return gateway.call(
+        gateway.services.target_tasks.ask(gateway.admin, connection, kind, given, source="127.0.0.1")
+    ).result
 
 
 def test_what_a_target_has(gateway: Gateway, people: None, maria: MariaDbServer) -> None:
-    assert errand(gateway, ErrandKind.TEST) == {"success": True}
-    assert "shop" in errand(gateway, ErrandKind.DATABASES)["databases"]
-    [schema] = errand(gateway, ErrandKind.TABLES)["schemas"]
+    assert target_task(gateway, TargetTaskKind.TEST) == {"success": True}
+    assert "shop" in target_task(gateway, TargetTaskKind.DATABASES)["databases"]
+    [schema] = target_task(gateway, TargetTaskKind.TABLES)["schemas"]
     assert schema["name"] == "shop"
     assert "people" in schema["tables"]
-    columns = errand(gateway, ErrandKind.COLUMNS, table="people")["columns"]
+    columns = target_task(gateway, TargetTaskKind.COLUMNS, table="people")["columns"]
     assert columns[1] == {"name": "mail", "type": "varchar(80)", "nullable": True}
     mysql_connection(gateway, "my-wrong", maria, secret={"PASS": "wrong"})
     with pytest.raises(Malformed, match="refused: Access denied"):
-        errand(gateway, ErrandKind.TEST, "my-wrong")
+        target_task(gateway, TargetTaskKind.TEST, "my-wrong")

@@ -171,7 +171,7 @@ def test_a_revocation_of_which_nobody_was_told_ends_what_runs(
         decide(gateway, dba, review, Choice.REVOKED, "no more")
         assert mine.execute("select 1").fetchone() == (1,)
         mute.undo()
-        gateway.call(gateway.services.follow_up.once())  # as upkeep does every second
+        gateway.call(gateway.services.postprocessing.once())  # as upkeep does every second
         assert is_cut(mine)
     session = next(one for one in gateway.sessions(connection=NAME) if one.user == ann.email)
     assert gateway.finished(session.id).metadata["end_reason"] == "revoked"

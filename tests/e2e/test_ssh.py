@@ -25,7 +25,7 @@ from postern.domain.rules.guardrail import Action, Rule, RuleType
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import Session
 from postern.domain.targets.connection import Toggle
-from postern.domain.targets.errand import ErrandKind
+from postern.domain.targets.target_task import TargetTaskKind
 from postern.errors import Malformed
 from postern.services.server.server_configs import ListenerFields, ServerFields
 
@@ -356,7 +356,7 @@ def test_a_target_that_shows_another_key_is_refused(gateway: Gateway, clients: C
 
 def test_a_connection_is_tested_by_logging_in(gateway: Gateway, target: Sshd) -> None:
     def tested(name: str) -> object:
-        asked = gateway.services.errands.ask(gateway.admin, name, ErrandKind.TEST, {}, source="127.0.0.1")
+        asked = gateway.services.target_tasks.ask(gateway.admin, name, TargetTaskKind.TEST, {}, source="127.0.0.1")
         return gateway.call(asked).result
 
     assert tested("web-1") == {"success": True}

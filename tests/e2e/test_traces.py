@@ -103,10 +103,10 @@ def test_a_request_its_script_and_the_agent_go_on_with_the_callers_trace(
 
 def test_an_errand_is_a_part_of_the_request_that_asks(collector: Collector, api: httpx.Client, edge: object) -> None:
     assert api.get("/connections/far/test").status_code == 200
-    (errand,) = collector.until(lambda: collector.named("errand", postern_connection="far"))
-    request = _of(collector, "GET /api/connections/{nameOrID}/test", errand.parent)
-    assert request.trace == errand.trace
-    collector.until(lambda: [one for one in collector.named("agent.dial") if one.trace == errand.trace])
+    (target_task,) = collector.until(lambda: collector.named("errand", postern_connection="far"))
+    request = _of(collector, "GET /api/connections/{nameOrID}/test", target_task.parent)
+    assert request.trace == target_task.trace
+    collector.until(lambda: [one for one in collector.named("agent.dial") if one.trace == target_task.trace])
 
 
 def test_what_follows_a_session_is_traced(gateway: Gateway, collector: Collector) -> None:

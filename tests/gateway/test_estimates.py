@@ -177,12 +177,12 @@ async def test_attack_the_name_of_a_table_steers_no_screen(
         estimates = Estimates(dialer, PostgresCounter().plans, LIMITS)
         found = await estimates.of(permit(server), START, [HeldStatement(f"delete from {name}; delete from x.{name}")])
         assert found is not None
-        assert found.shown()["said"] == [
+        assert found.as_json()["said"] == [
             "DELETE public.a\\u202e\\x1b[2J: 0 rows",
             "DELETE x.a\\u202e\\x1b[2J: cannot be counted, because there is no table x.a\\u202e\\x1b[2J",
             "each is counted as if nothing of the others had been done",
         ]
-        shown = str(found.shown())
+        shown = str(found.as_json())
         assert "\u202e" not in shown
         assert "\x1b" not in shown
     finally:
@@ -255,7 +255,7 @@ async def test_what_the_client_asked_for_is_kept_as_far_as_texts_hang_on_it(
     assert found.parts[0].rows == 3
     assert "the server itself" in found.parts[1].why_not
     assert found.rows is None
-    assert found.shown()["said"] == [
+    assert found.as_json()["said"] == [
         "DELETE public.people: 3 rows",
         "DELETE pg_catalog.pg_class: cannot be counted, because pg_class is a table of the server itself",
         "what its session has changed and not committed yet is not counted, and may change which rows are meant",

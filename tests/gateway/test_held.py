@@ -461,7 +461,7 @@ async def test_who_decides_sees_how_many_rows_it_would_touch(world: World) -> No
         return review.estimate
 
     await until(shown)
-    assert await shown() == COUNT.shown()
+    assert await shown() == COUNT.as_json()
     assert not line.settled.done()
     line.done.set_result(None)
     await until(lambda: not held._tasks)

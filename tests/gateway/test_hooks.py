@@ -92,7 +92,7 @@ class Here:
     def is_none(self, org_id: UUID, kind: HookKind) -> bool:
         return org_id in self.nothing
 
-    async def ran(self, run: HookRun) -> None:
+    async def record_run(self, run: HookRun) -> None:
         self.tries += 1
         self.news.set()
         if self.is_away:

@@ -58,7 +58,7 @@ class Place:
         self.problem: Exception | None = None
         self.asked: list[UUID | None] = []
         self.renewals: list[asyncio.Future[Policy]] = []
-        access = cast("Access", SimpleNamespace(still_allowed=self._still_allowed, renewed=self._renewed))
+        access = cast("Access", SimpleNamespace(still_allowed=self._still_allowed, renew=self._renewed))
         self.links = LinkRegistry(access, self.signals, cast("Any", lambda permit, view: None), idle_timeout=0)
 
     async def _still_allowed(self, permit: Permit) -> str | None:

@@ -83,10 +83,10 @@ async def test_they_are_in_the_store_a_moment_later(database: Database, permit: 
     session("review", "ask", "may it run?", [Operation(2, "update\0 orders \ud800" + "x" * MAX_STATEMENT)])
 
     async def written() -> bool:
-        return len(await world.stores.follow_up.violations(10)) >= 3
+        return len(await world.stores.postprocessing.violations(10)) >= 3
 
     await until(written, within(5))
-    found = await world.stores.follow_up.violations(10)
+    found = await world.stores.postprocessing.violations(10)
     assert [(one.number, one.action, one.rule, one.left_out) for one in found] == [
         (1, "deny", "no drops", 0),
         (2, "warn", "mind", 0),
@@ -154,9 +154,9 @@ async def test_the_same_ids_come_again_after_a_doubt(database: Database, permit:
     _, session, _ = made(world.stores.violations, permit)
     refuse(session, 3)
     await session.close()
-    found = await world.stores.follow_up.violations(10)
+    found = await world.stores.postprocessing.violations(10)
     await world.stores.violations.add(found)
-    assert await world.stores.follow_up.violations(10) == found
+    assert await world.stores.postprocessing.violations(10) == found
     assert all(isinstance(one.id, UUID) for one in found)
 
 

@@ -98,13 +98,13 @@ def test_no_trusted_checkpoint_proves_nothing() -> None:
 
 
 def test_replaced_key_signs_nothing_after_its_last_checkpoint() -> None:
-    handover = checkpoint(2, introduces=NEXT.public)
-    trusted, report = check([checkpoint(1), handover, checkpoint(3, by=NEXT)])
+    code_exchange = checkpoint(2, introduces=NEXT.public)
+    trusted, report = check([checkpoint(1), code_exchange, checkpoint(3, by=NEXT)])
     assert (trusted, found(report)) == ([1, 2, 3], [])
-    trusted, report = check([handover, checkpoint(3), checkpoint(4, by=NEXT)])
+    trusted, report = check([code_exchange, checkpoint(3), checkpoint(4, by=NEXT)])
     assert (trusted, found(report)) == ([2, 4], [(FindingKind.FORGED, 3)])
     # A second signature for the entry of the hand-over is the same statement.
-    trusted, report = check([handover], (checkpoint(2),))
+    trusted, report = check([code_exchange], (checkpoint(2),))
     assert (trusted, found(report)) == ([2], [])
 
 

@@ -17,7 +17,7 @@ from tests.support.protocols import postgres_test_messages as pg
 from tests.support.protocols.query_contracts import Lens, asked, check_catalogue, check_lens, check_query, check_script
 from tests.support.protocols.wire_contracts import Conversation, check_masking, check_wire
 
-from postern.domain.targets.errand import ErrandKind
+from postern.domain.targets.target_task import TargetTaskKind
 from postern.errors import ProtocolViolation
 from postern.protocols.framing import packed
 from postern.protocols.gateway_queries import Catalogue, Query, Row, Script
@@ -342,11 +342,11 @@ def test_whatever_a_target_answers_is_rows_an_error_or_a_violation(one: Answered
 
 
 CATALOGUES: Mapping[str, Catalogue] = {"postgres": POSTGRES_CATALOGUE, "mysql": MYSQL_CATALOGUE}
-CATALOGUE_ROWS: Mapping[ErrandKind, Row] = {
-    ErrandKind.TEST: ("1",),
-    ErrandKind.DATABASES: ("shop",),
-    ErrandKind.TABLES: ("public", "größen"),
-    ErrandKind.COLUMNS: ("größe", "varchar(80)", "YES"),
+CATALOGUE_ROWS: Mapping[TargetTaskKind, Row] = {
+    TargetTaskKind.TEST: ("1",),
+    TargetTaskKind.DATABASES: ("shop",),
+    TargetTaskKind.TABLES: ("public", "größen"),
+    TargetTaskKind.COLUMNS: ("größe", "varchar(80)", "YES"),
 }
 
 

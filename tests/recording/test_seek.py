@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.promises import wait_until
 
-from postern.domain.sessions.recorded import Moment, RecordedPosition, placed
+from postern.domain.sessions.recorded import Moment, RecordedPosition, with_positions
 from postern.interception.events import ClientOutput, Completed, Event, Operation, Resized
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.terminal_text import TerminalTextRenderer
@@ -113,7 +113,7 @@ def test_damage_before_the_start_does_not_prevent_seeking(
 
 def test_positions_distinguish_simultaneous_events() -> None:
     items = [Moment(5, "o", b"a"), Moment(5, "e", b"b"), Moment(5, "o", b"c"), Moment(6, "o", b"d")]
-    found = list(placed(items, RecordedPosition()))
+    found = list(with_positions(items, RecordedPosition()))
     assert [str(place) for place, _ in found] == ["5-1", "5-2", "5-3", "6-1"]
     for number, (place, _) in enumerate(found):
-        assert [item for _, item in placed(items, place)] == items[number + 1 :]
+        assert [item for _, item in with_positions(items, place)] == items[number + 1 :]

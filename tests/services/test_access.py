@@ -24,7 +24,7 @@ from postern.services.bundle import Services
 from postern.services.identity.credentials import Credentials
 from postern.store.ports.common_ports import Topic
 from postern.store.ports.target_ports import ConnectionRuleSet
-from postern.store.schema.people import users
+from postern.store.schema.identity_tables import users
 from postern.store.schema.target_tables import guardrails
 
 
@@ -276,9 +276,9 @@ async def test_a_renewed_permit_has_the_settings_of_now(world: World, access: Ac
     permit = await access.admit(await grant_for(world, access, ann), source="127.0.0.1")
     assert permit.policy.masked_types == frozenset()
     connection = await world.overwrite(connection, redact_enabled=True, access_max_duration=60)
-    renewed = await access.renewed(permit)
+    renewed = await access.renew(permit)
     assert (renewed.policy.masked_types, renewed.policy.max_duration) == (DEFAULT_TYPES, 60)
     assert (renewed.credential_id, renewed.expires_at) == (permit.credential_id, permit.expires_at)
     await world.stores.connections.remove(connection)
     with pytest.raises(Denied, match="deleted"):
-        await access.renewed(permit)
+        await access.renew(permit)

@@ -279,14 +279,14 @@ async def test_who_loses_access_may_not_go_on(
     elsewhere = world.services()
     permit = await permit_of(elsewhere, ann)
     assert await elsewhere.access.still_allowed(permit) is None
-    assert (await elsewhere.access.renewed(permit)).principal == ann
+    assert (await elsewhere.access.renew(permit)).principal == ann
     world.signals.heard.clear()
     await ENDS[how](world, services, admin, ann)
     reason = await elsewhere.access.still_allowed(permit)
     assert reason is not None
     assert ("auditors" in reason) if "auditor" in how else ("has ended" in reason)
     with pytest.raises(Denied):
-        await elsewhere.access.renewed(permit)
+        await elsewhere.access.renew(permit)
     about_ann = {"principal_id": str(ann.id)} in world.signals.of(Topic.PRINCIPAL_CHANGED)
     assert about_ann or world.signals.of(Topic.POLICY_CHANGED)  # what live links listen to
 

@@ -16,8 +16,8 @@ from postern.domain.targets.agent import Agent, AgentKey, AgentMode
 from postern.domain.targets.connection import ConnectionType
 from postern.errors import Conflict, Invalid, NotFound, Unauthenticated
 from postern.services.bundle import Services
+from postern.services.server.audit_context import collect_change
 from postern.services.server.server_configs import ServerFields
-from postern.services.server.trail import follow
 from postern.store.ports.common_ports import Topic
 from postern.store.ports.target_ports import AgentFilter
 from postern.store.schema.target_tables import agents as table
@@ -68,7 +68,7 @@ async def test_the_gateways_own_agents_are_not_managed(world: World, services: S
 
 async def test_a_renewed_key_ends_the_one_before_at_once(world: World, services: Services, admin: Principal) -> None:
     first = await services.agent_keys.create(admin, {"name": "edge"})
-    with follow() as trail:
+    with collect_change() as trail:
         second = await services.agent_keys.renew(admin, "edge")
     assert world.signals.of(Topic.AGENT_CHANGED) == [{"agent_id": str(first.id), "change": "renewed"}]
     old, new = AgentKey.read(first.key).secret, AgentKey.read(second.key).secret
@@ -136,7 +136,7 @@ async def test_what_others_gave_an_embedded_agent_keeps_it(world: World, service
 
 async def test_facts_are_for_administrators_and_auditors(world: World, services: Services, admin: Principal) -> None:
     issued = await services.agent_keys.create(admin, {"name": "edge"})
-    await services.agents.tell(issued, {"hostname": "db-7.internal"})
+    await services.agents.store_facts(issued, {"hostname": "db-7.internal"})
     auditor, ann = await world.add_user("aud", "auditor"), await world.add_user("ann")
     for who, facts in ((admin, {"hostname": "db-7.internal"}), (auditor, {"hostname": "db-7.internal"}), (ann, {})):
         assert (await services.agent_keys.get(who, "edge")).facts == facts

@@ -129,7 +129,7 @@ async def test_facts_that_would_steer_a_terminal_or_fill_the_store_are_cleaned(w
         "kernel_version": "",
         "role": "admin",
     }
-    await agents.tell(agent, told)
+    await agents.store_facts(agent, told)
     facts = (await agents.enrol(secret, name="edge", address="192.0.2.1")).facts
     assert facts["hostname"] == "edge\\x1b[2J\\nroot"
     assert facts["version"] == "1" * MAX_FACT

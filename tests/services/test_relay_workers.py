@@ -17,7 +17,7 @@ async def test_all_are_told_when_a_worker_comes_and_when_it_stops(world: World) 
     await workers.beat(one)
     assert len(world.signals.of(Topic.WORKERS_CHANGED)) == 1
     assert [found.id for found in await workers.living()] == [one.id]
-    await workers.stopped(one.id)
+    await workers.mark_stopped(one.id)
     assert len(world.signals.of(Topic.WORKERS_CHANGED)) == 2
     assert await workers.living() == []
 

@@ -13,14 +13,14 @@ from tests.support.world import World
 
 from postern.domain.identity.organisation import Organisation
 from postern.domain.identity.principal import Principal
-from postern.domain.reviews.review import Demand
-from postern.domain.reviews.review_demands import MAX_ACCESS
+from postern.domain.reviews.approval_requirements import MAX_ACCESS
+from postern.domain.reviews.review import ApprovalRequirement
 from postern.domain.reviews.review_rule import AccessType, ReviewRule
 from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import Connection
 from postern.errors import Conflict, Denied, Invalid, Unavailable
 from postern.services.bundle import Services
-from postern.services.reviews.review_words import in_words
+from postern.services.reviews.review_text import requirements_text
 from postern.store.ports.common_ports import Topic
 
 
@@ -177,7 +177,7 @@ async def test_a_new_rule_holds_for_what_is_open(
     await ask(services, admin, "more", access_type=AccessType.JIT)
     assert "leads" in str(await elsewhere.access.still_allowed(permit))
     with pytest.raises(Denied):
-        await elsewhere.access.renewed(permit)
+        await elsewhere.access.renew(permit)
     with pytest.raises(Denied):
         await elsewhere.access.admit_principal(ann, "shop", verb=Verb.CONNECT, source="::1", means="login:1")
 
@@ -202,7 +202,7 @@ async def test_the_same_rule_makes_the_same_demand(
     fields = {"reviewers_groups": ("a", "b", "a"), "force_groups": ("c", "d"), "description": "new words"}
     await services.review_rules.update(admin, "pairs", fields)
     assert await services.review_needed.demands(ann, shop, Verb.CONNECT) == before
-    assert before == (Demand("pairs", ("a", "b"), 1, False, ("c", "d")),)
+    assert before == (ApprovalRequirement("pairs", ("a", "b"), 1, False, ("c", "d")),)
 
 
 async def test_a_lost_signal_is_made_good_by_time(
@@ -328,21 +328,22 @@ async def test_a_provisioned_group_that_is_refused_leaves_a_connections_reviewer
 
 
 WORDS = {
-    "1 person of the group 'a' must agree (rule 'r')": Demand("r", ("a",)),
-    "1 person of the groups 'a' or 'b' must agree (rule 'r')": Demand("r", ("a", "b")),
-    "3 people of the group 'a' must agree (rule 'r')": Demand("r", ("a",), 3, all_groups=True),
-    "a person of each of the groups 'a' and 'b' must agree (the connection's reviewers)": Demand(
+    "1 person of the group 'a' must agree (rule 'r')": ApprovalRequirement("r", ("a",)),
+    "1 person of the groups 'a' or 'b' must agree (rule 'r')": ApprovalRequirement("r", ("a", "b")),
+    "3 people of the group 'a' must agree (rule 'r')": ApprovalRequirement("r", ("a",), 3, all_groups=True),
+    "a person of each of the groups 'a' and 'b' must agree (the connection's reviewers)": ApprovalRequirement(
         "", ("a", "b"), 2, all_groups=True
     ),
     "a person of each of the groups 'a' and 'b' must agree, 3 people in all, or force it as a member of 'c' or 'd' "
-    "(rule 'r')": Demand("r", ("a", "b"), 3, True, ("c", "d")),
-    "nobody is left who may agree (rule 'r')": Demand("r", ()),
+    "(rule 'r')": ApprovalRequirement("r", ("a", "b"), 3, True, ("c", "d")),
+    "nobody is left who may agree (rule 'r')": ApprovalRequirement("r", ()),
 }
 
 
 @pytest.mark.parametrize("says", WORDS)
 def test_what_is_asked_for_in_words(says: str) -> None:
-    assert in_words([WORDS[says]]) == says
+    assert requirements_text([WORDS[says]]) == says
     assert (
-        in_words([WORDS[says], Demand("z", ("x",))]) == f"{says}, and 1 person of the group 'x' must agree (rule 'z')"
+        requirements_text([WORDS[says], ApprovalRequirement("z", ("x",))])
+        == f"{says}, and 1 person of the group 'x' must agree (rule 'z')"
     )

@@ -63,4 +63,4 @@ async def test_a_right_ends_with_what_was_logged_in_with_also_once_it_was_renewe
         ann, "web-1", verb=Verb.CONNECT, source="::1", means="login:x", expires_at=until
     )
     assert permit.expires_at == until
-    assert (await services.access.renewed(permit)).expires_at == until
+    assert (await services.access.renew(permit)).expires_at == until

@@ -41,15 +41,15 @@ async def test_a_key_says_whose_it_is_and_when_it_was_used(world: World, service
     key = await services.ssh_keys.add(ann, "laptop", ed25519_line() + " ann@laptop")
     found = await services.ssh_keys.find("ann", key.key.fingerprint)
     assert (found.principal.id, found.principal.email, found.means) == (ann.id, ann.email, f"ssh-key:{key.id}")
-    await services.ssh_keys.used(found)
+    await services.ssh_keys.record_use(found)
     first = world.clock.now
     (kept,) = (await services.ssh_keys.list_page(ann, PAGE)).items
     assert kept == replace(key, last_used_at=first)
     world.clock.forward(seconds=59)
-    await services.ssh_keys.used(await services.ssh_keys.find("ann", key.key.fingerprint))
+    await services.ssh_keys.record_use(await services.ssh_keys.find("ann", key.key.fingerprint))
     assert (await services.ssh_keys.list_page(ann, PAGE)).items[0].last_used_at == first
     world.clock.forward(seconds=1)
-    await services.ssh_keys.used(await services.ssh_keys.find("ann", key.key.fingerprint))
+    await services.ssh_keys.record_use(await services.ssh_keys.find("ann", key.key.fingerprint))
     assert (await services.ssh_keys.list_page(ann, PAGE)).items[0].last_used_at == world.clock.now
 
 
@@ -166,7 +166,7 @@ async def test_what_runs_by_a_key_ends_with_it(world: World, services: Services,
     await services.features.put(root, "ssh-keys", enabled=False)
     assert "switched off" in str(await services.access.still_allowed(permit))
     await services.features.put(root, "ssh-keys", enabled=True)
-    assert await services.access.still_allowed(await services.access.renewed(permit)) is None
+    assert await services.access.still_allowed(await services.access.renew(permit)) is None
     await services.ssh_keys.remove(ann, str(key.id))
     assert await services.access.still_allowed(permit) == "the SSH key of this login was removed"
 

@@ -84,10 +84,10 @@ async def test_running_channel_ends_with_its_own_mode_only(
     other = next(verb for verb in Verb if verb is not mode)
     await services.connections.update(root, "web-1", modes(mode))
     assert await services.access.still_allowed(permit) is None
-    permit = await services.access.renewed(permit)
+    permit = await services.access.renew(permit)
     await services.connections.update(root, "web-1", modes(other))
     assert f"access mode {mode} is disabled" in str(await services.access.still_allowed(permit))
-    assert (await services.access.renewed(permit)).modes == (mode,)
+    assert (await services.access.renew(permit)).modes == (mode,)
 
 
 @pytest.mark.parametrize("enabled", Verb)

@@ -52,7 +52,7 @@ async def test_how_sinks_are(database: Database, world: World) -> None:
         number = await world.stores.deliveries.add(new)
         if sink.name != "well":
             trouble = Trouble(3, now - timedelta(minutes=10), "away", now)
-            await world.stores.deliveries.failed(sink.id, number, trouble, now, give_up=False)
+            await world.stores.deliveries.mark_failed(sink.id, number, trouble, now, give_up=False)
     found = await SqlBacklog(database).look(now)
     assert (found["postern_sinks_failing"], found["postern_sink_lag_seconds"]) == (1, 600)
     assert found["postern_sink_events_waiting"] == 3

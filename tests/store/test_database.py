@@ -22,7 +22,7 @@ from postern.errors import Misconfigured, Unavailable
 from postern.store import database as module
 from postern.store.database import Database
 from postern.store.schema.columns import metadata
-from postern.store.schema.people import orgs
+from postern.store.schema.identity_tables import orgs
 from postern.store.schema.target_tables import agents
 
 
@@ -146,7 +146,7 @@ async def test_what_is_planned_is_planned_for_its_own_values_each_time(database:
         "select generic_plans, custom_plans from pg_prepared_statements where statement like 'select ''planned%'"
     )
     for _ in range(8):
-        async with database.planned() as connection:
+        async with database.plan_each() as connection:
             await connection.execute(text("select 'planned 1', name from orgs where name = :name"), {"name": "x"})
             counted = (await connection.execute(plans)).all()
     assert all(one.generic_plans == 0 for one in counted)

@@ -32,7 +32,7 @@ async def test_who_had_its_turn_last_comes_last(world: World) -> None:
     for name in "cab":
         world.clock.forward(seconds=1)
         (number, *_) = [one.number for one in await store.waiting(made[name].id, 1)]
-        await store.delivered(made[name].id, [number], world.clock())
+        await store.mark_delivered(made[name].id, [number], world.clock())
     for name in "abc":
         await store.add(tried(made[name], world.clock()))
     assert await due(world) == ["c", "a", "b"]

@@ -22,7 +22,7 @@ from postern.errors import Malformed, Misconfigured
 from postern.store.database import Database
 from postern.store.encryption import Encryption, LocalMaster, environment_key, file_key, make_file_key
 from postern.store.ports.keys import DataKey
-from postern.store.schema.people import orgs
+from postern.store.schema.identity_tables import orgs
 from postern.store.schema.server_tables import data_keys
 from postern.store.schema.target_tables import connections
 from postern.store.sql.resealing import count_by_key, reseal, reseal_direct
@@ -269,21 +269,21 @@ def test_the_id_of_a_master_key_says_which_and_shows_nothing_of_it() -> None:
 async def test_keys_are_derived_of_the_data_key_in_use_and_of_retired_ones(database: Database) -> None:
     encryption, org_id = opened(database), await organisation(database, "here")
     first = await encryption.in_use(org_id)
-    derived = encryption.derived(first, org_id, salt=b"salt", info=b"info")
+    derived = encryption.derive_key(first, org_id, salt=b"salt", info=b"info")
     [row] = await SqlDataKeys(database).all()
     material = LocalMaster(KEY).unwrap(row.wrapped, row.context)
     assert row.id == first
     extracted = hmac.digest(b"salt", material, "sha256")
     assert derived == hmac.digest(extracted, b"info\x01", "sha256")
-    assert derived != encryption.derived(first, org_id, salt=b"other", info=b"info")
-    assert derived != encryption.derived(first, org_id, salt=b"salt", info=b"other")
+    assert derived != encryption.derive_key(first, org_id, salt=b"other", info=b"info")
+    assert derived != encryption.derive_key(first, org_id, salt=b"salt", info=b"other")
     await encryption.renew(org_id)
     assert await encryption.in_use(org_id) != first
-    assert encryption.derived(first, org_id, salt=b"salt", info=b"info") == derived
+    assert encryption.derive_key(first, org_id, salt=b"salt", info=b"info") == derived
     other = opened(database)
-    assert other.derived(first, org_id, salt=b"salt", info=b"info") is None
+    assert other.derive_key(first, org_id, salt=b"salt", info=b"info") is None
     await other.load()
-    assert other.derived(first, org_id, salt=b"salt", info=b"info") == derived
+    assert other.derive_key(first, org_id, salt=b"salt", info=b"info") == derived
 
 
 async def test_attack_a_key_is_not_derived_for_another_organisation(database: Database) -> None:
@@ -291,4 +291,4 @@ async def test_attack_a_key_is_not_derived_for_another_organisation(database: Da
     here, there = await organisation(database, "here"), await organisation(database, "there")
     key = await encryption.in_use(here)
     with pytest.raises(Malformed, match="another organisation"):
-        encryption.derived(key, there, salt=b"salt", info=b"info")
+        encryption.derive_key(key, there, salt=b"salt", info=b"info")

@@ -13,7 +13,7 @@ from tests.support.world import World
 from postern.domain.identity.principal import GroupSource, RoleGroups, UserGroup
 from postern.domain.rules.access_rule import AccessRule
 from postern.errors import Conflict
-from postern.store.schema.people import groups, user_groups
+from postern.store.schema.identity_tables import groups, user_groups
 
 
 async def names_of(world: World) -> tuple[set[str], set[str]]:

@@ -216,7 +216,7 @@ async def test_attack_a_template_is_removed_while_a_connection_is_bound_to_it(wo
             assert await world.stores.issue_templates.get(world.org_id, str(template.id)) is None
         else:
             assert await bound(world, template)
-        there = await world.stores.issue_templates.known(world.org_id, [template.id])
+        there = await world.stores.issue_templates.find_existing_ids(world.org_id, [template.id])
         for one in (own, theirs):
             has = (await connection_of(world, one)).issue_template_id
             assert has is None or UUID(has) in there

@@ -42,8 +42,8 @@ async def tell(world: World, ids: list[UUID]) -> None:
 
 
 async def settle(world: World, ids: list[UUID]) -> None:
-    found = {one.session.id: one for one in await world.stores.follow_up.pending(ALL, 100)}
-    await world.stores.follow_up.settle([Settled(found[session_id]) for session_id in reversed(ids)])
+    found = {one.session.id: one for one in await world.stores.postprocessing.pending(ALL, 100)}
+    await world.stores.postprocessing.settle([Settled(found[session_id]) for session_id in reversed(ids)])
 
 
 async def end(world: World, ids: list[UUID]) -> None:

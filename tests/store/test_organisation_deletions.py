@@ -28,10 +28,10 @@ from tests.support.world import START, World
 
 from postern.domain.identity.organisation import Organisation
 from postern.errors import Conflict, NotFound
-from postern.services.server.trail import Trail
+from postern.services.server.audit_context import AuditContext
 from postern.store.database import Database
 from postern.store.schema.columns import Utc, metadata
-from postern.store.schema.people import orgs, users
+from postern.store.schema.identity_tables import orgs, users
 from postern.store.schema.retention_tables import holds
 from postern.store.schema.session_tables import sessions
 from postern.store.schema.target_tables import agents
@@ -136,9 +136,9 @@ async def delete_all(world: World, organisation: Organisation, most: int) -> boo
 
 def entry(world: World) -> Any:
     audit = world.services().audit
-    trail = Trail({"organisation": "acme"}, None)
+    trail = AuditContext({"organisation": "acme"}, None)
     return audit.by_gateway(
-        world.org_id, "organisations", action="delete", resource_type="orgs", resource="acme", trail=trail
+        world.org_id, "organisations", action="delete", resource_type="orgs", resource="acme", audit_context=trail
     )
 
 

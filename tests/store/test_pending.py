@@ -93,7 +93,7 @@ async def test_many_that_wait_for_one_thing_hold_up_no_other(
     async def ask() -> list[UUID]:
         if asked == UNREAD:
             return [one.session.id for one in await world.stores.session_texts.unread(FUTURE, None, 50)]
-        return [one.session.id for one in await world.stores.follow_up.pending(asked, 50)]
+        return [one.session.id for one in await world.stores.postprocessing.pending(asked, 50)]
 
     assert await ask() == [own.id]
     check(world.database, await explained(world.database, ask), 50)
@@ -103,7 +103,7 @@ async def test_many_that_wait_for_one_thing_hold_up_no_other(
 async def test_what_many_wait_for_is_read_in_pieces(world: World, ann: Principal) -> None:
     own = await add_session(world, ann, at=START)
     await multiply(world, UNREAD, 100_000)
-    tell = world.stores.follow_up.pending
+    tell = world.stores.postprocessing.pending
     check(world.database, await explained(world.database, lambda: tell(TO_TELL, 50)), 50)
     assert [one.session.id for one in await tell(TO_TELL, 50)] == [own.id]
     texts = world.stores.session_texts
@@ -118,9 +118,9 @@ async def test_every_value_that_has_a_bit_is_found_in_the_order_of_ends(world: W
     for bits, one in enumerate(made):
         await mark(world, one.id, bits)
     for wanted in range(1, ALL + 1):
-        found = [one.bits for one in await world.stores.follow_up.pending(wanted, 100)]
+        found = [one.bits for one in await world.stores.postprocessing.pending(wanted, 100)]
         assert found == [bits for bits in range(ALL + 1) if bits & wanted]
-    assert [one.bits for one in await world.stores.follow_up.pending(ALL, 3)] == [1, 2, 3]
+    assert [one.bits for one in await world.stores.postprocessing.pending(ALL, 3)] == [1, 2, 3]
     unread = await world.stores.session_texts.unread(FUTURE, None, 100)
     assert [one.session.id for one in unread] == [one.id for one in made[UNREAD:]]
     third = made[UNREAD + 2]

@@ -25,8 +25,8 @@ from postern.domain.identity.credential import Credential, Verifier
 from postern.domain.identity.principal import Account, Principal
 from postern.domain.lists import Page
 from postern.domain.reviews.review import (
+    ApprovalRequirement,
     Choice,
-    Demand,
     Person,
     Review,
     ReviewEvent,
@@ -63,16 +63,18 @@ async def rows(world: World, table: Any) -> int:
 
 async def test_a_grant_is_found_by_exactly_what_it_was_given_to(world: World, ann: Principal, bob: Principal) -> None:
     grant = world.stores.reviews.grant
-    review = await asked(world, ann, demands=(Demand("", (REVIEWERS, "ops")),))
+    review = await asked(world, ann, demands=(ApprovalRequirement("", (REVIEWERS, "ops")),))
     assert await grant(review.binding, review.demands, START) == review  # it waits
     assert await grant(review.binding, review.demands, review.expires_at) is None
     given = (await decided(world, review, bob)).review
     assert given.revoke_at is not None
-    assert await grant(review.binding, (Demand("", ("ops", REVIEWERS)),), given.revoke_at - SECOND) == given
+    assert (
+        await grant(review.binding, (ApprovalRequirement("", ("ops", REVIEWERS)),), given.revoke_at - SECOND) == given
+    )
     assert await grant(review.binding, review.demands, given.revoke_at) is None
     for other in others_than(review.binding):
         assert await grant(other, review.demands, START) is None
-    for demands in ((), (Demand("", (REVIEWERS,)),), (replace(review.demands[0], min_approvals=2),)):
+    for demands in ((), (ApprovalRequirement("", (REVIEWERS,)),), (replace(review.demands[0], min_approvals=2),)):
         assert await grant(review.binding, demands, START) is None
     await decided(world, review, bob, Choice.REVOKED)
     assert await grant(review.binding, review.demands, START) is None
@@ -121,7 +123,7 @@ async def test_a_list_has_those_that_wait_first_and_the_newest_before_the_others
         groups = (REVIEWERS,) if n % 3 else ("ops",)
         fields: dict[str, Any] = {
             "kind": list(ReviewKind)[n % 3],
-            "demands": (Demand("", groups, force_groups=("boss",) if n % 4 == 0 else ()),),
+            "demands": (ApprovalRequirement("", groups, force_groups=("boss",) if n % 4 == 0 else ()),),
             "created_at": START + n * SECOND,
             "connection": "shop" if n < 8 else "crm",
         }
@@ -202,10 +204,10 @@ async def test_who_made_what_somebody_logs_in_with(world: World, ann: Principal,
 
 async def test_a_count_is_added_while_it_waits(world: World, ann: Principal) -> None:
     review = await asked(world, ann, kind=ReviewKind.STATEMENT)
-    assert await world.stores.reviews.estimated(review.id, {"rows": 3})
+    assert await world.stores.reviews.store_estimate(review.id, {"rows": 3})
     assert (await kept(world, review)).estimate == {"rows": 3}
     await world.stores.reviews.move(review.id, ReviewEvent.EXPIRED, START)
-    assert not await world.stores.reviews.estimated(review.id, {"rows": 4})
+    assert not await world.stores.reviews.store_estimate(review.id, {"rows": 4})
     assert (await kept(world, review)).estimate == {"rows": 3}
 
 
@@ -213,7 +215,7 @@ async def test_what_is_to_be_told_comes_in_order_with_the_review_as_it_is(
     world: World, ann: Principal, bob: Principal
 ) -> None:
     store = world.stores.reviews
-    one = await asked(world, ann, demands=(Demand("", (REVIEWERS,), min_approvals=2),))
+    one = await asked(world, ann, demands=(ApprovalRequirement("", (REVIEWERS,), min_approvals=2),))
     two = await asked(world, ann, kind=ReviewKind.ONETIME, created_at=START + SECOND)
     await decided(world, one, bob, at=START + 2 * SECOND)
     await decided(world, two, bob, at=START + 3 * SECOND)
@@ -250,7 +252,7 @@ async def test_a_purge_of_a_recording_takes_what_reviews_show_of_it(world: World
     gone, stays = [await asked(world, ann, **quoting) for _ in range(2)]
     assert gone.session_id is not None
     purge = Purge(gone.session_id, world.org_id, PurgeScope.RECORDING, "", 1, START, 0, START, "")
-    await world.stores.purges.done([purge])
+    await world.stores.purges.mark_done([purge])
     assert await kept(world, gone) == replace(gone, input="", estimate=None)
     assert await kept(world, stays) == stays
 

@@ -17,8 +17,8 @@ from tests.support.world import START, World
 from postern.domain.identity.principal import Principal, PrincipalStatus
 from postern.domain.reviews.review import (
     MAX_OF_OWNER,
+    ApprovalRequirement,
     Choice,
-    Demand,
     Review,
     ReviewEvent,
     ReviewKind,
@@ -28,7 +28,7 @@ from postern.domain.sessions.session import Session, SessionStatus
 from postern.errors import Conflict, Denied, TooMany
 from postern.store.database import Database
 from postern.store.ports.review_ports import Moved
-from postern.store.schema.people import user_groups, users
+from postern.store.schema.identity_tables import user_groups, users
 from postern.store.stores import Stores
 
 ROUNDS = examples(5)
@@ -94,7 +94,7 @@ async def test_of_two_that_are_needed_the_second_lets_them_in(worlds: list[World
     one, two, *_ = worlds
     ann, bob, cat = await staff(one)
     for _ in range(ROUNDS):
-        review = await asked(one, ann, demands=(Demand("two", (REVIEWERS,), min_approvals=2),))
+        review = await asked(one, ann, demands=(ApprovalRequirement("two", (REVIEWERS,), min_approvals=2),))
         found = await at_once(decided(one, review, bob), decided(two, review, cat))
         assert sorted(moved.review.status for moved in found) == [ReviewStatus.APPROVED, ReviewStatus.PENDING]
         assert sorted(await news(one, review)) == ["approved", "created", "voiced"]
@@ -104,7 +104,7 @@ async def test_of_two_that_are_needed_the_second_lets_them_in(worlds: list[World
 async def test_one_person_at_two_windows_counts_once(worlds: list[World]) -> None:
     ann, bob, _ = await staff(worlds[0])
     for _ in range(ROUNDS):
-        review = await asked(worlds[0], ann, demands=(Demand("two", (REVIEWERS,), min_approvals=2),))
+        review = await asked(worlds[0], ann, demands=(ApprovalRequirement("two", (REVIEWERS,), min_approvals=2),))
         found = await at_once(*(decided(world, review, bob) for world in worlds))
         assert (len(those(found, Moved)), len(those(found, Conflict))) == (1, PROCESSES - 1)
         assert (await state(worlds[0], review))[0].status is ReviewStatus.PENDING
@@ -227,7 +227,7 @@ async def test_removals_and_decisions_never_wait_in_a_circle(worlds: list[World]
     group = await one.stores.groups.get(one.org_id, REVIEWERS)
     assert group is not None
     for _ in range(ROUNDS):
-        review = await asked(one, ann, demands=(Demand("two", (REVIEWERS,), min_approvals=2),))
+        review = await asked(one, ann, demands=(ApprovalRequirement("two", (REVIEWERS,), min_approvals=2),))
         found = await at_once(
             decided(one, review, bob),
             decided(two, review, cat),

@@ -25,14 +25,14 @@ from tests.support.world import START, World
 from postern.domain.identity.principal import Principal
 from postern.domain.reviews.review import (
     RUN_WITHIN,
+    ApprovalRequirement,
     Choice,
-    Demand,
     Person,
     Review,
     ReviewEvent,
     ReviewKind,
     ReviewStatus,
-    Voice,
+    Vote,
     person_of,
 )
 from postern.domain.reviews.time_window import TimeWindow, time_window
@@ -41,7 +41,7 @@ from postern.domain.targets.command import Invocation
 from postern.errors import Conflict, Denied, Invalid, NotFound, TooMany
 from postern.store.ports.notification_ports import ALL
 from postern.store.ports.target_ports import SessionEnd
-from postern.store.schema.people import orgs
+from postern.store.schema.identity_tables import orgs
 from postern.store.schema.review_tables import reviews
 from postern.store.schema.session_tables import session_starts, sessions
 from postern.store.sql.reviews import review_moves as module
@@ -68,8 +68,8 @@ async def rows(world: World, table: Any) -> int:
 async def test_what_was_added_is_read_again(world: World, ann: Principal) -> None:
     maker = Person(uuid4(), "root", "root@example.com", "Root", "U123")
     demands = (
-        Demand("", ("dba", "ops"), 1, all_groups=True, force_groups=("boss",)),
-        Demand("prod", ("ops", "sec"), min_approvals=2),
+        ApprovalRequirement("", ("dba", "ops"), 1, all_groups=True, force_groups=("boss",)),
+        ApprovalRequirement("prod", ("ops", "sec"), min_approvals=2),
     )
     fields: dict[str, Any] = {"makers": (maker,), "demands": demands, "reason": "INC-7", "access_duration": 600}
     review = await asked(world, ann, **fields)
@@ -96,7 +96,7 @@ async def test_which_of_many_still_wait(world: World, ann: Principal, bob: Princ
 
 async def test_who_asks_again_for_the_same_finds_what_waits(world: World, ann: Principal, bob: Principal) -> None:
     store = world.stores.reviews
-    demand = Demand("prod", ("ops", "sec"))
+    demand = ApprovalRequirement("prod", ("ops", "sec"))
     first = await asked(world, ann, demands=(demand,))
     same = replace(demand, groups=("sec", "ops"))
     again, waiting = session_of(new_review(world, ann, binding=first.binding, demands=(same,)))
@@ -104,7 +104,7 @@ async def test_who_asks_again_for_the_same_finds_what_waits(world: World, ann: P
     assert await world.stores.sessions.get(world.org_id, waiting.id) is None
     others: list[dict[str, Any]] = [
         {"demands": (replace(demand, min_approvals=2),)},
-        {"demands": (demand, Demand("more", ("ops",)))},
+        {"demands": (demand, ApprovalRequirement("more", ("ops",)))},
         {"created_at": first.expires_at},
         *({"binding": binding} for binding in others_than(first.binding)),
     ]
@@ -123,7 +123,11 @@ async def test_who_asks_when_it_was_just_approved_finds_what_was_given(
     assert given.status is ReviewStatus.APPROVED
     same = {"binding": given.binding}
     assert (await asked(world, ann, **same)).id == given.id
-    for other in ({"access_duration": 600}, {"created_at": given.revoke_at}, {"demands": (Demand("more", ("ops",)),)}):
+    for other in (
+        {"access_duration": 600},
+        {"created_at": given.revoke_at},
+        {"demands": (ApprovalRequirement("more", ("ops",)),)},
+    ):
         assert (await asked(world, ann, **same, **other)).id != given.id
     later = await asked(world, ann)
     window = TimeWindow(time(18), time(19))
@@ -167,7 +171,7 @@ async def test_an_approval_gives_what_was_asked(world: World, ann: Principal, bo
     review = await asked(world, ann)
     at = START + 5 * SECOND
     moved = await decided(world, review, bob, at=at, comment="go on")
-    voice = Voice(person_of(bob), Choice.APPROVED, frozenset({REVIEWERS}), at, comment="go on")
+    voice = Vote(person_of(bob), Choice.APPROVED, frozenset({REVIEWERS}), at, comment="go on")
     until = at + timedelta(seconds=1_800)
     expected = replace(review, status=ReviewStatus.APPROVED, decided_at=at, revoke_at=until, voices=(voice,))
     assert (moved.review, moved.session_ended) == (expected, False)
@@ -182,7 +186,7 @@ async def test_an_approval_gives_what_was_asked(world: World, ann: Principal, bo
 
 async def test_a_window_is_kept_from_the_first_who_sets_it(world: World, ann: Principal, bob: Principal) -> None:
     cat = await world.add_user("cat", REVIEWERS)
-    review = await asked(world, ann, demands=(Demand("two", (REVIEWERS,), min_approvals=2),))
+    review = await asked(world, ann, demands=(ApprovalRequirement("two", (REVIEWERS,), min_approvals=2),))
     first = await decided(world, review, bob, window=EVENING)
     assert (first.review.status, first.review.time_window) == (ReviewStatus.PENDING, EVENING)
     second = await decided(world, review, cat)
@@ -192,7 +196,7 @@ async def test_a_window_is_kept_from_the_first_who_sets_it(world: World, ann: Pr
 
 async def test_a_force_takes_the_place_of_what_the_same_person_said(world: World, ann: Principal) -> None:
     boss = await world.add_user("boss", REVIEWERS, "bosses")
-    demand = Demand("two", (REVIEWERS,), min_approvals=2, force_groups=("bosses",))
+    demand = ApprovalRequirement("two", (REVIEWERS,), min_approvals=2, force_groups=("bosses",))
     review = await asked(world, ann, demands=(demand,))
     assert (await decided(world, review, boss)).review.status is ReviewStatus.PENDING
     forced = await decided(world, review, boss, force=True)

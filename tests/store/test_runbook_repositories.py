@@ -48,7 +48,9 @@ async def put(world: World, repository: Repository, snapshot: Snapshot = SNAPSHO
 
 async def failed(world: World, repository: Repository, error: str, **later: float) -> None:
     at = world.clock() + timedelta(**later)
-    await world.stores.runbook_snapshots.failed(repository.org_id, repository.id, error, settings_at(repository), at)
+    await world.stores.runbook_snapshots.mark_failed(
+        repository.org_id, repository.id, error, settings_at(repository), at
+    )
 
 
 async def test_a_repository_is_kept_as_it_was_given(world: World) -> None:

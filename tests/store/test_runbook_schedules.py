@@ -163,28 +163,28 @@ async def test_what_is_taken_is_not_due_any_more_and_says_what_came_of_it(world:
 
 async def test_a_run_is_there_until_it_came_about_or_was_told(world: World) -> None:
     made, other = await add(world), await add(world, "other")
-    store, follow_up = world.stores.runbook_schedules, world.stores.follow_up
+    store, postprocessing = world.stores.runbook_schedules, world.stores.postprocessing
     first, second, later = uuid4(), uuid4(), START + timedelta(hours=1)
     assert await store.take(first, made.id, START, later, later)
     assert await store.take(second, other.id, START, later, later + timedelta(minutes=1))
-    whole = await store.unsettled(later + timedelta(hours=1), 10)
+    whole = await store.find_unsettled(later + timedelta(hours=1), 10)
     assert [one.id for one in whole] == [first, second]
-    assert await store.unsettled(later, 10) == []
-    assert [one.id for one in await store.unsettled(later + timedelta(hours=1), 10, other.id)] == [second]
+    assert await store.find_unsettled(later, 10) == []
+    assert [one.id for one in await store.find_unsettled(later + timedelta(hours=1), 10, other.id)] == [second]
     run = whole[0]
     assert (run.schedule, run.owner, run.connection) == ("nightly", "owner-of-nightly@example.com", "shop-nightly")
     assert (run.schedule_id, run.owner_id, run.connection_id) == (made.id, made.owner_id, made.connection_id)
     assert (run.repository, run.file, run.due_at, run.at) == (made.repository, made.file, START, later)
-    assert await follow_up.failed_runs(10) == []
+    assert await postprocessing.failed_runs(10) == []
     # Of those who say at once what came of it, one is heard.
     said = await asyncio.gather(store.settle(first, "why"), store.settle(first, "why"), store.settle(first, ""))
     assert sorted(said) == [False, False, True]
     await store.settle(second, "")
-    assert await store.unsettled(later + timedelta(hours=1), 10) == []
-    failed = await follow_up.failed_runs(10)
+    assert await store.find_unsettled(later + timedelta(hours=1), 10) == []
+    failed = await postprocessing.failed_runs(10)
     if failed:  # else it came about
         assert failed == [replace(run, error="why")]
-        await follow_up.tell_failed_runs([first], [])
+        await postprocessing.queue_schedule_events([first], [])
     async with world.database.statement() as connection:
         assert (await connection.execute(select(runbook_schedule_runs.c.id))).all() == []
 
@@ -198,7 +198,7 @@ async def test_what_came_of_an_earlier_run_is_not_told_of_a_later_one(world: Wor
     assert await store.settle(first, "lost")
     shown = await kept(world, made)
     assert (shown.last_session_id, shown.last_error) == (second, "")
-    assert [one.id for one in await world.stores.follow_up.failed_runs(10)] == [first]
+    assert [one.id for one in await world.stores.postprocessing.failed_runs(10)] == [first]
 
 
 async def test_what_goes_with_its_connection_and_what_stays_without_its_owner(world: World) -> None:
@@ -212,7 +212,7 @@ async def test_what_goes_with_its_connection_and_what_stays_without_its_owner(wo
     assert found is not None
     assert (found, found.owner) == (other, "")
     assert await world.stores.runbook_schedules.take(uuid4(), other.id, START, None, START)
-    (run,) = await world.stores.runbook_schedules.unsettled(START + timedelta(1), 10)
+    (run,) = await world.stores.runbook_schedules.find_unsettled(START + timedelta(1), 10)
     assert (run.owner_id, run.owner) == (other.owner_id, "")
     await world.stores.runbook_schedules.remove(other)
     assert await world.stores.runbook_schedules.settle(run.id, "it is told also of one that is gone")

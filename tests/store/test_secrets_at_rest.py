@@ -20,7 +20,7 @@ from tests.support.sessions import add_session
 from tests.support.world import CLIENT, World
 
 from postern.domain.hook import HookKind, HookOutcome, HookRun
-from postern.domain.identity.login import LoginMethod, Provided, VoucherPurpose
+from postern.domain.identity.login import LoginMethod, Provided, TokenPurpose
 from postern.domain.identity.principal import Principal
 from postern.domain.identity.second_factor import FactorKind, SecondFactor
 from postern.domain.issue import IssueTemplate, Prompt, TrackerKind, WhenDown
@@ -29,7 +29,7 @@ from postern.domain.secret import Secret
 from postern.domain.targets.connection import ConnectionType
 from postern.services.issues.tracker_settings import TrackerFields
 from postern.services.server.idempotency import IdempotencyTicket
-from postern.store.ports.identity_ports import NewVoucher
+from postern.store.ports.identity_ports import NewOneTimeToken
 from postern.store.sql.resealing import reseal
 
 MARK = "planted-0f3c9a"
@@ -58,7 +58,9 @@ async def plant(world: World) -> list[str]:
     material = secrets["totp"].encode()
     await world.stores.second_factors.add(SecondFactor(uuid4(), ann.id, FactorKind.TOTP, "phone", material, at))
     digest, later = os.urandom(32), at + timedelta(hours=1)
-    await world.stores.vouchers.add(NewVoucher(VoucherPurpose.SETUP, digest, {"secret": secrets["payload"]}, at, later))
+    await world.stores.one_time_tokens.add(
+        NewOneTimeToken(TokenPurpose.SETUP, digest, {"secret": secrets["payload"]}, at, later)
+    )
     ticket = await services.idempotency.begin(ann, "key", "POST", "/api/x?", b"")
     assert isinstance(ticket, IdempotencyTicket)
     await services.idempotency.finish(ticket, 200, {"token": secrets["kept"]}, secrets["kept"].encode())
@@ -73,7 +75,7 @@ async def plant(world: World) -> list[str]:
     (script,) = await services.hooks.of(world.org_id, HookKind.OPEN)
     assert script.text == hook
     run = (uuid4(), world.org_id, (await add_session(world, ann)).id, script.kind, script.repository, script.commit)
-    await services.hooks.ran(HookRun(*run, at, 0.1, HookOutcome(0, output)))
+    await services.hooks.record_run(HookRun(*run, at, 0.1, HookOutcome(0, output)))
     of_schedule = await plant_schedule(world, admin)
     (signing, *_) = await world.stores.signing_keys.all()
     shown = [
@@ -109,7 +111,7 @@ async def plant_schedule(world: World, admin: Principal) -> list[str]:
     for _ in range(2):
         world.clock.forward(hours=1)
         await services.runbook_schedules.once()
-    (failed,) = await world.stores.follow_up.failed_runs(10)
+    (failed,) = await world.stores.postprocessing.failed_runs(10)
     assert failed.error.startswith("skipped")
     return [token, parameter, field]
 

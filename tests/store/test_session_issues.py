@@ -73,7 +73,7 @@ async def tried(world: World, session_id: UUID) -> bool:
 async def tried_as(world: World, read: SessionIssue) -> bool:
     """By who read it as it was then."""
     at = world.clock()
-    return await world.stores.session_issues.trying(read, at, at + timedelta(minutes=1))
+    return await world.stores.session_issues.claim_attempt(read, at, at + timedelta(minutes=1))
 
 
 async def end(world: World, session_id: UUID) -> None:
@@ -126,14 +126,14 @@ async def test_one_that_is_made_is_told_to_its_session_and_keeps_no_fields(world
     one = await added(world)
     await opened(world, one.session_id)
     assert await tried(world, one.session_id)
-    await world.stores.session_issues.made(one.session_id, MADE, world.clock())
+    await world.stores.session_issues.mark_created(one.session_id, MADE, world.clock())
     kept = await now(world, one.session_id)
     assert (kept.state, kept.issue, kept.new, kept.attempts, kept.next_at) == (IssueState.MADE, MADE, None, 0, None)
     assert await told(world, one.session_id) == TOLD
     found = await world.stores.sessions.find(world.org_id, SessionFilter(issue=MADE.key), Page())
     assert [session.id for session in found.items] == [one.session_id]
     assert await follow(world) == 0
-    await world.stores.session_issues.made(one.session_id, Issue("OPS-2", "elsewhere"), world.clock())
+    await world.stores.session_issues.mark_created(one.session_id, Issue("OPS-2", "elsewhere"), world.clock())
     assert (await now(world, one.session_id)).issue == MADE
 
 
@@ -145,7 +145,7 @@ async def test_attack_who_read_it_before_somebody_else_tried_does_not_try_too(wo
     world.clock.forward(minutes=2)
     assert not await tried_as(world, early)
     assert await tried(world, one.session_id)
-    await world.stores.session_issues.made(one.session_id, MADE, world.clock())
+    await world.stores.session_issues.mark_created(one.session_id, MADE, world.clock())
     await opened(world, one.session_id)
     await end(world, one.session_id)
     await follow(world)
@@ -156,7 +156,7 @@ async def test_attack_who_read_it_before_somebody_else_tried_does_not_try_too(wo
 
 async def test_a_session_that_comes_later_is_told(world: World) -> None:
     one = await added(world)
-    await world.stores.session_issues.made(one.session_id, MADE, world.clock())
+    await world.stores.session_issues.mark_created(one.session_id, MADE, world.clock())
     assert await follow(world) == 0
     await opened(world, one.session_id)
     assert await told(world, one.session_id) == {}
@@ -171,18 +171,18 @@ async def test_an_issue_is_closed_once_its_session_is_over_whatever_came_first(w
     await opened(world, one.session_id)
     issues = world.stores.session_issues
     if made_first:
-        await issues.made(one.session_id, MADE, world.clock())
+        await issues.mark_created(one.session_id, MADE, world.clock())
     assert await follow(world) == 0
     await end(world, one.session_id)
     assert await follow(world) == 1
     if not made_first:
         assert (await now(world, one.session_id)).state is IssueState.WANTED
-        await issues.made(one.session_id, MADE, world.clock())
+        await issues.mark_created(one.session_id, MADE, world.clock())
     kept = await now(world, one.session_id)
     assert (kept.state, kept.ended, kept.attempts) == (IssueState.CLOSING, True, 0)
     assert await due(world) == [one.session_id]
     assert await tried(world, one.session_id)
-    await issues.closed(one.session_id, world.clock())
+    await issues.mark_closed(one.session_id, world.clock())
     kept = await now(world, one.session_id)
     assert (kept.state, kept.next_at) == (IssueState.CLOSED, None)
     assert await told(world, one.session_id) == TOLD
@@ -194,11 +194,11 @@ async def test_without_a_transition_nothing_is_asked_at_the_end(world: World, ma
     one = await added(world, transition="")
     await opened(world, one.session_id)
     if made_first:
-        await world.stores.session_issues.made(one.session_id, MADE, world.clock())
+        await world.stores.session_issues.mark_created(one.session_id, MADE, world.clock())
     await end(world, one.session_id)
     await follow(world)
     if not made_first:
-        await world.stores.session_issues.made(one.session_id, MADE, world.clock())
+        await world.stores.session_issues.mark_created(one.session_id, MADE, world.clock())
     kept = await now(world, one.session_id)
     assert (kept.state, kept.next_at) == (IssueState.CLOSED, None)
 
@@ -208,20 +208,20 @@ async def test_what_fails_is_tried_again_or_given_up_and_anew_when_somebody_says
     await opened(world, one.session_id)
     later = world.clock() + timedelta(minutes=5)
     assert await tried(world, one.session_id)
-    await issues.failed(one.session_id, "it is down", later, world.clock())
+    await issues.mark_failed(one.session_id, "it is down", later, world.clock())
     kept = await now(world, one.session_id)
     assert (kept.state, kept.attempts, kept.error, kept.next_at) == (IssueState.WANTED, 1, "it is down", later)
     assert not await tried(world, one.session_id)
     world.clock.forward(minutes=5)
     assert await tried(world, one.session_id)
-    await issues.failed(one.session_id, "no such project" + "!" * 5_000, None, world.clock())
+    await issues.mark_failed(one.session_id, "no such project" + "!" * 5_000, None, world.clock())
     kept = await now(world, one.session_id)
     assert (kept.state, kept.attempts, kept.next_at, len(kept.error)) == (IssueState.GIVEN_UP, 2, None, 1_000)
     assert not await tried(world, one.session_id)
-    assert await issues.again(uuid4(), one.session_id, world.clock()) == 0
-    assert await issues.again(world.org_id, uuid4(), world.clock()) == 0
-    assert await issues.again(world.org_id, one.session_id, world.clock()) == 1
-    assert await issues.again(world.org_id, None, world.clock()) == 0
+    assert await issues.retry(uuid4(), one.session_id, world.clock()) == 0
+    assert await issues.retry(world.org_id, uuid4(), world.clock()) == 0
+    assert await issues.retry(world.org_id, one.session_id, world.clock()) == 1
+    assert await issues.retry(world.org_id, None, world.clock()) == 0
     kept = await now(world, one.session_id)
     assert (kept.state, kept.attempts, kept.next_at) == (IssueState.WANTED, 2, world.clock())
 
@@ -229,12 +229,12 @@ async def test_what_fails_is_tried_again_or_given_up_and_anew_when_somebody_says
 async def test_a_transition_that_was_given_up_is_tried_anew(world: World) -> None:
     issues, one = world.stores.session_issues, await added(world)
     await opened(world, one.session_id)
-    await issues.made(one.session_id, MADE, world.clock())
+    await issues.mark_created(one.session_id, MADE, world.clock())
     await end(world, one.session_id)
     await follow(world)
     assert await tried(world, one.session_id)
-    await issues.failed(one.session_id, "no such transition", None, world.clock())
-    assert await issues.again(world.org_id, None, world.clock()) == 1
+    await issues.mark_failed(one.session_id, "no such transition", None, world.clock())
+    assert await issues.retry(world.org_id, None, world.clock()) == 1
     kept = await now(world, one.session_id)
     assert (kept.state, kept.issue, kept.next_at) == (IssueState.CLOSING, MADE, world.clock())
 
@@ -255,7 +255,7 @@ async def test_one_that_a_tracker_may_know_is_looked_for(world: World) -> None:
         assert (kept.state, kept.new, kept.ended) == (IssueState.WITHDRAWN, new_issue(each.session_id), True)
     world.clock.forward(minutes=1)
     assert set(await due(world)) == {one.session_id, other.session_id}
-    await issues.made(one.session_id, MADE, world.clock())
+    await issues.mark_created(one.session_id, MADE, world.clock())
     assert (await now(world, one.session_id)).state is IssueState.CLOSING
     await issues.forget(one.session_id)
     assert (await now(world, one.session_id)).state is IssueState.CLOSING
@@ -265,11 +265,11 @@ async def test_one_that_a_tracker_may_know_is_looked_for(world: World) -> None:
 
 async def test_one_that_is_made_is_closed_when_its_session_does_not_come_about(world: World) -> None:
     issues, one, refused = world.stores.session_issues, await added(world), await added(world)
-    await issues.made(one.session_id, MADE, world.clock())
+    await issues.mark_created(one.session_id, MADE, world.clock())
     await issues.withdraw(one.session_id, world.clock())
     assert (await now(world, one.session_id)).state is IssueState.CLOSING
     assert await tried(world, refused.session_id)
-    await issues.failed(refused.session_id, "no such project", None, world.clock())
+    await issues.mark_failed(refused.session_id, "no such project", None, world.clock())
     await issues.withdraw(refused.session_id, world.clock())
     assert await issues.get(refused.session_id) is None
 
@@ -279,7 +279,7 @@ async def test_one_whose_session_never_came_is_withdrawn_after_a_while(world: Wo
     untried, made, sought = await added(world), await added(world), await added(world)
     there = await added(world)
     await opened(world, there.session_id)
-    await world.stores.session_issues.made(made.session_id, MADE, world.clock())
+    await world.stores.session_issues.mark_created(made.session_id, MADE, world.clock())
     assert await tried(world, sought.session_id)
     assert await follow(world) == 0
     world.clock.now += LONG_AGO + timedelta(seconds=1)
@@ -289,15 +289,15 @@ async def test_one_whose_session_never_came_is_withdrawn_after_a_while(world: Wo
     assert states == [IssueState.CLOSING, IssueState.WITHDRAWN, IssueState.WANTED]
     assert await follow(world) == 0
     # What was withdrawn and given up is looked for again, and never made for nobody.
-    await world.stores.session_issues.failed(sought.session_id, "no", None, world.clock())
-    assert await world.stores.session_issues.again(world.org_id, None, world.clock()) == 1
+    await world.stores.session_issues.mark_failed(sought.session_id, "no", None, world.clock())
+    assert await world.stores.session_issues.retry(world.org_id, None, world.clock()) == 1
     assert (await now(world, sought.session_id)).state is IssueState.WITHDRAWN
 
 
 async def test_the_issue_of_a_session_that_is_gone_is_closed_all_the_same(world: World) -> None:
     one = await added(world)
     await opened(world, one.session_id)
-    await world.stores.session_issues.made(one.session_id, MADE, world.clock())
+    await world.stores.session_issues.mark_created(one.session_id, MADE, world.clock())
     async with world.database.statement() as connection:
         await connection.execute(delete(sessions))
     world.clock.now += LONG_AGO + timedelta(seconds=1)
@@ -310,10 +310,10 @@ async def test_they_are_listed_newest_first_by_state_and_closed_ones_are_forgott
     for _ in range(3):
         made.append(await added(world))
         world.clock.forward(seconds=1)
-    await issues.made(made[1].session_id, MADE, world.clock())
+    await issues.mark_created(made[1].session_id, MADE, world.clock())
     await issues.withdraw(made[1].session_id, world.clock())
     assert await tried(world, made[1].session_id)
-    await issues.closed(made[1].session_id, world.clock())
+    await issues.mark_closed(made[1].session_id, world.clock())
     listed = await issues.find(world.org_id, None, PAGE)
     assert [one.session_id for one in listed.items] == [one.session_id for one in reversed(made)]
     assert all(one.new is None for one in listed.items)
@@ -352,7 +352,7 @@ async def test_a_session_that_opens_or_ends_while_its_issue_is_made(worlds: list
         await asyncio.gather(
             opened(two, opening.session_id),
             end(two, ending.session_id),
-            *(one.stores.session_issues.made(each.session_id, MADE, one.clock()) for each in (opening, ending)),
+            *(one.stores.session_issues.mark_created(each.session_id, MADE, one.clock()) for each in (opening, ending)),
             follow(three),
             follow(three),
         )
@@ -371,7 +371,7 @@ async def test_a_session_that_is_refused_while_its_issue_is_tried_or_made(worlds
         assert await tried(one, asked.session_id)
         may_try, *_ = await asyncio.gather(
             tried(one, fresh.session_id),
-            one.stores.session_issues.made(asked.session_id, MADE, one.clock()),
+            one.stores.session_issues.mark_created(asked.session_id, MADE, one.clock()),
             *(two.stores.session_issues.withdraw(each.session_id, two.clock()) for each in (fresh, asked)),
         )
         left = await one.stores.session_issues.get(fresh.session_id)

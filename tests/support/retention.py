@@ -70,7 +70,7 @@ class Keeping:
         return made
 
     async def settle(self) -> None:
-        while await self.services.follow_up.once():
+        while await self.services.postprocessing.once():
             pass
         await self.services.ledger.write()
 

@@ -14,9 +14,9 @@ from tests.support.world import START, World
 from postern.domain.identity.principal import Principal
 from postern.domain.reviews.review import (
     WAITS,
+    ApprovalRequirement,
     Binding,
     Choice,
-    Demand,
     Person,
     Review,
     ReviewKind,
@@ -30,7 +30,7 @@ from postern.errors import Conflict
 from postern.store.ports.review_ports import Moved
 
 REVIEWERS = "dba"
-ASKS = (Demand("", (REVIEWERS,), all_groups=True),)
+ASKS = (ApprovalRequirement("", (REVIEWERS,), all_groups=True),)
 
 
 def new_review(world: World, owner: Principal | None = None, **fields: Any) -> Review:

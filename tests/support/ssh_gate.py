@@ -122,7 +122,7 @@ class Keys:
             raise Unauthenticated("this key is not known here for this user")
         return SimpleNamespace(principal=owner, means=f"ssh-key:{owner.email}")
 
-    async def used(self, holder: Any) -> None:
+    async def record_use(self, holder: Any) -> None:
         """Noted."""
 
     async def standing(self, holder: Any) -> Any:

@@ -12,15 +12,15 @@ from uuid import UUID, uuid4
 
 from postern.domain.identity.principal import Principal
 from postern.domain.reviews.review import (
+    ApprovalRequirement,
     Binding,
     Choice,
-    Demand,
     Person,
     Review,
     ReviewEvent,
     ReviewKind,
     ReviewStatus,
-    Voice,
+    Vote,
     person_of,
 )
 from postern.domain.rules.permit import Permit
@@ -37,13 +37,13 @@ from postern.protocols.postgres.postgres_listener import PostgresGate
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Start, Terminal
 from postern.services.admission import Access
-from postern.services.reviews.asking import AccessWish, ReviewRequests, ReviewRequired
+from postern.services.reviews.review_requests import RequestedAccess, ReviewRequests, ReviewRequired
 from postern.services.reviews.reviews import Reviews
 from postern.services.sessions import Sessions
 from postern.store.ports.common_ports import Topic
 from postern.store.signals import LocalSignals
 
-DEMANDS = (Demand("", ("dba",), 1, all_groups=True),)
+DEMANDS = (ApprovalRequirement("", ("dba",), 1, all_groups=True),)
 
 
 def somebody(name: str = "ann") -> Principal:
@@ -99,13 +99,13 @@ class Table:
     needed: bool = True
     away: bool = False
 
-    def wish(self, principal: Principal, connection: Connection) -> AccessWish:
+    def requested_access(self, principal: Principal, connection: Connection) -> RequestedAccess:
         place = cast("UUID", connection.place)
         binding = Binding(principal.id, connection.id, place, "10.0.0.1", "login:1")
         waiting = next(
             (one for one in self.kept.values() if one.binding == binding and one.status is ReviewStatus.PENDING), None
         )
-        return AccessWish(principal, connection, Verb.CONNECT, binding, DEMANDS, 3600, None, waiting)
+        return RequestedAccess(principal, connection, Verb.CONNECT, binding, DEMANDS, 3600, None, waiting)
 
     async def admit(self, principal: Principal, connection: Connection) -> Permit:
         self.admissions += 1
@@ -115,24 +115,28 @@ class Table:
         self.at_once -= 1
         if self.refusal is not None:
             raise self.refusal
-        wish = self.wish(principal, connection)
-        given = [one.id for one in self.kept.values() if one.binding == wish.binding and one.is_usable(now())]
+        requested_access = self.requested_access(principal, connection)
+        given = [
+            one.id for one in self.kept.values() if one.binding == requested_access.binding and one.is_usable(now())
+        ]
         if self.needed and not given:
-            raise ReviewRequired(wish)
+            raise ReviewRequired(requested_access)
         return cast("Permit", SimpleNamespace(principal=principal, connection=connection, session_id=None))
 
-    async def ask(self, wish: AccessWish, *, reason: str, duration: int | None, session: object) -> Review:
-        if wish.waiting is not None:
-            return wish.waiting
+    async def ask(
+        self, requested_access: RequestedAccess, *, reason: str, duration: int | None, session: object
+    ) -> Review:
+        if requested_access.waiting is not None:
+            return requested_access.waiting
         review = Review(
             id=uuid4(),
-            org_id=wish.connection.org_id,
+            org_id=requested_access.connection.org_id,
             kind=ReviewKind.JIT,
             status=ReviewStatus.PENDING,
-            owner=person_of(wish.principal),
-            binding=wish.binding,
-            connection=wish.connection.name,
-            demands=wish.demands,
+            owner=person_of(requested_access.principal),
+            binding=requested_access.binding,
+            connection=requested_access.connection.name,
+            demands=requested_access.demands,
             created_at=now(),
             expires_at=now() + timedelta(hours=1),
             reason=reason,
@@ -169,7 +173,7 @@ class Table:
         (review,) = [one for one in self.kept.values() if one.status is ReviewStatus.PENDING]
         chief = Person(uuid4(), "chief", "chief@example.com")
         choice = Choice.APPROVED if status is ReviewStatus.APPROVED else Choice.REJECTED
-        voice = Voice(chief, choice, frozenset({"dba"}), now(), comment=comment)
+        voice = Vote(chief, choice, frozenset({"dba"}), now(), comment=comment)
         revoke_at = now() + timedelta(hours=1)
         self.kept[review.id] = replace(review, status=status, voices=(voice,), revoke_at=revoke_at)
         if told:
@@ -226,7 +230,7 @@ class Place:
     async def _admit(self, principal: Principal, connection: str, **_: object) -> Permit:
         return await self.table.admit(principal, self.connection)
 
-    def _to_wait(self, wish: AccessWish, *, metadata: Mapping[str, str]) -> object:
+    def _to_wait(self, requested_access: RequestedAccess, *, metadata: Mapping[str, str]) -> object:
         self.sessions.append(metadata)
         return object()
 

@@ -29,7 +29,7 @@ from postern.errors import NotFound
 from postern.integrations.identity.fetch import ProviderFetcher
 from postern.integrations.identity.saml_adapter import SamlAdapter
 from postern.services.bundle import Services, build_services
-from postern.services.chat.desk import ChatWindow
+from postern.services.chat.chat_decisions import ChatFormClient
 from postern.services.identity.logins.logins import ClientFacts, OpenedLogin
 from postern.services.identity.logins.openid_port import OpenId
 from postern.services.identity.logins.passwords import Passwords
@@ -170,7 +170,7 @@ class World:
     openid: OpenId | None = None
     _features: Features | None = None
     saml: Saml | None = None
-    chats: ChatWindow | None = None
+    chats: ChatFormClient | None = None
     trackers: Trackers | None = None
     fetcher: FakeFetcher = field(default_factory=FakeFetcher)
 

@@ -80,8 +80,8 @@ from postern.api.scim import routes as scim
 from postern.api.scim import shaped
 from postern.api.scim.scim_resources import PREFIX
 from postern.services.bundle import Services
-from postern.services.done import DoneSignals
-from postern.services.targets.errands import WAIT
+from postern.services.completion import CompletionSignals
+from postern.services.targets.target_tasks import WAIT
 
 _PARTS = (
     *(local_auth_routes.router, web_login_routes.router, logins_routes.router, second_factor_routes.router),
@@ -141,7 +141,7 @@ def create_app(
     info: StaticServerInfo,
     *,
     exec_wait: float = EXEC_WAIT,
-    errand_wait: float = WAIT,
+    target_task_wait: float = WAIT,
     stream_life: float = STREAM_LIFE,
     trusted_proxies: Sequence[Network] = (),
 ) -> FastAPI:
@@ -154,7 +154,7 @@ def create_app(
         services,
         info,
         exec_wait=exec_wait,
-        errand_wait=errand_wait,
+        target_task_wait=target_task_wait,
         stream_life=stream_life,
         trusted_proxies=trusted_proxies,
     )
@@ -167,7 +167,7 @@ def serve(
     info: StaticServerInfo,
     *,
     exec_wait: float = EXEC_WAIT,
-    errand_wait: float = WAIT,
+    target_task_wait: float = WAIT,
     stream_life: float = STREAM_LIFE,
     trusted_proxies: Sequence[Network] = (),
 ) -> None:
@@ -175,10 +175,10 @@ def serve(
     app.state.services = services
     app.state.info = info
     app.state.exec_wait = exec_wait
-    app.state.errand_wait = errand_wait
+    app.state.target_task_wait = target_task_wait
     app.state.stream_life = stream_life
     app.state.trusted_proxies = tuple(trusted_proxies)
-    app.state.done = DoneSignals(services.signals)
+    app.state.done = CompletionSignals(services.signals)
 
 
 def routed() -> FastAPI:

@@ -18,7 +18,7 @@ from postern.api.error_answers import response_of, status_of
 from postern.api.responses import errors
 from postern.api.route import Route
 from postern.domain.identity.principal import Principal
-from postern.services.server.trail import Trail, follow
+from postern.services.server.audit_context import AuditContext, collect_change
 
 _ACTIONS = {"POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
 _NAMED = {
@@ -53,7 +53,7 @@ class AuditedRoute(Route):
             return handle
 
         async def audited(request: Request) -> Response:
-            with follow() as trail:
+            with collect_change() as audit_context:
                 try:
                     response = await handle(request)
                 except (
@@ -61,17 +61,17 @@ class AuditedRoute(Route):
                 ) as replay:  # nothing was done, so there is nothing to write down
                     return replay.response()
                 except Exception as error:
-                    await _record(request, self.path_format, status_of(error), trail)
+                    await _record(request, self.path_format, status_of(error), audit_context)
                     await idempotent_requests.end(request, await response_of(request, error))
                     raise
-                await _record(request, self.path_format, response.status_code, trail)
+                await _record(request, self.path_format, response.status_code, audit_context)
                 await idempotent_requests.end(request, response)
                 return response
 
         return audited
 
 
-async def _record(request: Request, route: str, status: int, trail: Trail) -> None:
+async def _record(request: Request, route: str, status: int, audit_context: AuditContext) -> None:
     actor = getattr(request.state, "principal", None)
     if actor is None and not (route.endswith("/login") and status in (200, 401)):
         return
@@ -93,7 +93,7 @@ async def _record(request: Request, route: str, status: int, trail: Trail) -> No
         source=address_of(request),
         request_id=request.state.request_id,
         body={key: value for key, value in body.items() if key not in _SAMPLES} if parts[-1] == "test" else body,
-        trail=trail,
+        audit_context=audit_context,
     )
 
 

@@ -12,7 +12,7 @@ from fastapi import Depends, Header, Request, Response, params
 
 from postern.api.authentication_of_requests import EnrollingCaller
 from postern.api.depends import services_of
-from postern.services.server.idempotency import IdempotencyTicket, KeptAnswer
+from postern.services.server.idempotency import IdempotencyTicket, StoredAnswer
 
 REPLAYED = "Idempotency-Replayed"
 _COOKIES = "set-cookie"  # the one header that may be there several times
@@ -34,7 +34,7 @@ Key = Annotated[
 class ReplayAnswer(Exception):
     """Ends a request whose answer is known."""
 
-    def __init__(self, answer: KeptAnswer) -> None:
+    def __init__(self, answer: StoredAnswer) -> None:
         self._answer = answer
 
     def response(self) -> Response:
@@ -53,7 +53,7 @@ async def begin(request: Request, caller: EnrollingCaller, key: Key = None) -> N
     target = f"{request.url.path}?{request.url.query}"
     service = services_of(request).idempotency
     found = await service.begin(caller.principal, key, request.method, target, await request.body())
-    if isinstance(found, KeptAnswer):
+    if isinstance(found, StoredAnswer):
         raise ReplayAnswer(found)
     request.state.idempotency = found
 

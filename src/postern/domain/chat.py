@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from postern.domain.reviews.review import Choice, Demand, Person, Review, ReviewKind, ReviewStatus, Voice
+from postern.domain.reviews.review import ApprovalRequirement, Choice, Person, Review, ReviewKind, ReviewStatus, Vote
 from postern.domain.text import one_line, printable
 
 MAX_NAME = 200  # characters of a name, a rule or a group that are shown
@@ -113,7 +113,7 @@ def rows_of(estimate: Mapping[str, object]) -> str:
     return "; ".join(one_line(str(line)) for line in said)[:MAX_REASON] if isinstance(said, list) and said else "none"
 
 
-def demand_text(demand: Demand) -> str:
+def demand_text(demand: ApprovalRequirement) -> str:
     groups = ", ".join(_short(name) for name in demand.groups) or "nobody"
     how = "somebody of each of" if demand.all_groups else f"{demand.min_approvals} of"
     if demand.all_groups and demand.min_approvals > len(demand.groups):
@@ -140,7 +140,7 @@ def _state(review: Review) -> str:
     return str(review.status)
 
 
-def _said(voice: Voice) -> str:
+def _said(voice: Vote) -> str:
     marks = [mark for mark, there in (("forced", voice.forced), ("their own", voice.own)) if there]
     marked = f" ({', '.join(marks)})" if marks else ""
     comment = f": {one_line(voice.comment)[:MAX_REASON]}" if voice.comment else ""

@@ -97,7 +97,7 @@ class PromptedField:
     required: bool
 
 
-def asked(template: IssueTemplate) -> tuple[PromptedField, ...]:
+def prompted_fields(template: IssueTemplate) -> tuple[PromptedField, ...]:
     prompts = (PromptedField(one.tracker_field, one.label, one.field_type, one.required) for one in template.prompts)
     assets = (
         PromptedField(one.tracker_field, one.tracker_object_type, PromptType.TEXT, one.required)
@@ -109,7 +109,7 @@ def asked(template: IssueTemplate) -> tuple[PromptedField, ...]:
 
 def missing_prompts(template: IssueTemplate, given: Mapping[str, str]) -> list[PromptedField]:
     """All that is required and not given, or blank."""
-    return [one for one in asked(template) if one.required and not given.get(one.tracker_field, "").strip()]
+    return [one for one in prompted_fields(template) if one.required and not given.get(one.tracker_field, "").strip()]
 
 
 def checked_prompts(template: IssueTemplate, given: Mapping[str, str]) -> dict[str, str]:
@@ -119,7 +119,7 @@ def checked_prompts(template: IssueTemplate, given: Mapping[str, str]) -> dict[s
     if missing:
         listed = ", ".join(f"{one.label} ({one.tracker_field})" for one in missing)
         raise _invalid(GIVEN, f"the issue of this session needs {listed}")
-    known = {one.tracker_field: one for one in asked(template)}
+    known = {one.tracker_field: one for one in prompted_fields(template)}
     unknown = [name for name in given if name not in known]
     if unknown:
         shown = ", ".join(one_line(name[:MAX_LABEL]) for name in unknown[:MAX_ITEMS])

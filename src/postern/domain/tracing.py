@@ -146,7 +146,7 @@ def part(
     return within(_current.get().child(name, kind, attributes))
 
 
-def carried() -> dict[str, str]:
+def trace_payload() -> dict[str, str]:
     """What is sent along with a message, so that its receiver goes on from here. Empty where nothing is traced."""
     parent = _current.get().traceparent
     return {TRACEPARENT: parent} if parent else {}

@@ -35,7 +35,7 @@ from postern.relay.driver import Driver, clock_since
 from postern.relay.link import HoldEffect, Link
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Dialer, Start, Target
-from postern.services.issues.opening import NO_FIELDS
+from postern.services.issues.session_issues import NO_FIELDS
 from postern.services.sessions import Sessions
 
 log = logging.getLogger(__name__)

@@ -24,7 +24,7 @@ from postern.interception.pipeline import Pipeline, SessionView
 from postern.protocols.wire_base import Side
 from postern.relay.driver import Driver
 from postern.services.admission import Access
-from postern.services.identity.logins.tries import neighbourhood
+from postern.services.identity.logins.login_throttle import neighbourhood
 from postern.store.ports.common_ports import Signals, Topic
 
 log = logging.getLogger(__name__)
@@ -350,7 +350,7 @@ class LinkRegistry:
     async def _renew(self, link: RegisteredLink) -> None:
         """Renew permits one after the other: a later request has the newer state."""
         async with link.renewing:
-            permit = await self._access.renewed(link.permit)
+            permit = await self._access.renew(link.permit)
             before, link.permit = link.permit, permit
             if permit.policy != before.policy:  # otherwise a held request would need another approval
                 link.driver.renew(self._pipeline(permit, link.view))

@@ -16,12 +16,12 @@ from postern.gateway.clients.native_port import NativeListener
 from postern.gateway.clients.pending_logins import PendingLogins
 from postern.gateway.clients.tunnel_endpoint import TunnelEndpoint
 from postern.gateway.close_retry_queue import CloseRetryQueue
-from postern.gateway.gateway_errands import ErrandRuns
 from postern.gateway.gateway_protocols import Closing, Gate
 from postern.gateway.gateway_tunnels import GatewayTunnels
 from postern.gateway.link_registry import LinkRegistry
 from postern.gateway.rules.violations import Violations
 from postern.gateway.script_execution import Executions
+from postern.gateway.target_task_runner import TargetTaskRunner
 from postern.gateway.worker_heartbeat import WorkerHeartbeat
 from postern.gateway.worker_hooks import SessionHooks
 from postern.relay.relay_handshake import StreamHandshake, der
@@ -54,7 +54,7 @@ class Worker:
         violations: Violations,
         hooks: SessionHooks,
         executions: Executions,
-        errands: ErrandRuns,
+        target_tasks: TargetTaskRunner,
         door: TunnelEndpoint,
         tunnels: GatewayTunnels,
         logins: HandshakeRunner,
@@ -70,7 +70,7 @@ class Worker:
         self._violations = violations
         self._hooks = hooks
         self._executions = executions
-        self._errands = errands
+        self._target_tasks = target_tasks
         self._door = door
         self._tunnels = tunnels
         self._logins = logins
@@ -116,7 +116,7 @@ class Worker:
             await self._stopping.wait()
         finally:
             self._executions.take_no_more()
-            self._errands.take_no_more()
+            self._target_tasks.take_no_more()
             for task in background:
                 task.cancel()
             for listener in self._native.values():
@@ -131,7 +131,7 @@ class Worker:
             self._door.close("the gateway is stopping")
             for gate in self._closing:
                 gate.close("the gateway is stopping")
-            ends = (self._logins, self._executions, self._errands)
+            ends = (self._logins, self._executions, self._target_tasks)
             await asyncio.gather(*(one.stop(CLOSE_GRACE) for one in ends))
             await self._violations.once()
             await self._unclosed.once()

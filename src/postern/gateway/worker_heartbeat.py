@@ -67,7 +67,7 @@ class WorkerHeartbeat:
 
     async def stop(self) -> None:
         with suppress(PosternError):
-            await self._relay_workers.stopped(self._worker.id)
+            await self._relay_workers.mark_stopped(self._worker.id)
 
     async def _renew_claim(self) -> None:
         if self._claim is None:
@@ -100,7 +100,7 @@ class WorkerHeartbeat:
             if came:
                 await self._agents.beat_for([agent_id])
             else:
-                await self._agents.gone(agent_id)
+                await self._agents.mark_gone(agent_id)
             await self._agents.announce(agent_id, AgentChange.CAME if came else AgentChange.WENT)
 
     def _on_changed(self, payload: Mapping[str, str]) -> None:

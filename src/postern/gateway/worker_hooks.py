@@ -121,7 +121,7 @@ class HookSource(Protocol):
     def is_none(self, org_id: UUID, kind: HookKind) -> bool:
         """Return True if it is known without a query that there is no hook."""
 
-    async def ran(self, run: HookRun) -> None: ...
+    async def record_run(self, run: HookRun) -> None: ...
 
 
 class HookRunner(Protocol):
@@ -319,7 +319,7 @@ class SessionHooks:
         try:
             for pause in (*AGAIN, 0.0):
                 try:
-                    await self._source.ran(run)
+                    await self._source.record_run(run)
                     why = ""
                     return
                 except Exception as error:  # such as for a read-only store: the next hook runs anyway

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from postern.domain.targets.errand import ErrandKind
 from postern.domain.targets.target_schema import TargetSchema
+from postern.domain.targets.target_task import TargetTaskKind
 from postern.errors import Unavailable
 
 Row = tuple[str | None, ...]
@@ -108,7 +108,7 @@ class Catalogue:
     """
 
     query: Callable[[str, Sequence[str | None]], Query]
-    errands: Mapping[ErrandKind, Question]
+    target_tasks: Mapping[TargetTaskKind, Question]
     schema: Sequence[str]
     target_schema: Callable[[Sequence[Sequence[Row]]], TargetSchema]
     own_path: Callable[[Mapping[str, str]], bool] = field(default=lambda parameters: False)

@@ -26,13 +26,13 @@ from postern.domain.secret import Secret
 from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import SSH, Connection, Extra, Toggle
 from postern.errors import Denied, NotFound, PosternError, Unauthenticated, Unavailable
-from postern.services.reviews.asking import AccessWish, ReviewRequests, ReviewRequired, ends
+from postern.services.reviews.review_requests import RequestedAccess, ReviewRequests, ReviewRequired, ends
 from postern.services.rules.access_control import AccessControl
 from postern.services.server.server_features import Features
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.target_ports import AccessStore, ConnectionRuleSet, ConnectionStore, PermitStanding
 
-__all__ = ["REFUSED_LOGIN", "Access", "AccessWish", "Grant", "ReviewRequired", "Verifier"]
+__all__ = ["REFUSED_LOGIN", "Access", "Grant", "RequestedAccess", "ReviewRequired", "Verifier"]
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ _RULES_STAY = timedelta(seconds=30)
 
 
 class RunbookRuleLookup(Protocol):
-    async def allowed(self, principal: Principal, repository: str, file: str, connection_id: UUID) -> bool:
+    async def is_allowed(self, principal: Principal, repository: str, file: str, connection_id: UUID) -> bool:
         """Raises Unavailable when the rules cannot be read."""
 
     async def any_on(self, principal: Principal, connection_id: UUID) -> bool:
@@ -66,7 +66,7 @@ class RunbookRuleLookup(Protocol):
 class RevocableProof(Protocol):
     """What somebody has logged in with that may be taken back while they are here."""
 
-    async def ended(self, permit: Permit) -> str | None:
+    async def find_end_reason(self, permit: Permit) -> str | None:
         """Why it does not hold any more for who has this permit; None while it does. Raises Unavailable."""
 
 
@@ -156,7 +156,7 @@ class Access:
 
         Raises NotFound also when it is hidden from them, ReviewRequired, Denied, Unavailable.
         """
-        found, missing = await self._named(principal, connection)
+        found, missing = await self._find_connection(principal, connection)
         return await self._admit(
             principal,
             found,
@@ -187,11 +187,11 @@ class Access:
         """The connection on which they might run it, before it is read and anything is told of it: others may have to
         agree yet. `runbook.commit` does not matter. Raises NotFound also when the connection is hidden from them,
         Denied, Unavailable."""
-        found, missing = await self._named(principal, connection)
+        found, missing = await self._find_connection(principal, connection)
         await self._require_allowed(principal, found, (Verb.EXEC,), missing, runbook)
         return found
 
-    async def _named(self, principal: Principal, connection: str) -> tuple[Connection, NotFound]:
+    async def _find_connection(self, principal: Principal, connection: str) -> tuple[Connection, NotFound]:
         """With what is raised where it is hidden from them."""
         missing = NotFound(f"there is no connection {connection!r}; check its name")
         found = await self._connections.get(principal.org_id, connection)
@@ -214,14 +214,14 @@ class Access:
             principal, found, Verb.EXEC, missing, source=asked.source, means=asked.means, review=review, runbook=runbook
         )
 
-    async def admit_errand(self, principal: Principal, connection: str, *, schema: bool, source: str) -> Permit:
+    async def admit_target_task(self, principal: Principal, connection: str, *, schema: bool, source: str) -> Permit:
         """To test a connection, or to look into the `schema` of its target, which `access_schema` switches; neither
         shows rows, so neither waits for reviewers. A test asks for a way in that is switched on, be it for runbooks
         alone, but of administrators, who test what they have not switched on yet. `connection` is a name or id.
 
         Raises NotFound also when it is hidden from them, Denied, Unavailable.
         """
-        found, missing = await self._named(principal, connection)
+        found, missing = await self._find_connection(principal, connection)
         await self._require_visible(principal, found, missing)
         reason = _principal_reason(principal.is_active)
         if reason is None and schema and found.access_schema is not Toggle.ENABLED:
@@ -302,7 +302,9 @@ class Access:
         self, principal: Principal, connection: Connection, runbook: RunbookRef | None
     ) -> str | None:
         """Why they may not run it, as the runbook rules are now."""
-        if runbook is None or await self._runbooks.allowed(principal, runbook.repository, runbook.file, connection.id):
+        if runbook is None or await self._runbooks.is_allowed(
+            principal, runbook.repository, runbook.file, connection.id
+        ):
             return None
         return f"no rule lets you run {runbook.file!r} on connection {connection.name!r}; ask an administrator"
 
@@ -375,7 +377,7 @@ class Access:
         """Re-check for a live link: None while it may go on, else the reason to end it. One statement; another one for
         what a review has given."""
         org_id = permit.principal.org_id
-        if permit.credential_id and not await self._features.enabled(org_id, Feature.NATIVE_CREDENTIALS):
+        if permit.credential_id and not await self._features.is_enabled(org_id, Feature.NATIVE_CREDENTIALS):
             return "connection credentials were switched off in this organisation; ask an administrator"
         standing = await self._store.standing(permit.principal.id, permit.connection.id, permit.credential_id)
         if permit.credential_id is not None:
@@ -394,11 +396,11 @@ class Access:
             reason = _extra_reason(permit.connection.name, permit.extra)
         now = _as_now(permit, standing)
         reason = reason or await self._proof_reason(permit)
-        return reason or await self._rules_reason(now) or await self._asking.ended(now)
+        return reason or await self._rules_reason(now) or await self._asking.find_end_reason(now)
 
     async def _proof_reason(self, permit: Permit) -> str | None:
         proof = self._proofs.get(permit.means.partition(":")[0])
-        return None if proof is None else await proof.ended(permit)
+        return None if proof is None else await proof.find_end_reason(permit)
 
     async def _rules_reason(self, permit: Permit) -> str | None:
         """Why somebody who was let in may not go on, as role and rules are now."""
@@ -409,7 +411,7 @@ class Access:
             return _AUDITOR
         return f"your access to connection {permit.connection.name!r} has ended; ask an administrator"
 
-    async def renewed(self, permit: Permit) -> Permit:
+    async def renew(self, permit: Permit) -> Permit:
         """The same permission under the connection, policy and groups as they are now. Raises Denied, Unavailable.
 
         What could not be opened any more does not go on: where a review is asked for that it has not, and where the

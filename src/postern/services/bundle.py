@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from postern.services.chat.chat_decisions import ChatFormClient
 from postern.services.chat.chat_services import ChatServices, build_chats
-from postern.services.chat.desk import ChatWindow
 from postern.services.identity.identity_services import IdentityServices, build_identity
 from postern.services.identity.logins.openid_port import OpenId
 from postern.services.identity.logins.passwords import Passwords
@@ -66,7 +66,7 @@ def build_services(
     machine: MachineFacts | None = None,
     openid: OpenId | None = None,
     saml: Saml | None = None,
-    chats: ChatWindow | None = None,
+    chats: ChatFormClient | None = None,
     trackers: Trackers | None = None,
 ) -> Services:
     """`fetcher` reads and writes repositories with runbooks. `machine`: what this machine is set up for. `openid` and
@@ -88,7 +88,7 @@ def build_services(
         **vars(identity),
         **vars(build_telling(stores, signals, now, machine.sink_networks)),
         **vars(issues),
-        **vars(build_chats(stores, targets.reviews, identity.vouchers, now, chats)),
+        **vars(build_chats(stores, targets.reviews, identity.one_time_tokens, now, chats)),
         **vars(build_runbooks(stores, targets, fetcher, signals, now)),
         agent_keys=AgentKeys(
             store=stores.agents,
@@ -103,7 +103,7 @@ def build_services(
         machines=Machines(stores.machines, targets.credentials, signals, now),
         organisations=Organisations(
             store=stores.organisations,
-            foundings=stores.foundings,
+            organisation_bootstrap=stores.organisation_bootstrap,
             setup_links=identity.setup_links,
             operators=server.operators,
             signals=signals,

@@ -18,7 +18,7 @@ from postern.domain.resource_names import check_resource_name
 from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter
 from postern.errors import Invalid, NotFound, PreconditionFailed
 from postern.services.identity.users import require_admin, require_reader
-from postern.services.server.trail import changed
+from postern.services.server.audit_context import record_change
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.named_resource_ports import NamedResourceStore
 
@@ -61,7 +61,7 @@ class ResourceService(Generic[R]):
         """Check what only some administrators may do: `before` is None for a new one, `after` for a removal. Raises
         Denied, Invalid."""
 
-    def audited(self, resource: R) -> object:
+    def audit_view(self, resource: R) -> object:
         """Return what the audit log has of a resource."""
         return resource
 
@@ -104,7 +104,9 @@ class ResourceService(Generic[R]):
         """Set all fields. Raises Denied, NotFound, Invalid, Conflict, PreconditionFailed."""
         self.require_admin(principal)
         current = await self._current(principal, name_or_id, version)
-        return await self.authorized_write(principal, current, await self.merge(current, self.emptied(current), fields))
+        return await self.authorized_write(
+            principal, current, await self.merge(current, self.reset_fields(current), fields)
+        )
 
     async def remove(self, principal: Principal, name_or_id: str, version: int | None = None) -> None:
         """Raises Denied, NotFound, Conflict, PreconditionFailed."""
@@ -131,7 +133,7 @@ class ResourceService(Generic[R]):
     def new(self, org_id: UUID) -> R:
         return replace_fields(self.blank(uuid4(), org_id), created_at=self._now())
 
-    def emptied(self, current: R) -> R:
+    def reset_fields(self, current: R) -> R:
         """Return the resource without what a replacement sets anew."""
         kept = {name: getattr(current, name) for name in ("created_at", "version", *self.kept)}
         return replace_fields(self.blank(current.id, current.org_id), **kept)
@@ -160,21 +162,21 @@ class ResourceService(Generic[R]):
     async def write(self, before: R | None, after: R) -> R:
         """Store a new one, or a change of what was read. Raises NotFound, Conflict."""
         await (self._store.add(after) if before is None else self._store.update(after))
-        return await self.saved(before, after)
+        return await self.publish_write(before, after)
 
     async def delete(self, current: R) -> None:
         """Delete what was read. Raises NotFound, Conflict."""
         await self._store.remove(replace_fields(current, updated_at=self._now()))  # when what it leaves changed
-        changed(self.audited(current), None)
+        record_change(self.audit_view(current), None)
         await self.announce(current, None)
 
-    async def saved(self, before: R | None, after: R) -> R:
+    async def publish_write(self, before: R | None, after: R) -> R:
         """Tell the audit log and the workers about a write, and return what the store has now, names of linked
         resources included. `after` is what was written. Raises NotFound."""
         found = await self._store.get(after.org_id, str(after.id))
         if found is None:
             raise NotFound(f"the {self.noun} {after.name!r} was deleted a moment ago")
-        changed(None if before is None else self.audited(before), self.audited(found))
+        record_change(None if before is None else self.audit_view(before), self.audit_view(found))
         await self.announce(before, found)
         return found
 

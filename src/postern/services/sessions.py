@@ -20,15 +20,15 @@ from postern.domain.sessions.results import Result
 from postern.domain.sessions.session import EndReason, Session, SessionStatus, Verb
 from postern.domain.targets.command import NOTHING_ADDED, Invocation
 from postern.domain.targets.connection import TERMINAL, Connection
-from postern.domain.tracing import carried, current
+from postern.domain.tracing import current, trace_payload
 from postern.errors import Conflict, Denied, Invalid, Misconfigured, NotFound, Unavailable
 from postern.services.admission import Access
-from postern.services.issues.opening import NO_FIELDS, Issues
-from postern.services.reviews.asking import AccessWish, ReviewRequests, ReviewRequired
+from postern.services.issues.session_issues import NO_FIELDS, Issues
+from postern.services.reviews.review_requests import RequestedAccess, ReviewRequests, ReviewRequired
 from postern.services.reviews.reviewed_scripts import ReviewedScripts
 from postern.services.reviews.reviews import Reviews
+from postern.services.server.audit_context import record_change
 from postern.services.server.server_features import Features
-from postern.services.server.trail import changed
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.identity_ports import PrincipalStore
 from postern.store.ports.target_ports import AgentStore, Recordings, SessionEnd, SessionFilter, SessionStore
@@ -96,7 +96,7 @@ class Sessions:
             credential_id=permit.credential_id,
             review_id=permit.review_id,
         )
-        async with self._issues.opened(permit.connection, session, tracker_fields) as opened:
+        async with self._issues.attach_issue(permit.connection, session, tracker_fields) as opened:
             await self._store.add(opened, principal_id=permit.principal.id, source=permit.source)
         return opened
 
@@ -108,10 +108,14 @@ class Sessions:
         """Of one that was resumed, before it runs. Raises as `Issues.open` does: then it must end."""
         await self._issues.open(permit.connection, session, tracker_fields)
 
-    def to_wait(self, wish: AccessWish, *, metadata: Mapping[str, str], session_id: UUID | None = None) -> Session:
+    def to_wait(
+        self, requested_access: RequestedAccess, *, metadata: Mapping[str, str], session_id: UUID | None = None
+    ) -> Session:
         """The row of a session that waits for its review, for `ReviewRequests.ask`, which stores it: nothing is yet."""
-        session = self._new(wish.principal, wish.connection, wish.verb, session_id or uuid4())
-        return replace(session, metadata=_with_trace(metadata), credential_id=wish.credential_id)
+        session = self._new(
+            requested_access.principal, requested_access.connection, requested_access.verb, session_id or uuid4()
+        )
+        return replace(session, metadata=_with_trace(metadata), credential_id=requested_access.credential_id)
 
     async def resume(self, permit: Permit, *, worker: str, metadata: Mapping[str, str]) -> Session | None:
         """The session that waited for what gave this permit, taken for this worker, from when it is as `open` makes
@@ -144,7 +148,7 @@ class Sessions:
 
     async def _end(self, session_id: UUID, ended: SessionEnd) -> None:
         has_ended = await self._store.end(session_id, ended)
-        await self._scripts.ended(session_id)
+        await self._scripts.settle_session(session_id)
         if has_ended:
             await self._signals.publish(Topic.SESSION_DONE, session_id=str(session_id))
 
@@ -178,7 +182,7 @@ class Sessions:
         while the connection's agent is offline.
         """
         await self._features.require(principal.org_id, Feature.SCRIPT_RUNS)
-        target, wish = await self._target(principal, connection_name, source, means, runbook)
+        target, requested_access = await self._target(principal, connection_name, source, means, runbook)
         self.require_runnable(target)
         if invocation and target.protocol != TERMINAL:
             raise Invalid("client_args and env_vars are for connections that have a command", field="client_args")
@@ -187,7 +191,7 @@ class Sessions:
         _check_labels(labels or {}, runbook)
         session = replace(
             self._new(principal, target, Verb.EXEC, session_id or uuid4()),
-            status=SessionStatus.READY if wish is None else SessionStatus.OPEN,
+            status=SessionStatus.READY if requested_access is None else SessionStatus.OPEN,
             script=script,
             script_size=len(script.encode()),
             metadata=_with_trace(metadata or {}),
@@ -196,28 +200,28 @@ class Sessions:
             correlation_id=correlation_id,
         )
         invocation = _without_secrets_of(target, invocation)
-        async with self._issues.opened(target, session, tracker_fields) as session:
-            if wish is not None:
-                review = await self._asking.ask(wish, reason=reason, session=session, invocation=invocation)
+        async with self._issues.attach_issue(target, session, tracker_fields) as session:
+            if requested_access is not None:
+                review = await self._asking.ask(requested_access, reason=reason, session=session, invocation=invocation)
                 session = replace(session, review_id=review.id)
             else:
                 await self._store.add(session, principal_id=principal.id, source=source, invocation=invocation)
-        if wish is None:
-            await self._signals.publish(Topic.SESSION_RUN, session_id=str(session.id), **carried())
-        changed(None, _submitted(session))
+        if requested_access is None:
+            await self._signals.publish(Topic.SESSION_RUN, session_id=str(session.id), **trace_payload())
+        record_change(None, _submitted(session))
         return session
 
     async def _target(
         self, principal: Principal, connection: str, source: str, means: str, runbook: RunbookRef | None
-    ) -> tuple[Connection, AccessWish | None]:
+    ) -> tuple[Connection, RequestedAccess | None]:
         """Where it would run, and, where others must agree first, what they are asked for. Raises as `submit`."""
         try:
             permit = await self._access.admit_principal(
                 principal, connection, verb=Verb.EXEC, source=source, means=means, runbook=runbook
             )
         except ReviewRequired as required:
-            await self._require_agent(required.wish.connection)
-            return required.wish.connection, required.wish
+            await self._require_agent(required.requested_access.connection)
+            return required.requested_access.connection, required.requested_access
         return permit.connection, None
 
     async def _require_agent(self, target: Connection) -> None:
@@ -248,8 +252,8 @@ class Sessions:
         await self._features.require(principal.org_id, Feature.SCRIPT_RUNS)
         session = await self.get(principal, session_id)
         review = await self._scripts.start(principal, session)
-        changed({"id": session.id, "review_status": ReviewStatus.APPROVED}, _submitted(session))
-        await self._signals.publish(Topic.SESSION_RUN, session_id=str(session.id), **carried())
+        record_change({"id": session.id, "review_status": ReviewStatus.APPROVED}, _submitted(session))
+        await self._signals.publish(Topic.SESSION_RUN, session_id=str(session.id), **trace_payload())
         return replace(session, review_id=review.id)
 
     async def claim(self, session_id: UUID, worker: str) -> tuple[Session, Permit, Invocation] | None:
@@ -369,7 +373,7 @@ class Sessions:
             await self.require_download(principal)
         return session
 
-    async def finished(self, principal: Principal, session_id: UUID | str) -> Session:
+    async def require_finished(self, principal: Principal, session_id: UUID | str) -> Session:
         """A script that has run to its end, for `results`. Raises as `script` does, and Conflict while it runs."""
         session = await self.script(principal, session_id)
         if session.status is not SessionStatus.DONE:
@@ -389,12 +393,12 @@ class Sessions:
             raise Denied("only the owner of a session or an administrator may kill it")
         detail = f"killed by {principal.email}"
         if session.status is not SessionStatus.DONE:
-            changed({"id": session.id, "status": session.status}, {"id": session.id, "detail": detail})
+            record_change({"id": session.id, "status": session.status}, {"id": session.id, "detail": detail})
         if await self._reviews.give_up(session):
             return
         if await self._store.end_if_ready(session_id, SessionEnd(self._now(), EndReason.KILLED, detail=detail)):
             if session.review_id is not None:
-                await self._reviews.finished(session_id)
+                await self._reviews.record_finish(session_id)
             await self._signals.publish(Topic.SESSION_DONE, session_id=str(session_id))
         elif session.status is not SessionStatus.DONE:
             await self._signals.publish(Topic.SESSION_KILL, session_id=str(session_id), reason=EndReason.KILLED)

@@ -72,7 +72,7 @@ class Database:
                     yield cast("Executor", connection)
 
     @asynccontextmanager
-    async def planned(self) -> AsyncIterator[Executor]:
+    async def plan_each(self) -> AsyncIterator[Executor]:
         """As `statement`, for some that are each planned for the values that they have. PostgreSQL otherwise keeps one
         plan for all values from the sixth time on, which took fifty times as long for filters that are hardly true."""
         if self.is_sqlite:

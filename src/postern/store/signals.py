@@ -173,13 +173,13 @@ class SocketSignals:
 
     async def _stay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, gap: bool) -> None:
         try:
-            self._connected(writer, gap=gap)
+            self._connect(writer, gap=gap)
             await self._read(reader)
         finally:
             self._writer = None
             writer.transport.abort()
 
-    def _connected(self, writer: asyncio.StreamWriter, *, gap: bool) -> None:
+    def _connect(self, writer: asyncio.StreamWriter, *, gap: bool) -> None:
         self._writer = writer
         while self._unsent:
             writer.write(self._unsent.popleft())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from postern.store.database import Database
 from postern.store.encryption import Encryption
+from postern.store.sql.identity.organisation_bootstrap import SqlOrganisationBootstrap
 from postern.store.sql.identity.sql_accounts import SqlServiceAccounts, SqlUsers
 from postern.store.sql.identity.sql_api_keys import SqlApiKeys
 from postern.store.sql.identity.sql_credentials import SqlCredentials
-from postern.store.sql.identity.sql_foundings import SqlFoundings
 from postern.store.sql.identity.sql_groups import SqlGroups
 from postern.store.sql.identity.sql_logins import SqlLogins
 from postern.store.sql.identity.sql_machines import SqlMachines
+from postern.store.sql.identity.sql_one_time_tokens import SqlOneTimeTokens
 from postern.store.sql.identity.sql_organisation_deletions import SqlOrganisationDeletions
 from postern.store.sql.identity.sql_organisations import SqlOrganisations, SqlSettings
 from postern.store.sql.identity.sql_principals import SqlPrincipals
@@ -18,7 +19,6 @@ from postern.store.sql.identity.sql_second_factors import SqlSecondFactors
 from postern.store.sql.identity.sql_ssh_authorities import SqlSshAuthorities
 from postern.store.sql.identity.sql_ssh_keys import SqlSshKeys
 from postern.store.sql.identity.sql_token_keys import SqlSigningKeys
-from postern.store.sql.identity.sql_vouchers import SqlVouchers
 from postern.store.sql.notifications.sql_chats import SqlChats
 from postern.store.sql.notifications.sql_deliveries import SqlDeliveries
 from postern.store.sql.notifications.sql_reports import SqlReports
@@ -41,7 +41,7 @@ from postern.store.sql.runbooks.sql_issue_templates import SqlIssueTemplates
 from postern.store.sql.runbooks.sql_runbook_repositories import SqlRepositories, SqlSnapshots
 from postern.store.sql.runbooks.sql_runbook_rules import SqlRunbookRules
 from postern.store.sql.runbooks.sql_runbook_schedules import SqlRunbookSchedules
-from postern.store.sql.sessions.sql_follow_up import SqlFollowUp
+from postern.store.sql.sessions.sql_postprocessing import SqlPostprocessing
 from postern.store.sql.sessions.sql_session_hooks import SqlHookRuns
 from postern.store.sql.sessions.sql_session_issues import SqlSessionIssues
 from postern.store.sql.sessions.sql_session_texts import SqlSessionTexts
@@ -52,10 +52,10 @@ from postern.store.sql.sql_leases import SqlLeases
 from postern.store.sql.sql_schema import SqlSchema
 from postern.store.sql.targets.sql_agents import SqlAgents
 from postern.store.sql.targets.sql_connections import SqlConnections
-from postern.store.sql.targets.sql_errands import SqlErrands
 from postern.store.sql.targets.sql_host_keys import SqlHostKeys
 from postern.store.sql.targets.sql_relay_workers import SqlRelayWorkers
 from postern.store.sql.targets.sql_resources import SqlResources
+from postern.store.sql.targets.sql_target_tasks import SqlTargetTasks
 
 
 class Stores:
@@ -70,9 +70,9 @@ class Stores:
         self.connections = SqlConnections(database, encryption)
         self.credentials = SqlCredentials(database)
         self.deliveries = SqlDeliveries(database, encryption)
-        self.errands = SqlErrands(database)
-        self.follow_up = SqlFollowUp(database)
-        self.foundings = SqlFoundings(database, encryption)
+        self.target_tasks = SqlTargetTasks(database)
+        self.postprocessing = SqlPostprocessing(database)
+        self.organisation_bootstrap = SqlOrganisationBootstrap(database, encryption)
         self.groups = SqlGroups(database)
         self.guardrails = SqlGuardRails(database)
         self.holds = SqlHolds(database)
@@ -114,5 +114,5 @@ class Stores:
         self.ssh_keys = SqlSshKeys(database)
         self.users = SqlUsers(database)
         self.violations = SqlViolations(database)
-        self.vouchers = SqlVouchers(database, encryption)
+        self.one_time_tokens = SqlOneTimeTokens(database, encryption)
         self.workers = SqlRelayWorkers(database)

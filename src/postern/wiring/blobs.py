@@ -70,10 +70,10 @@ class KeysForThreads:
         return await self._encryption.in_use(org_id)
 
     def derive(self, data_key: UUID, org_id: UUID, *, salt: bytes, info: bytes) -> bytes:
-        found = self._encryption.derived(data_key, org_id, salt=salt, info=info)
+        found = self._encryption.derive_key(data_key, org_id, salt=salt, info=info)
         if found is None:
             _result(self._encryption.load(), self._loop, "the store does not say which data keys there are; try again")
-            found = self._encryption.derived(data_key, org_id, salt=salt, info=info)
+            found = self._encryption.derive_key(data_key, org_id, salt=salt, info=info)
         if found is None:
             raise Malformed(
                 f"it is encrypted by the data key {data_key}, which this store does not have: it was changed, or the "

@@ -11,7 +11,7 @@ from postern.integrations.chat.slack import Slack
 from postern.integrations.chat.teams import Teams
 from postern.integrations.sinks.receivers import Receivers
 from postern.services.bundle import Services
-from postern.services.chat.telling import Chat, ChatSender
+from postern.services.chat.chat_delivery import Chat, ChatSender
 from postern.services.notifications.chat_fields import APPRISE_DIRECT, APPRISE_HOSTED
 from postern.store.ports.common_ports import Clock
 from postern.store.stores import Stores

@@ -19,7 +19,7 @@ from postern.metrics.meters import Meters
 from postern.metrics.process_metrics import sample_process
 from postern.settings import Settings
 from postern.store.database import Database
-from postern.store.ports.review_ports import ReviewNews
+from postern.store.ports.review_ports import ReviewChange
 from postern.wiring.recordings_wiring import archivist_silence, waiting_for_archivist
 
 PATIENCE = 2.0  # seconds that the store has to say how far behind it is
@@ -90,10 +90,10 @@ def _machine(home: Path) -> dict[str, float]:
     }
 
 
-def reviews_told(meters: Meters) -> Callable[[ReviewNews], None]:
+def reviews_told(meters: Meters) -> Callable[[ReviewChange], None]:
     """What hears of everything that happened to a review, once."""
 
-    def told(news: ReviewNews) -> None:
+    def told(news: ReviewChange) -> None:
         review, kind = news.review, str(news.review.kind)
         if news.kind == CREATED:
             meters.count("postern_reviews_asked", kind)

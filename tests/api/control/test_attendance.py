@@ -43,7 +43,7 @@ async def test_an_agent_enrols_and_hears_where_tunnels_go_and_which_workers_live
     assert (await place.services.agent_keys.get(place.admin, "edge")).facts == {"hostname": "db-7", "version": "0.3"}
     await place.services.relay_workers.beat(two)
     assert await agent.next(within(2)) == WorkersChanged(frozenset({one.id, two.id}))
-    await place.services.relay_workers.stopped(one.id)
+    await place.services.relay_workers.mark_stopped(one.id)
     assert await agent.next(within(2)) == WorkersChanged(frozenset({two.id}))
     place.world.clock.forward(seconds=15)  # killed: it says nothing
     assert await agent.next(60) == WorkersChanged(frozenset())

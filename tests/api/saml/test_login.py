@@ -81,15 +81,15 @@ async def test_both_stores_keep_requests_and_used_assertions(database: Database,
 
 
 async def test_a_command_line_exchanges_its_code_once(gateway: SamlGateway) -> None:
-    landing = "http://127.0.0.1:3587/callback"
-    answer = await gateway.back(await gateway.leave(redirect=landing, code_challenge=CHALLENGE))
-    assert answer.headers["Location"].startswith(landing)
+    redirect_target = "http://127.0.0.1:3587/callback"
+    answer = await gateway.back(await gateway.leave(redirect=redirect_target, code_challenge=CHALLENGE))
+    assert answer.headers["Location"].startswith(redirect_target)
     assert "postern" not in answer.cookies
     code = Secret(query_of(answer)["code"])
-    account, opened = await gateway.services.handover.exchange(code, Secret(VERIFIER), CLIENT)
+    account, opened = await gateway.services.code_exchange.exchange(code, Secret(VERIFIER), CLIENT)
     assert (account.principal.email, opened.login.client) == ("ann@example.com", ClientKind.CLI)
     with pytest.raises(Unauthenticated):
-        await gateway.services.handover.exchange(code, Secret(VERIFIER), CLIENT)
+        await gateway.services.code_exchange.exchange(code, Secret(VERIFIER), CLIENT)
 
 
 async def test_a_login_ends_with_the_session_at_the_provider(gateway: SamlGateway) -> None:

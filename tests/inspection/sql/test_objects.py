@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from postern.domain.rules.guarded_objects import guarded
+from postern.domain.rules.guarded_objects import parse_guarded
 from postern.domain.rules.statement import Effect
 from postern.domain.targets.target_schema import Relation, TargetSchema
 from postern.inspection.sql.oracle import OracleParser
@@ -146,7 +146,7 @@ _SPELLED = [(parser, line.strip()) for parser, lines in _TABLE.items() for line 
 
 def is_hit(parser: Parser, spelled: str, text: str, target: TargetSchema | None = None) -> bool:
     """Whether a rule about it would hit, or would not know."""
-    rule = guarded(spelled, "objects")
+    rule = parse_guarded(spelled, "objects")
     return any(
         Effect.UNKNOWN in one.effects or any(rule.hit_by(touched, target) is not False for touched in one.objects)
         for one in parser.parse(text, target)

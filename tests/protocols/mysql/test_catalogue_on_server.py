@@ -9,8 +9,8 @@ import pytest
 from tests.support.mariadb import MariaDbServer
 from tests.support.mysql import running_mariadb
 
-from postern.domain.targets.errand import ErrandKind
 from postern.domain.targets.target_schema import TargetSchema
+from postern.domain.targets.target_task import TargetTaskKind
 from postern.protocols.gateway_queries import Row
 from postern.protocols.mysql.queries.mysql_catalogue import CATALOGUE
 from postern.protocols.mysql.queries.mysql_query import MysqlQuery
@@ -49,32 +49,34 @@ def ask(connection: Any, statement: str, values: Sequence[str | None] = ()) -> l
     return rows
 
 
-def answer(server: MariaDbServer, kind: ErrandKind, database: str | None = None, **arguments: str) -> dict[str, Any]:
-    question = CATALOGUE.errands[kind]
+def answer(
+    server: MariaDbServer, kind: TargetTaskKind, database: str | None = None, **arguments: str
+) -> dict[str, Any]:
+    question = CATALOGUE.target_tasks[kind]
     with server.connect(database=database) as connection:
         return question.shape(ask(connection, question.statement, [arguments.get(name) for name in question.values]))
 
 
 def test_databases(server: MariaDbServer) -> None:
-    assert answer(server, ErrandKind.TEST) == {"success": True}
-    assert answer(server, ErrandKind.DATABASES) == {"databases": ["other", "shop"]}
+    assert answer(server, TargetTaskKind.TEST) == {"success": True}
+    assert answer(server, TargetTaskKind.DATABASES) == {"databases": ["other", "shop"]}
 
 
 def test_tables(server: MariaDbServer) -> None:
     other, shop = {"name": "other", "tables": ["a?b"]}, {"name": "shop", "tables": ["customers", "mails"]}
-    assert answer(server, ErrandKind.TABLES) == {"schemas": [other, shop]}
-    assert answer(server, ErrandKind.TABLES, "shop") == {"schemas": [shop]}
-    assert answer(server, ErrandKind.TABLES, "shop", schema="other") == {"schemas": [other]}
-    assert answer(server, ErrandKind.TABLES, schema="x' or 1=1 -- ") == {"schemas": []}
+    assert answer(server, TargetTaskKind.TABLES) == {"schemas": [other, shop]}
+    assert answer(server, TargetTaskKind.TABLES, "shop") == {"schemas": [shop]}
+    assert answer(server, TargetTaskKind.TABLES, "shop", schema="other") == {"schemas": [other]}
+    assert answer(server, TargetTaskKind.TABLES, schema="x' or 1=1 -- ") == {"schemas": []}
 
 
 def test_columns(server: MariaDbServer) -> None:
-    columns = answer(server, ErrandKind.COLUMNS, "shop", table="customers")["columns"]
+    columns = answer(server, TargetTaskKind.COLUMNS, "shop", table="customers")["columns"]
     assert [one["name"] for one in columns] == ["id", "email", "born", "year_born"]
     assert columns[1] == {"name": "email", "type": "varchar(80)", "nullable": True}
-    odd = answer(server, ErrandKind.COLUMNS, schema="other", table="a?b")["columns"]
+    odd = answer(server, TargetTaskKind.COLUMNS, schema="other", table="a?b")["columns"]
     assert [(one["name"], one["nullable"]) for one in odd] == [("c'd", False), ("t", True)]
-    assert answer(server, ErrandKind.COLUMNS, "shop", table="none") == {"columns": []}
+    assert answer(server, TargetTaskKind.COLUMNS, "shop", table="none") == {"columns": []}
 
 
 def schema_for(server: MariaDbServer, user: str = "root", database: str | None = "shop") -> TargetSchema:

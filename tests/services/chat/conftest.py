@@ -20,8 +20,8 @@ from postern.integrations.chat.slack_window import SlackWindow
 from postern.integrations.sinks.receivers import Receivers
 from postern.integrations.sinks.senders import Senders
 from postern.services.bundle import Services
-from postern.services.chat.desk import Handled
-from postern.services.notifications.sending import Sending
+from postern.services.chat.chat_decisions import Handled
+from postern.services.notifications.event_delivery import EventDelivery
 from postern.wiring.chats_wiring import chat_senders
 
 
@@ -31,7 +31,7 @@ class Office:
 
     world: World
     services: Services
-    sending: Sending
+    sending: EventDelivery
     slack: SlackServer
     sink: Sink
     admin: Principal
@@ -48,9 +48,9 @@ class Office:
         return self.world.clock()
 
     async def round(self) -> None:
-        await self.services.follow_up.once()
+        await self.services.postprocessing.once()
         await self.sending.once()
-        await self.sending.settled()
+        await self.sending.wait_until_idle()
 
     async def link(self, who: Principal, user: str) -> None:
         code = await self.services.chat_links.code(who)
@@ -60,7 +60,7 @@ class Office:
         """As Slack does it."""
         headers = signed(body, self.now.timestamp()) | changes
         self.slack.spent.clear()  # each press has a trigger of its own
-        return await self.services.chat_desk.handle(
+        return await self.services.chat_decisions.handle(
             (sink or self.sink).id, headers["X-Slack-Request-Timestamp"], headers["X-Slack-Signature"], body
         )
 
@@ -78,10 +78,10 @@ async def opened_form(office: Office, review: Any, action: str = "postern_approv
     return str(office.slack.views[-1]["private_metadata"])
 
 
-def sending_of(world: World, services: Services) -> tuple[Sending, Senders]:
+def sending_of(world: World, services: Services) -> tuple[EventDelivery, Senders]:
     chats = functools.partial(chat_senders, world.stores, services, "gateway.example.com", world.clock)
     senders = Senders("gateway.example.com", LOOPBACK, chats=chats)
-    return Sending(world.stores.deliveries, world.stores.leases, senders, world.clock), senders
+    return EventDelivery(world.stores.deliveries, world.stores.leases, senders, world.clock), senders
 
 
 @pytest.fixture

@@ -132,7 +132,7 @@ async def test_accounts_are_their_owners_and_administrators_business(office: Off
     with pytest.raises(NotFound):
         await links.remove(office.ann, link.id)
     await links.remove(office.admin, link.id)
-    assert await links.known(office.sink, "U0BOB") is None
+    assert await links.find_principal(office.sink, "U0BOB") is None
 
 
 @pytest.mark.parametrize("home", ["T0OTHER", "E0OTHER"])

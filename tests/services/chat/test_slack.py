@@ -15,12 +15,12 @@ from tests.support.reviews import REVIEWERS, asked, decided
 from tests.support.sinks import sink_fields
 
 from postern.domain.lists import Page
-from postern.domain.reviews.review import Binding, Choice, Demand, ReviewKind, ReviewStatus
+from postern.domain.reviews.review import ApprovalRequirement, Binding, Choice, ReviewKind, ReviewStatus
 from postern.domain.secret import Secret
 from postern.domain.sink import DeliveryState, SinkKind, SinkScope
 from postern.errors import Invalid, Malformed, Unauthenticated
 from postern.integrations.chat.slack import REASON
-from postern.services.notifications.sending import LONGEST_DELAY, REFUSALS
+from postern.services.notifications.event_delivery import LONGEST_DELAY, REFUSALS
 
 PAGE = Page(100)
 
@@ -124,7 +124,7 @@ async def test_a_rejection_needs_a_reason_and_a_force_is_marked(office: Office) 
     assert office.slack.views[-1]["blocks"][0]["optional"] is False
     await office.send(submitted(REASON, form, "not today"))
     assert (await office.state(review)).status is ReviewStatus.REJECTED
-    demands = (Demand("two", ("others",), min_approvals=2, force_groups=(REVIEWERS,)),)
+    demands = (ApprovalRequirement("two", ("others",), min_approvals=2, force_groups=(REVIEWERS,)),)
     forced = await office.ask(demands=demands)
     assert '"postern_force"' in shown(list(office.slack.messages.values())[-1])
     form = await opened_form(office, forced, "postern_force")
@@ -152,12 +152,12 @@ async def test_what_is_not_signed_for_this_sink_is_nobody(office: Office) -> Non
     ]
     for stamp, signature, given in cases:
         with pytest.raises(Unauthenticated):
-            await office.services.chat_desk.handle(office.sink.id, stamp, signature, given)
+            await office.services.chat_decisions.handle(office.sink.id, stamp, signature, given)
     for changes in ({"api_app_id": "A0OTHER"}, {"team": {"id": "T0OTHER"}}, {"team": None}, {"api_app_id": None}):
         with pytest.raises(Unauthenticated):
             await office.send(pressed(review.id, **changes))
     with pytest.raises(Unauthenticated):
-        await office.services.chat_desk.handle(uuid4(), good[names[0]], good[names[1]], body)
+        await office.services.chat_decisions.handle(uuid4(), good[names[0]], good[names[1]], body)
     await office.services.sinks.update(
         office.admin, "reviews", slack_fields(office.slack.url, issued().authority, paused=True)
     )
@@ -179,7 +179,7 @@ async def test_a_form_is_good_once_and_for_who_opened_it(office: Office) -> None
     eve = await office.world.add_user("eve", REVIEWERS)
     await office.link(office.bob, "U0BOB")
     await office.link(eve, "U0EVE")
-    review = await office.ask(demands=(Demand("two", (REVIEWERS,), min_approvals=2),))
+    review = await office.ask(demands=(ApprovalRequirement("two", (REVIEWERS,), min_approvals=2),))
     form = await opened_form(office, review)
     for given in ("", "made up", form[:-1]):
         answer = (await office.send(submitted(REASON, given, "x"))).answer
@@ -257,7 +257,9 @@ async def test_nobody_writes_what_looks_like_ours(office: Office) -> None:
 @pytest.mark.parametrize("letter", ["x", "é", "\U0001f600", "`", "<"])
 async def test_attack_no_reason_or_script_is_too_long_for_slack(office: Office, letter: str) -> None:
     """What Slack refuses would be tried for days, and all that comes after it would wait."""
-    demands = tuple(Demand(f"{letter * 150} {number}", (REVIEWERS,), min_approvals=2) for number in range(12))
+    demands = tuple(
+        ApprovalRequirement(f"{letter * 150} {number}", (REVIEWERS,), min_approvals=2) for number in range(12)
+    )
     review = await office.ask(reason=letter * 1_000, kind=ReviewKind.STATEMENT, input=letter * 9_000, demands=demands)
     await decided(office.world, review, office.bob, at=office.now, comment=letter * 1_000)
     await office.round()

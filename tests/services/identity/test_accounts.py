@@ -15,15 +15,15 @@ from joserfc import jwt
 from joserfc.jwk import OKPKey
 from tests.support.world import CLIENT, FakeClock, World, logged_in
 
-from postern.domain.identity.login import Login, LoginMethod, Provided, VoucherPurpose
+from postern.domain.identity.login import Login, LoginMethod, Provided, TokenPurpose
 from postern.domain.identity.principal import Account, GroupSource, Principal, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import TooMany, Unauthenticated
 from postern.services.bundle import Services
 from postern.services.identity.logins.logins import LOGIN_LIFE, TOKEN_LIFE, Logins
+from postern.services.identity.logins.one_time_tokens import OneTimeTokens
 from postern.services.identity.logins.passwords import Passwords, Throttle
 from postern.services.identity.logins.tokens import AUDIENCE, ISSUER, RETIRED_KEYS_STAY, Tokens
-from postern.services.identity.logins.vouchers import Vouchers
 
 PASSWORD = Secret("a long enough password")
 
@@ -228,22 +228,22 @@ async def test_without_a_refresh_token_a_login_ends_when_the_provider_says(servi
 
 
 async def test_a_voucher_is_good_once_for_one_step_in_time(world: World) -> None:
-    vouchers = Vouchers(world.stores.vouchers, world.clock)
+    one_time_tokens = OneTimeTokens(world.stores.one_time_tokens, world.clock)
     life = timedelta(minutes=1)
-    secret = await vouchers.make(VoucherPurpose.EXCHANGE, {"a": 1}, life)
+    secret = await one_time_tokens.issue(TokenPurpose.EXCHANGE, {"a": 1}, life)
     with pytest.raises(Unauthenticated):
-        await vouchers.take(VoucherPurpose.SETUP, secret)
-    assert await vouchers.peek(VoucherPurpose.EXCHANGE, secret) == {"a": 1}
-    await vouchers.change(VoucherPurpose.EXCHANGE, secret, {"a": 2})
+        await one_time_tokens.take(TokenPurpose.SETUP, secret)
+    assert await one_time_tokens.peek(TokenPurpose.EXCHANGE, secret) == {"a": 1}
+    await one_time_tokens.change(TokenPurpose.EXCHANGE, secret, {"a": 2})
     tries = await asyncio.gather(
-        *(vouchers.take(VoucherPurpose.EXCHANGE, secret) for _ in range(5)), return_exceptions=True
+        *(one_time_tokens.take(TokenPurpose.EXCHANGE, secret) for _ in range(5)), return_exceptions=True
     )
     assert [found for found in tries if not isinstance(found, Unauthenticated)] == [{"a": 2}]
-    late = await vouchers.make(VoucherPurpose.EXCHANGE, {}, life)
+    late = await one_time_tokens.issue(TokenPurpose.EXCHANGE, {}, life)
     world.clock.forward(seconds=60)
     with pytest.raises(Unauthenticated):
-        await vouchers.take(VoucherPurpose.EXCHANGE, late)
-    await vouchers.prune()
+        await one_time_tokens.take(TokenPurpose.EXCHANGE, late)
+    await one_time_tokens.prune()
 
 
 async def test_many_tries_at_once_are_counted_before_they_are_checked(services: Services, world: World) -> None:

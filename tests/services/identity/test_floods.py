@@ -9,78 +9,78 @@ from typing import Any
 import pytest
 from tests.support.world import CLIENT, World, logged_in
 
-from postern.domain.identity.login import ClientKind, LoginMethod, Provided, VoucherPurpose
+from postern.domain.identity.login import ClientKind, LoginMethod, Provided, TokenPurpose
 from postern.domain.identity.principal import Account
 from postern.domain.secret import Secret
 from postern.errors import TooMany, Unauthenticated
 from postern.services.bundle import Services
 from postern.services.identity.logins.logins import ClientFacts
-from postern.services.identity.logins.vouchers import Vouchers
+from postern.services.identity.logins.one_time_tokens import OneTimeTokens
 from postern.store.sql.identity import sql_logins as login_store
-from postern.store.sql.identity import sql_vouchers as voucher_store
+from postern.store.sql.identity import sql_one_time_tokens as voucher_store
 
 LIFE = timedelta(minutes=10)
-OIDC = VoucherPurpose.OIDC_STATE
+OIDC = TokenPurpose.OIDC_STATE
 PASSWORD = Secret("a long enough password")
 
 
 @pytest.fixture
-def vouchers(world: World, monkeypatch: pytest.MonkeyPatch) -> Vouchers:
+def one_time_tokens(world: World, monkeypatch: pytest.MonkeyPatch) -> OneTimeTokens:
     """With bounds that a test can reach."""
     world.clock.tick = timedelta(milliseconds=1)
     monkeypatch.setattr(voucher_store, "MOST", 20)
     monkeypatch.setattr(voucher_store, "MOST_OF_SOURCE", 5)
-    return Vouchers(world.stores.vouchers, world.clock)
+    return OneTimeTokens(world.stores.one_time_tokens, world.clock)
 
 
-async def flood(vouchers: Vouchers, times: int, source: str) -> list[Secret]:
-    return [await vouchers.make(OIDC, {}, LIFE, source=source) for _ in range(times)]
+async def flood(one_time_tokens: OneTimeTokens, times: int, source: str) -> list[Secret]:
+    return [await one_time_tokens.issue(OIDC, {}, LIFE, source=source) for _ in range(times)]
 
 
-async def alive(vouchers: Vouchers, secrets: list[Secret]) -> list[bool]:
+async def alive(one_time_tokens: OneTimeTokens, secrets: list[Secret]) -> list[bool]:
     found = []
     for secret in secrets:
         try:
-            await vouchers.peek(OIDC, secret)
+            await one_time_tokens.peek(OIDC, secret)
             found.append(True)
         except Unauthenticated:
             found.append(False)
     return found
 
 
-async def test_a_flood_from_one_address_pushes_out_only_its_own(vouchers: Vouchers) -> None:
-    mine = await flood(vouchers, 1, "198.51.100.1")
-    theirs = await flood(vouchers, 40, "203.0.113.9")
-    assert await alive(vouchers, mine) == [True]
-    assert await alive(vouchers, theirs) == [False] * 35 + [True] * 5
+async def test_a_flood_from_one_address_pushes_out_only_its_own(one_time_tokens: OneTimeTokens) -> None:
+    mine = await flood(one_time_tokens, 1, "198.51.100.1")
+    theirs = await flood(one_time_tokens, 40, "203.0.113.9")
+    assert await alive(one_time_tokens, mine) == [True]
+    assert await alive(one_time_tokens, theirs) == [False] * 35 + [True] * 5
 
 
-async def test_a_flood_from_one_ipv6_network_counts_as_one_address(vouchers: Vouchers) -> None:
-    theirs = [(await flood(vouchers, 1, f"2001:db8:1:2::{number:x}"))[0] for number in range(1, 12)]
-    assert await alive(vouchers, theirs) == [False] * 6 + [True] * 5
+async def test_a_flood_from_one_ipv6_network_counts_as_one_address(one_time_tokens: OneTimeTokens) -> None:
+    theirs = [(await flood(one_time_tokens, 1, f"2001:db8:1:2::{number:x}"))[0] for number in range(1, 12)]
+    assert await alive(one_time_tokens, theirs) == [False] * 6 + [True] * 5
 
 
-async def test_when_all_is_full_whoever_has_most_makes_room(vouchers: Vouchers) -> None:
-    mine = await flood(vouchers, 1, "198.51.100.1")
-    theirs = [await flood(vouchers, 5, f"203.0.113.{number}") for number in range(10)]
-    late = await flood(vouchers, 1, "198.51.100.2")
-    assert await alive(vouchers, mine + late) == [True, True]
-    assert sum([sum(await alive(vouchers, some)) for some in theirs]) == 18
+async def test_when_all_is_full_whoever_has_most_makes_room(one_time_tokens: OneTimeTokens) -> None:
+    mine = await flood(one_time_tokens, 1, "198.51.100.1")
+    theirs = [await flood(one_time_tokens, 5, f"203.0.113.{number}") for number in range(10)]
+    late = await flood(one_time_tokens, 1, "198.51.100.2")
+    assert await alive(one_time_tokens, mine + late) == [True, True]
+    assert sum([sum(await alive(one_time_tokens, some)) for some in theirs]) == 18
 
 
-async def test_what_no_stranger_asked_for_is_never_pushed_out(vouchers: Vouchers) -> None:
+async def test_what_no_stranger_asked_for_is_never_pushed_out(one_time_tokens: OneTimeTokens) -> None:
     """Such as the marks of assertions that were used: without them they could be shown again."""
-    marks = [await vouchers.make(OIDC, {}, LIFE) for _ in range(20)]
+    marks = [await one_time_tokens.issue(OIDC, {}, LIFE) for _ in range(20)]
     with pytest.raises(TooMany):
-        await vouchers.make(OIDC, {}, LIFE, source="203.0.113.9")
-    assert all(await alive(vouchers, marks))
+        await one_time_tokens.issue(OIDC, {}, LIFE, source="203.0.113.9")
+    assert all(await alive(one_time_tokens, marks))
 
 
-async def test_expired_ones_are_no_burden(world: World, vouchers: Vouchers) -> None:
-    await flood(vouchers, 5, "203.0.113.9")
+async def test_expired_ones_are_no_burden(world: World, one_time_tokens: OneTimeTokens) -> None:
+    await flood(one_time_tokens, 5, "203.0.113.9")
     world.clock.forward(minutes=11)
-    fresh = await flood(vouchers, 5, "203.0.113.9")
-    assert all(await alive(vouchers, fresh))
+    fresh = await flood(one_time_tokens, 5, "203.0.113.9")
+    assert all(await alive(one_time_tokens, fresh))
 
 
 async def test_device_logins_count_together_over_an_ipv6_network(world: World) -> None:
@@ -156,10 +156,10 @@ async def test_a_code_on_its_way_to_a_command_line_is_void_when_all_logins_are_e
     services = world.services()
     ann = await _ann(world, services)
     payload = {"user_id": str(ann.principal.id)}
-    code = await services.vouchers.make(VoucherPurpose.EXCHANGE, payload, LIFE)
+    code = await services.one_time_tokens.issue(TokenPurpose.EXCHANGE, payload, LIFE)
     await services.logins.end_all(ann.principal.id)
     with pytest.raises(Unauthenticated):
-        await services.vouchers.peek(VoucherPurpose.EXCHANGE, code)
+        await services.one_time_tokens.peek(TokenPurpose.EXCHANGE, code)
 
 
 async def test_a_refresh_and_the_provider_s_renewal_do_not_undo_each_other(world: World) -> None:
@@ -170,7 +170,7 @@ async def test_a_refresh_and_the_provider_s_renewal_do_not_undo_each_other(world
     read_before, _ = await services.logins.authenticate(opened.token)
     world.clock.forward(hours=1)
     renewed = Provided(world.clock() + timedelta(hours=1), Secret("the new refresh token"))
-    await world.stores.logins.renewed(opened.login.id, renewed)
+    await world.stores.logins.store_renewal(opened.login.id, renewed)
     refreshed = await services.logins.refresh(read_before)
     standing = await world.stores.logins.standing(opened.login.id)
     assert standing is not None
@@ -181,7 +181,7 @@ async def test_a_refresh_and_the_provider_s_renewal_do_not_undo_each_other(world
 async def test_one_set_up_link_used_twice_at_the_same_instant_works_once(world: World) -> None:
     services = world.services()
     ann = await _ann(world, services)
-    link = await services.setup_links.make_for(ann)
+    link = await services.setup_links.issue_for(ann)
 
     async def use(number: int) -> object:
         return await services.local_login.set_up(link.token, Secret(f"chosen at once, {number}"), None, CLIENT)
@@ -192,8 +192,8 @@ async def test_one_set_up_link_used_twice_at_the_same_instant_works_once(world: 
 
 
 async def test_one_voucher_taken_by_many_at_the_same_instant_is_given_once(world: World) -> None:
-    vouchers = Vouchers(world.stores.vouchers, world.clock)
-    secret = await vouchers.make(VoucherPurpose.EXCHANGE, {"a": 1}, LIFE)
-    takes = (vouchers.take(VoucherPurpose.EXCHANGE, secret) for _ in range(8))
+    one_time_tokens = OneTimeTokens(world.stores.one_time_tokens, world.clock)
+    secret = await one_time_tokens.issue(TokenPurpose.EXCHANGE, {"a": 1}, LIFE)
+    takes = (one_time_tokens.take(TokenPurpose.EXCHANGE, secret) for _ in range(8))
     done = await asyncio.gather(*takes, return_exceptions=True)
     assert sum(not isinstance(one, BaseException) for one in done) == 1

@@ -6,7 +6,7 @@ import pytest
 
 from postern.domain.identity.login import ClientKind
 from postern.errors import Invalid
-from postern.services.identity.logins.landing import landing_of
+from postern.services.identity.logins.redirect_targets import redirect_target_of
 
 API = "https://pg.example:7480"
 CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
@@ -23,16 +23,16 @@ CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
     ],
 )
 def test_the_web_app(redirect: str | None, url: str) -> None:
-    landing = landing_of(redirect, None, API)
-    assert (landing.url, landing.client, landing.code_challenge) == (url, ClientKind.WEB, "")
+    redirect_target = redirect_target_of(redirect, None, API)
+    assert (redirect_target.url, redirect_target.client, redirect_target.code_challenge) == (url, ClientKind.WEB, "")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
 def test_a_command_line_on_the_same_machine(host: str) -> None:
-    landing = landing_of(f"http://{host}:3587/x?a=b", CHALLENGE, API)
-    assert (landing.client, landing.code_challenge) == (ClientKind.CLI, CHALLENGE)
-    assert landing.with_query(code="c d&e") == f"http://{host}:3587/x?a=b&code=c+d%26e"
-    assert landing.with_query(a="other") == f"http://{host}:3587/x?a=other"
+    redirect_target = redirect_target_of(f"http://{host}:3587/x?a=b", CHALLENGE, API)
+    assert (redirect_target.client, redirect_target.code_challenge) == (ClientKind.CLI, CHALLENGE)
+    assert redirect_target.with_query(code="c d&e") == f"http://{host}:3587/x?a=b&code=c+d%26e"
+    assert redirect_target.with_query(a="other") == f"http://{host}:3587/x?a=other"
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_a_command_line_on_the_same_machine(host: str) -> None:
 )
 def test_another_origin(redirect: str) -> None:
     with pytest.raises(Invalid, match="redirect"):
-        landing_of(redirect, CHALLENGE, API)
+        redirect_target_of(redirect, CHALLENGE, API)

@@ -98,7 +98,7 @@ async def test_rotation_with_an_overlap(services: Services, world: World, root: 
     second = await services.machines.rotate(root, "batch", "shop", overlap=60, seconds=None)
     assert second.password != first.password
     assert (await admitted(services, first), await admitted(services, second)) == (True, True)
-    ends = (await services.access.renewed(permit)).expires_at  # what a live link is given: it ends with the overlap
+    ends = (await services.access.renew(permit)).expires_at  # what a live link is given: it ends with the overlap
     world.clock.forward(seconds=60)
     assert ends == world.clock()
     assert (await admitted(services, first), await admitted(services, second)) == (False, True)

@@ -359,12 +359,12 @@ async def test_webauthn_needs_a_host_name() -> None:
     person = Principal(uuid4(), uuid4(), "x", "ann@example.com", "Ann")
     for url in ("https://192.0.2.1:7480", "https://[2001:db8::1]:7480"):
         with pytest.raises(Invalid, match="POSTERN_PUBLIC_HOST"):
-            await Authenticators(At(url)).creation(person, new_challenge(), [])
-    options = await Authenticators(At("https://pg.example:443")).creation(person, new_challenge(), [])
+            await Authenticators(At(url)).registration_options(person, new_challenge(), [])
+    options = await Authenticators(At("https://pg.example:443")).registration_options(person, new_challenge(), [])
     assert options["rp"]["id"] == "pg.example"
     challenge = new_challenge()
     made = Browser("https://pg.example").create(options | {"challenge": challenge_text(challenge)})
-    key, counter = await Authenticators(At("https://pg.example:443")).created(made, challenge)
+    key, counter = await Authenticators(At("https://pg.example:443")).verify_registration(made, challenge)
     assert key == Key.load(key.dump())
     assert counter == 0
 

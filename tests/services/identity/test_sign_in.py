@@ -220,7 +220,7 @@ async def test_inactive_accounts_are_refused_and_stay_inactive(world: World, sig
     stored = await world.stores.principals.get(world.org_id, ann.principal.id)
     assert stored is not None
     with pytest.raises(Denied, match="inactive"):
-        await sign_in.confirmed(stored, identity())
+        await sign_in.reconfirm(stored, identity())
 
 
 async def test_made_inactive_while_logging_in_stays_inactive(world: World, sign_in: SignIn) -> None:
@@ -228,7 +228,7 @@ async def test_made_inactive_while_logging_in_stays_inactive(world: World, sign_
     ann = await sign_in.account_of(world.org_id, identity())
     await set_status(world, ann, PrincipalStatus.INACTIVE)
     with pytest.raises(Denied, match="was changed"):
-        await sign_in.confirmed(ann, identity())  # with the account as it was read before
+        await sign_in.reconfirm(ann, identity())  # with the account as it was read before
     stored = await world.stores.principals.get(world.org_id, ann.principal.id)
     assert stored is not None
     assert stored.principal.status is PrincipalStatus.INACTIVE
@@ -284,8 +284,8 @@ async def test_confirming_is_no_new_login_and_for_the_same_person_only(world: Wo
     ann = await sign_in.account_of(world.org_id, identity(groups=frozenset({"dba"})))
     at = world.clock()
     world.clock.forward(hours=1)
-    after = await sign_in.confirmed(ann, identity(groups=frozenset({"ops"})))
+    after = await sign_in.reconfirm(ann, identity(groups=frozenset({"ops"})))
     assert after.last_login_at == at
     assert after.principal.groups == {"admin", "ops"}
     with pytest.raises(Denied, match="somebody else"):
-        await sign_in.confirmed(ann, identity("bob"))
+        await sign_in.reconfirm(ann, identity("bob"))

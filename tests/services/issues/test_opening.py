@@ -30,8 +30,8 @@ from postern.domain.lists import Page
 from postern.domain.sessions.session import EndReason
 from postern.domain.targets.connection import Connection
 from postern.errors import Denied, Invalid, NotFound, PosternError, Unavailable
-from postern.services.issues.delivering import Delivering
-from postern.services.issues.opening import Issues
+from postern.services.issues.issue_delivery import IssueDelivery
+from postern.services.issues.session_issues import Issues
 from postern.store.database import Database
 from postern.store.ports.common_ports import Topic
 from postern.store.ports.target_ports import SessionEnd
@@ -75,11 +75,11 @@ class Office:
     async def all(self) -> list[SessionIssue]:
         return list((await self.world.stores.session_issues.find(self.world.org_id, None, Page(100))).items)
 
-    async def deliver(self, process: Delivering) -> None:
+    async def deliver(self, process: IssueDelivery) -> None:
         """As long as something is due, with time passing."""
         for _ in range(4):
             await process.once()
-            await process.settled()
+            await process.wait_until_idle()
             self.world.clock.forward(minutes=2)
 
 
@@ -109,14 +109,14 @@ async def office(database: Database) -> Office:
 
 
 @pytest.fixture
-async def process(office: Office) -> AsyncIterator[Delivering]:
+async def process(office: Office) -> AsyncIterator[IssueDelivery]:
     """One that delivers as soon as it is told."""
 
     async def settings(_org_id: UUID) -> TrackerSettings | None:
         return office.settings
 
     stores = office.world.stores
-    made = Delivering(
+    made = IssueDelivery(
         store=stores.session_issues,
         leases=stores.leases,
         settings=settings,
@@ -151,10 +151,10 @@ async def test_without_a_template_nothing_is_asked_of_anybody(office: Office) ->
     bare, session = replace(office.connection, issue_template_id=None), session_of(office.world, uuid4())
     assert await issues.open(bare, session, {}) is None
     await issues.check(bare, {})
-    async with issues.opened(bare, session, {}) as opened:
+    async with issues.attach_issue(bare, session, {}) as opened:
         assert opened is session
     with pytest.raises(KeyError):
-        async with issues.opened(bare, session, {}):
+        async with issues.attach_issue(bare, session, {}):
             raise KeyError
     with pytest.raises(Invalid, match="tracker_fields: sessions of connection 'shop' open no issue"):
         await issues.open(bare, session, GIVEN)
@@ -187,9 +187,9 @@ async def test_a_template_that_is_not_there_lets_nobody_in(office: Office) -> No
     assert await office.all() == []
 
 
-async def test_a_session_waits_for_its_issue(office: Office, process: Delivering) -> None:
+async def test_a_session_waits_for_its_issue(office: Office, process: IssueDelivery) -> None:
     session = session_of(office.world, uuid4())
-    async with office.issues().opened(office.connection, session, GIVEN) as opened:
+    async with office.issues().attach_issue(office.connection, session, GIVEN) as opened:
         (issue, new, _), *_ = office.tracker.made
         assert opened.integrations_metadata == {"tracker_issue_key": issue.key, "tracker_issue_url": issue.url}
     assert (new.summary, new.fields["customfield_1"], new.fields["customfield_2"]) == ("Restore monday", "high", "shop")
@@ -202,7 +202,7 @@ async def test_a_session_that_goes_on_waits_for_nobody(office: Office) -> None:
     """Its issue is noted before it can run."""
     office.settings = GO_ON
     session = session_of(office.world, uuid4())
-    async with office.issues().opened(office.connection, session, GIVEN) as opened:
+    async with office.issues().attach_issue(office.connection, session, GIVEN) as opened:
         (kept,) = await office.all()
         assert (kept.session_id, kept.state, kept.next_at) == (session.id, IssueState.WANTED, office.world.clock())
     assert opened is session
@@ -216,7 +216,7 @@ async def test_a_missed_signal_is_made_up_for(office: Office) -> None:
     made = Issue("OPS-1", "https://tracker.example.com/OPS-1")
     async with asyncio.timeout(within(10)):
         await noted.wait()
-        await office.world.stores.session_issues.made(session.id, made, office.world.clock())
+        await office.world.stores.session_issues.mark_created(session.id, made, office.world.clock())
         assert await opening == made
 
 
@@ -228,7 +228,7 @@ async def test_a_missed_signal_is_made_up_for(office: Office) -> None:
     ],
 )
 async def test_a_session_is_refused_with_the_trackers_words(
-    office: Office, process: Delivering, kind: type[PosternError], made: bool
+    office: Office, process: IssueDelivery, kind: type[PosternError], made: bool
 ) -> None:
     """And what the tracker may have made of it all the same is found, and closed."""
 
@@ -255,7 +255,7 @@ async def test_a_tracker_that_is_not_asked_in_time_is_not_asked_later(office: Of
     assert await office.all() == []
 
 
-async def test_an_answer_that_comes_too_late_closes_the_issue(office: Office, process: Delivering) -> None:
+async def test_an_answer_that_comes_too_late_closes_the_issue(office: Office, process: IssueDelivery) -> None:
     go_on = asyncio.Event()
 
     async def wait(question: str) -> None:
@@ -267,7 +267,7 @@ async def test_an_answer_that_comes_too_late_closes_the_issue(office: Office, pr
         await office.issues(longest=1.0).open(office.connection, session_of(office.world, uuid4()), GIVEN)
     assert [one.state for one in await office.all()] == [IssueState.WITHDRAWN]
     go_on.set()
-    await process.settled()
+    await process.wait_until_idle()
     await office.deliver(process)
     assert [one.state for one in await office.all()] == [IssueState.CLOSED]
     assert office.tracker.status == {"OPS-1": "done"}
@@ -275,11 +275,11 @@ async def test_an_answer_that_comes_too_late_closes_the_issue(office: Office, pr
 
 @pytest.mark.parametrize("settings", [SETTINGS, GO_ON])
 async def test_what_brings_no_session_about_leaves_no_issue(
-    office: Office, process: Delivering, settings: TrackerSettings
+    office: Office, process: IssueDelivery, settings: TrackerSettings
 ) -> None:
     office.settings = settings
     with pytest.raises(KeyError):
-        async with office.issues().opened(office.connection, session_of(office.world, uuid4()), GIVEN):
+        async with office.issues().attach_issue(office.connection, session_of(office.world, uuid4()), GIVEN):
             raise KeyError
     await office.deliver(process)
     assert set(office.tracker.status.values()) <= {"done"}
@@ -297,11 +297,11 @@ async def test_a_client_that_goes_while_it_waits_leaves_no_issue(office: Office)
     assert await office.all() == []
 
 
-async def test_from_a_script_that_is_submitted_to_its_end(office: Office, process: Delivering) -> None:
+async def test_from_a_script_that_is_submitted_to_its_end(office: Office, process: IssueDelivery) -> None:
     """The session says which issue it has from its first moment on, and the issue is closed with it."""
     await office.world.add_user("ann")
     session = session_of(office.world, uuid4())
-    async with office.issues().opened(office.connection, session, GIVEN) as opened:
+    async with office.issues().attach_issue(office.connection, session, GIVEN) as opened:
         await office.world.stores.sessions.add(opened, principal_id=UUID(int=1), source="192.0.2.1")
     kept = await office.world.stores.sessions.get(office.world.org_id, session.id)
     assert kept is not None

@@ -117,10 +117,10 @@ class Story:
         issues = self.records.world.stores.session_issues
         org_id = self.records.world.org_id
         await issues.add(SessionIssue(self.session, org_id, IssueState.WANTED, None, "", next_at=now, created_at=now))
-        await issues.made(self.session, Issue("OPS-7", "https://tracker.example.com/OPS-7"), now)
+        await issues.mark_created(self.session, Issue("OPS-7", "https://tracker.example.com/OPS-7"), now)
 
-    async def follow_up(self) -> None:
-        await self.services.follow_up.once()
+    async def postprocessing(self) -> None:
+        await self.services.postprocessing.once()
 
     async def index_texts(self) -> None:
         await self.services.session_texts.catch_up()
@@ -180,7 +180,7 @@ AFTERWARDS: dict[str, tuple[Step, ...]] = {
     "hold": (S.hold,),
     "hold and release": (S.hold, S.release),
     "issue": (S.link_issue,),
-    "follow-up": (S.follow_up,),
+    "follow-up": (S.postprocessing,),
     "texts": (S.index_texts,),
     "labels and metadata": (S.label,),
     "renamed user and connection": (S.rename,),

@@ -14,8 +14,8 @@ from postern.domain.sessions.ledger import Checkpoint
 from postern.errors import Conflict, Denied
 from postern.proof.proof_checkpoints import Trust, is_good, new_key, read_line
 from postern.proof.proof_findings import FindingKind
-from postern.services.recordings.keeper import LASTS
-from postern.services.upkeep import Task, Upkeep
+from postern.services.background_jobs import BackgroundJobs, Task
+from postern.services.recordings.ledger_worker import LASTS
 
 
 def auditor(records: Records) -> Principal:
@@ -56,7 +56,7 @@ async def test_who_may(records: Records) -> None:
 
 async def test_one_is_made_at_an_interval_when_there_is_something_new(records: Records) -> None:
     services, clock = records.services(), records.world.clock
-    keeper = services.keeper
+    keeper = services.ledger_worker
     await keeper.once()
     assert await records.world.stores.checkpoints.newest(records.world.org_id) is None
     await records.open()
@@ -76,16 +76,16 @@ async def test_an_anchor_that_is_away_is_tried_again_and_shown(records: Records)
     services, clock = records.services(), records.world.clock
     records.anchor.away = True
     await records.open()
-    await services.keeper.once()
-    await services.keeper.once()  # too early for another try
+    await services.ledger_worker.once()
+    await services.ledger_worker.once()  # too early for another try
     listed = await services.checkpoints.find(records.user, Page())
     [(_, [state])] = listed.items
     assert (state.attempts, state.done_at, state.error) == (1, None, "the anchor is away")
     clock.forward(seconds=11)
-    await services.keeper.once()
+    await services.ledger_worker.once()
     records.anchor.away = False
     clock.forward(hours=1)
-    await services.keeper.once()
+    await services.ledger_worker.once()
     listed = await services.checkpoints.find(records.user, Page())
     [(_, [state])] = listed.items
     assert (state.attempts, state.error) == (3, "")
@@ -152,7 +152,7 @@ async def test_of_many_who_make_the_first_key_one_wins(records: Records) -> None
 
 
 async def test_one_process_at_a_time_keeps_the_ledger(records: Records) -> None:
-    first, second = records.services().keeper, records.services().keeper
+    first, second = records.services().ledger_worker, records.services().ledger_worker
     assert await first.once()
     assert not await second.once()
     records.world.clock.now += LASTS
@@ -163,12 +163,12 @@ async def test_one_process_at_a_time_keeps_the_ledger(records: Records) -> None:
 
 
 async def test_the_keeper_goes_on_until_it_is_cancelled_and_gives_the_lease_back(records: Records) -> None:
-    keeper = records.services().keeper
+    keeper = records.services().ledger_worker
     await records.recorded()
-    task = asyncio.create_task(Upkeep([Task("ledger", 0.01, keeper.once, stop=keeper.stop)]).forever())
+    task = asyncio.create_task(BackgroundJobs([Task("ledger", 0.01, keeper.once, stop=keeper.stop)]).forever())
     async with asyncio.timeout(60):
         await records.anchor.reached.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert await records.services().keeper.once()
+    assert await records.services().ledger_worker.once()
     assert timedelta(0) < LASTS

@@ -189,9 +189,9 @@ async def test_what_a_round_looks_for_is_found_by_indices_of_what_is_left(record
     engine = records.world.database.engine.sync_engine
     event.listen(engine, "before_cursor_execute", hear)
     store = records.world.stores.ledger
-    await store.unopened(5)
-    await store.unclosed(5, damaged_before=now, lost_before=now)
-    await store.recorded(records.world.org_id, uuid4(), 5)
+    await store.find_unopened(5)
+    await store.find_unclosed(5, damaged_before=now, lost_before=now)
+    await store.read_sessions(records.world.org_id, uuid4(), 5)
     event.remove(engine, "before_cursor_execute", hear)
     expected = ["ix_sessions_not_opened", "ix_sessions_not_closed", "ix_sessions_org_id_id"]
     with sqlite3.connect(str(engine.url.database)) as connection:
@@ -210,6 +210,6 @@ async def test_an_appended_batch_is_whole_or_not_there(records: Records) -> None
     again = [LedgerEntry(one.org_id, 3, one.at, EntryKind.CLOSED, first, b"{}", one.hash), two]
     assert not await store.append(again)
     assert len(await told(records.world)) == 2
-    kept = await store.recorded(one.org_id, None, 5)
+    kept = await store.read_sessions(one.org_id, None, 5)
     assert [one.facts.closed_entry for one in kept if isinstance(one, Recorded)] == [None, None]
     assert second

@@ -68,7 +68,7 @@ async def test_what_hooks_printed_goes_with_the_recording_and_the_rest_with_the_
     for key in keys:
         at = keeping.records.world.clock()
         run = HookRun(uuid4(), org_id, key, HookKind.OPEN, "git/a/b", "c0ffee", at, 0.5, HookOutcome(3, "printed"))
-        await hooks.ran(run)
+        await hooks.record_run(run)
     await keeping.days(31)
     assert [run.outcome.output for key in keys for run in await hooks.find(keeping.admin, key)] == ["printed"] * 2
     assert await keeping.round() == 2

@@ -189,11 +189,11 @@ class Moving(SqlLedger):
         self._happens = happens
         self._passes = 0
 
-    async def recorded(self, org_id: UUID, after: Any, limit: int, **more: Any) -> list[Recorded | Damaged]:
+    async def read_sessions(self, org_id: UUID, after: Any, limit: int, **more: Any) -> list[Recorded | Damaged]:
         self._passes += after is None
         if self._passes == 2 and after is None:
             await self._happens()
-        return await super().recorded(org_id, after, limit, **more)
+        return await super().read_sessions(org_id, after, limit, **more)
 
 
 async def test_what_happens_meanwhile_is_no_finding(records: Records) -> None:

@@ -21,7 +21,7 @@ from postern.domain.rules.permit import Permit
 from postern.domain.sessions.session import Session, Verb
 from postern.domain.targets.connection import Connection
 from postern.services.bundle import Services
-from postern.services.reviews.asking import AccessWish, ReviewRequired
+from postern.services.reviews.review_requests import RequestedAccess, ReviewRequired
 from postern.store.ports.common_ports import Topic
 from postern.store.schema.target_tables import connections
 
@@ -63,16 +63,18 @@ class Desk:
         asking = self.services.access.admit_principal
         return await asking(principal or self.ann, connection, verb=verb, source=source, means=means)
 
-    async def wish(self, principal: Principal | None = None, connection: str = "shop", **how: Any) -> AccessWish:
+    async def requested_access(
+        self, principal: Principal | None = None, connection: str = "shop", **how: Any
+    ) -> RequestedAccess:
         with pytest.raises(ReviewRequired) as required:
             await self.connect(principal, connection, **how)
-        return required.value.wish
+        return required.value.requested_access
 
     async def ask(self, duration: int | None = None, reason: str = "") -> Review:
         """By Ann, for access, with a session that waits."""
-        wish = await self.wish()
-        session = self.services.sessions.to_wait(wish, metadata={"application_name": "psql"})
-        return await self.services.asking.ask(wish, reason=reason, duration=duration, session=session)
+        requested_access = await self.requested_access()
+        session = self.services.sessions.to_wait(requested_access, metadata={"application_name": "psql"})
+        return await self.services.asking.ask(requested_access, reason=reason, duration=duration, session=session)
 
     async def approve(self, review: Review, by: Principal | None = None, window: TimeWindow | None = None) -> Review:
         reviews = self.services.reviews

@@ -16,10 +16,10 @@ from postern.domain.lists import Page
 from postern.domain.reviews import review as limits
 from postern.domain.reviews.review import Choice, Review, ReviewEvent, ReviewKind, ReviewStatus
 from postern.errors import Conflict, Denied, Invalid, NotFound, PosternError, TooMany
-from postern.services.server.trail import follow
+from postern.services.server.audit_context import collect_change
 from postern.store.ports.common_ports import Topic
 from postern.store.ports.review_ports import ReviewFilter
-from postern.store.schema.people import users
+from postern.store.schema.identity_tables import users
 
 PAGE = Page(10, 0)
 
@@ -30,7 +30,7 @@ async def names(desk: Desk, principal: Principal, wanted: ReviewFilter | None = 
 
 
 async def asked_by(desk: Desk, principal: Principal, means: str = MEANS) -> Review:
-    return await desk.services.asking.ask(await desk.wish(principal, means=means))
+    return await desk.services.asking.ask(await desk.requested_access(principal, means=means))
 
 
 async def test_who_sees_a_review(desk: Desk) -> None:
@@ -113,7 +113,7 @@ async def test_ones_own_approval_and_a_forced_one_are_marked(desk: Desk) -> None
     oona = await desk.world.add_user("oona", "on call")
     await desk.switch(Feature.SELF_REVIEW, on=True)
     own = await asked_by(desk, desk.rita)
-    with follow() as trail:
+    with collect_change() as trail:
         await desk.approve(own)
     assert isinstance(trail.before, dict)
     assert isinstance(trail.after, dict)
@@ -124,7 +124,7 @@ async def test_ones_own_approval_and_a_forced_one_are_marked(desk: Desk) -> None
     other = await desk.ask()
     with pytest.raises(Denied, match="'dba'"):
         await desk.approve(other, oona)
-    with follow() as trail:
+    with collect_change() as trail:
         await desk.services.reviews.decide(oona, str(other.id), Choice.APPROVED, force=True)
     assert isinstance(trail.after, dict)
     assert [(voice["own"], voice["forced"]) for voice in trail.after["voices"]] == [(False, True)]
@@ -230,7 +230,7 @@ async def test_a_statement_is_held(desk: Desk) -> None:
     assert (held.kind, held.groups, held.session_id) == (ReviewKind.STATEMENT, ("dba", "admin"), session.id)
     assert (held.input, held.reason) == ("delete from t\n-- $1 = 'a\ufffd'", "it deletes rows")
     assert [demand.rule for demand in held.demands] == ["no deletes"]
-    await reviews.estimated(held.id, {"rows": 3})
+    await reviews.record_estimate(held.id, {"rows": 3})
     assert (await reviews.get(desk.root, str(held.id))).estimate == {"rows": 3}
     # The session's own review is another one.
     assert (await reviews.get(desk.root, str(session.id))).id == permit.review_id

@@ -19,7 +19,7 @@ from postern.domain.rules.permit import Permit
 from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import Toggle
 from postern.errors import Conflict, Denied, Invalid, NotFound
-from postern.services.reviews.asking import ReviewRequired
+from postern.services.reviews.review_requests import ReviewRequired
 from postern.store.ports.common_ports import Topic
 
 # Tests begin at 03:04:05 UTC.
@@ -52,8 +52,13 @@ async def test_who_needs_nobody_is_let_in_for_three_statements(desk: Desk) -> No
 
 
 async def test_somebody_asks_is_let_in_and_it_ends(desk: Desk) -> None:
-    wish = await desk.wish()
-    assert (wish.principal, wish.connection.name, wish.verb, wish.waiting) == (desk.ann, "shop", Verb.CONNECT, None)
+    requested_access = await desk.requested_access()
+    assert (
+        requested_access.principal,
+        requested_access.connection.name,
+        requested_access.verb,
+        requested_access.waiting,
+    ) == (desk.ann, "shop", Verb.CONNECT, None)
     review = await desk.ask(600, "ticket 7")
     assert (review.status, review.reason, review.access_duration) == (ReviewStatus.PENDING, "ticket 7", 600)
     assert review.owner.email == desk.ann.email
@@ -64,21 +69,21 @@ async def test_somebody_asks_is_let_in_and_it_ends(desk: Desk) -> None:
     assert (permit.review_id, permit.session_id) == (review.id, review.session_id)
     assert permit.expires_at == decided.revoke_at
     assert await desk.services.access.still_allowed(permit) is None
-    assert (await desk.services.access.renewed(permit)).expires_at == decided.revoke_at
+    assert (await desk.services.access.renew(permit)).expires_at == decided.revoke_at
     desk.world.clock.forward(seconds=600)
     reason = await desk.services.access.still_allowed(permit)
     assert reason is not None
     assert "ended at" in reason
-    await desk.wish()
+    await desk.requested_access()
 
 
 async def test_who_asks_twice_has_one_review(desk: Desk) -> None:
     first = await desk.ask()
-    wish = await desk.wish()
-    assert wish.waiting is not None
-    assert wish.waiting.id == first.id
-    session = desk.services.sessions.to_wait(wish, metadata={})
-    second = await desk.services.asking.ask(wish, session=session)
+    requested_access = await desk.requested_access()
+    assert requested_access.waiting is not None
+    assert requested_access.waiting.id == first.id
+    session = desk.services.sessions.to_wait(requested_access, metadata={})
+    second = await desk.services.asking.ask(requested_access, session=session)
     assert (second.id, second.session_id) == (first.id, first.session_id)
     assert [one["review_id"] for one in desk.world.signals.of(Topic.REVIEW_CHANGED)] == [str(first.id)]
 
@@ -89,15 +94,15 @@ async def test_what_was_given_is_good_for_nothing_else(desk: Desk, other: str) -
     bob = await desk.world.add_user("bob", "dev")
     await desk.granted()
     if other == "means":
-        await desk.wish(means="key:1")
+        await desk.requested_access(means="key:1")
     elif other == "address":
-        await desk.wish(source="192.0.2.2")
+        await desk.requested_access(source="192.0.2.2")
     elif other == "user":
-        await desk.wish(bob)
+        await desk.requested_access(bob)
     elif other == "connection":
-        await desk.wish(connection="stock")
+        await desk.requested_access(connection="stock")
     else:
-        await desk.wish(verb=Verb.EXEC)
+        await desk.requested_access(verb=Verb.EXEC)
     assert (await desk.connect()).review_id is not None
 
 
@@ -106,7 +111,7 @@ async def test_each_credential_of_a_user_asks_for_itself(desk: Desk) -> None:
     one, another = await grant_of(desk, desk.ann), await grant_of(desk, desk.ann)
     with pytest.raises(ReviewRequired) as required:
         await access.admit(one, source=SOURCE)
-    review = await desk.services.asking.ask(required.value.wish)
+    review = await desk.services.asking.ask(required.value.requested_access)
     await desk.approve(review)
     permit = await access.admit(one, source=SOURCE)
     assert permit.review_id == review.id
@@ -128,9 +133,9 @@ async def test_what_was_approved_does_not_cover_what_it_has_become(desk: Desk, c
         shop = await desk.world.stores.connections.get(desk.world.org_id, "shop")
         assert shop is not None
         await desk.world.overwrite(shop, reviewers=("security",))
-    await desk.wish()
+    await desk.requested_access()
     with pytest.raises(Denied, match=r"leads elsewhere|has changed since"):
-        await desk.services.access.renewed(permit)
+        await desk.services.access.renew(permit)
 
 
 async def test_a_rule_that_is_added_ends_what_runs_without_a_review(desk: Desk) -> None:
@@ -142,7 +147,7 @@ async def test_a_rule_that_is_added_ends_what_runs_without_a_review(desk: Desk) 
     assert reason is not None
     assert "needs a review: 1 person of the group 'security' must agree" in reason
     with pytest.raises(Denied, match="group 'security' must agree"):
-        await desk.services.access.renewed(permit)
+        await desk.services.access.renew(permit)
 
 
 async def test_what_nobody_asks_for_any_more_goes_on(desk: Desk) -> None:
@@ -150,7 +155,7 @@ async def test_what_nobody_asks_for_any_more_goes_on(desk: Desk) -> None:
     shop = await desk.world.stores.connections.get(desk.world.org_id, "shop")
     assert shop is not None
     await desk.world.overwrite(shop, reviewers=())
-    assert (await desk.services.access.renewed(permit)).expires_at == permit.expires_at
+    assert (await desk.services.access.renew(permit)).expires_at == permit.expires_at
 
 
 async def test_rules_and_reviewers_ask_together(desk: Desk) -> None:
@@ -162,7 +167,7 @@ async def test_rules_and_reviewers_ask_together(desk: Desk) -> None:
     sam = await desk.world.add_user("sam", "security")
     assert (await desk.approve(review, sam)).status is ReviewStatus.APPROVED
     with pytest.raises(Invalid, match="from 1 to 900 seconds"):
-        await desk.services.asking.ask(await desk.wish(means="login:2"), duration=901)
+        await desk.services.asking.ask(await desk.requested_access(means="login:2"), duration=901)
 
 
 @pytest.mark.parametrize("end", ["revoked", "withdrawn", "off"])
@@ -180,7 +185,7 @@ async def test_what_was_given_is_taken_back(desk: Desk, end: str) -> None:
     assert reason is not None
     assert said[end] in reason
     with pytest.raises(Denied, match=said[end]):
-        await desk.services.access.renewed(permit)
+        await desk.services.access.renew(permit)
     with pytest.raises(Denied):
         await desk.connect()
 
@@ -201,13 +206,13 @@ async def test_access_ends_with_the_first_of_its_ends(desk: Desk) -> None:
     access, clock = desk.services.access, desk.world.clock
     with pytest.raises(ReviewRequired) as required:
         await access.admit(grant, source=SOURCE)
-    review = await desk.services.asking.ask(required.value.wish, duration=7_200)
+    review = await desk.services.asking.ask(required.value.requested_access, duration=7_200)
     await desk.approve(review)
     permit = await access.admit(grant, source=SOURCE)
     assert permit.expires_at == grant.expires_at == clock() + timedelta(hours=1)
     rotated = replace(grant, expires_at=None)
     assert (await access.admit(rotated, source=SOURCE)).expires_at == clock() + timedelta(hours=2)
-    assert (await access.renewed(permit)).expires_at == grant.expires_at
+    assert (await access.renew(permit)).expires_at == grant.expires_at
 
 
 async def test_attack_asking_for_long_before_less_is_given(desk: Desk) -> None:
@@ -219,8 +224,8 @@ async def test_attack_asking_for_long_before_less_is_given(desk: Desk) -> None:
     await desk.world.signals.publish(Topic.POLICY_CHANGED, org_id=str(desk.world.org_id))
     assert "for less time now" in str(await desk.services.access.still_allowed(permit))
     with pytest.raises(Denied, match="for less time now"):
-        await desk.services.access.renewed(permit)
-    assert (await desk.wish()).waiting is None
+        await desk.services.access.renew(permit)
+    assert (await desk.requested_access()).waiting is None
     desk.world.clock.forward(seconds=1)
     shorter = await desk.granted(duration=600)
     assert shorter.review_id != permit.review_id
@@ -231,12 +236,12 @@ async def test_a_window_that_closes_ends_access(desk: Desk) -> None:
     permit = await desk.granted(window=NIGHT)
     closes = desk.world.clock().replace(minute=15, second=0)
     assert permit.expires_at == closes
-    assert (await desk.services.access.renewed(permit)).expires_at == closes
+    assert (await desk.services.access.renew(permit)).expires_at == closes
     desk.world.clock.now = closes
     reason = await desk.services.access.still_allowed(permit)
     assert reason is not None
     assert "ended at 2026-01-02 03:15:00 UTC" in reason
-    await desk.wish()  # it does not open again before access would have ended, so they may ask anew
+    await desk.requested_access()  # it does not open again before access would have ended, so they may ask anew
 
 
 async def test_attack_a_window_closes_while_somebody_is_let_in(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,7 +266,7 @@ async def test_attack_a_window_closes_while_somebody_is_let_in(desk: Desk, monke
         return found
 
     monkeypatch.setattr(desk.services.asking, "standing", stood)
-    assert (await desk.services.access.renewed(permit)).expires_at == closes
+    assert (await desk.services.access.renew(permit)).expires_at == closes
 
 
 async def test_a_window_that_opens_again_lets_in_again(desk: Desk) -> None:
@@ -292,7 +297,7 @@ async def test_before_its_window_opens_nobody_is_let_in(desk: Desk) -> None:
 
 async def test_switched_off_means_nobody_is_let_in(desk: Desk) -> None:
     await desk.granted()
-    waiting = await desk.services.asking.ask(await desk.wish(means="login:2"))
+    waiting = await desk.services.asking.ask(await desk.requested_access(means="login:2"))
     await desk.switch(Feature.REVIEWS, on=False)
     for means in ("login:1", "login:2", "login:3"):
         with pytest.raises(Denied, match="switched off") as refused:
@@ -320,8 +325,8 @@ async def test_no_access_mode_comes_before_reviewers(desk: Desk) -> None:
 
 
 async def test_administrators_are_asked_to_ask(desk: Desk) -> None:
-    await desk.wish(desk.root)
-    await desk.wish(desk.rita)
+    await desk.requested_access(desk.root)
+    await desk.requested_access(desk.rita)
 
 
 async def test_a_review_that_lapsed_is_asked_for_again(desk: Desk) -> None:
@@ -347,7 +352,7 @@ async def test_a_reason_is_one_plain_line(desk: Desk) -> None:
 
 async def test_a_group_that_is_renamed_while_a_review_waits_is_asked_anew(desk: Desk) -> None:
     given = await desk.granted()
-    old = await desk.services.asking.ask(await desk.wish(means="login:2"))
+    old = await desk.services.asking.ask(await desk.requested_access(means="login:2"))
     await desk.services.groups.update(desk.root, "dba", {"name": "keepers"})
     rita = replace(desk.rita, groups=frozenset({"keepers"}))
     for reviewer, refusal in ((desk.rita, Denied), (rita, NotFound)):
@@ -355,10 +360,10 @@ async def test_a_group_that_is_renamed_while_a_review_waits_is_asked_anew(desk: 
             await desk.approve(old, by=reviewer)
     assert desk.world.signals.of(Topic.POLICY_CHANGED)[-1]["org_id"] == str(desk.world.org_id)
     with pytest.raises(Denied, match="has changed since"):
-        await desk.services.access.renewed(given)
-    wish = await desk.wish(means="login:2")
-    assert (wish.waiting, wish.demands[0].groups) == (None, ("keepers",))
-    again = await desk.services.asking.ask(wish)
+        await desk.services.access.renew(given)
+    requested_access = await desk.requested_access(means="login:2")
+    assert (requested_access.waiting, requested_access.demands[0].groups) == (None, ("keepers",))
+    again = await desk.services.asking.ask(requested_access)
     assert (await desk.approve(again, by=rita)).status is ReviewStatus.APPROVED
     assert (await desk.connect(means="login:2")).review_id == again.id
     assert (await desk.services.reviews.withdraw(desk.ann, str(old.id))).status is ReviewStatus.WITHDRAWN
@@ -371,9 +376,9 @@ async def test_attack_a_connection_that_was_deleted_and_made_again_is_another_on
     await desk.services.connections.remove(desk.root, "shop")
     await desk.world.add_connection("shop", await desk.world.add_agent("another"), reviewers=("dba",))
     await desk.approve(waits)
-    wish = await desk.wish()
-    assert wish.waiting is None
-    assert [demand.rule for demand in wish.demands] == [""]
+    requested_access = await desk.requested_access()
+    assert requested_access.waiting is None
+    assert [demand.rule for demand in requested_access.demands] == [""]
     with pytest.raises(ReviewRequired):
         await desk.connect()
 
@@ -382,7 +387,7 @@ async def test_who_took_it_back_was_killed_before_workers_were_told(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     permit = await desk.granted()
-    await desk.services.follow_up.once()
+    await desk.services.postprocessing.once()
 
     async def lost(_topic: str, **_payload: str) -> None: ...
 
@@ -390,7 +395,7 @@ async def test_who_took_it_back_was_killed_before_workers_were_told(
         muted.setattr(desk.world.signals, "publish", lost)
         await desk.services.reviews.decide(desk.rita, str(permit.review_id), Choice.REVOKED)
     told = len(desk.world.signals.of(Topic.REVIEW_CHANGED))
-    await desk.services.follow_up.once()
+    await desk.services.postprocessing.once()
     (again,) = desk.world.signals.of(Topic.REVIEW_CHANGED)[told:]
     assert (again["review_id"], again["status"]) == (str(permit.review_id), "REVOKED")
 
@@ -404,4 +409,4 @@ async def test_the_order_of_groups_means_nothing(desk: Desk) -> None:
     await desk.world.signals.publish(Topic.POLICY_CHANGED, org_id=str(desk.world.org_id))
     assert (await desk.connect()).review_id == permit.review_id
     assert await desk.services.access.still_allowed(permit) is None
-    assert (await desk.services.access.renewed(permit)).review_id == permit.review_id
+    assert (await desk.services.access.renew(permit)).review_id == permit.review_id

@@ -6,7 +6,7 @@ import pytest
 from tests.services.reviews.desk import Desk
 
 from postern.domain.reviews.review import Choice, Review, ReviewEvent, ReviewKind, ReviewOutcome, ReviewStatus
-from postern.services.reviews.review_words import over
+from postern.services.reviews.review_text import final_state_text
 
 
 async def asked(desk: Desk, kind: ReviewKind) -> Review:
@@ -33,7 +33,7 @@ async def test_outcome_tells_apart_what_has_expired(
     await desk.services.reviews.settle()
     ended = await desk.services.reviews.look(review.id)
     assert ended is not None
-    assert (ended.status, ended.outcome, over(ended)) == (ReviewStatus.EXPIRED, outcome, said)
+    assert (ended.status, ended.outcome, final_state_text(ended)) == (ReviewStatus.EXPIRED, outcome, said)
 
 
 async def test_review_that_its_client_gave_up_early_has_expired(desk: Desk) -> None:

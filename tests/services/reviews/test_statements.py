@@ -17,7 +17,7 @@ from postern.domain.rules.permit import Permit
 from postern.domain.sessions.retention import Purge, PurgeScope
 from postern.domain.sessions.session import EndReason, Verb
 from postern.errors import Conflict, Denied, TooMany
-from postern.services.server.trail import follow
+from postern.services.server.audit_context import collect_change
 
 TEXT = "drop table x"
 
@@ -166,7 +166,7 @@ async def test_a_decision_and_the_deadline_at_once_leave_one_outcome(desk: Desk)
 
 async def test_a_decision_is_audited(desk: Desk) -> None:
     one = await held(desk)
-    with follow() as trail:
+    with collect_change() as trail:
         await desk.approve(one, desk.root)
     assert isinstance(trail.after, dict)
     assert (trail.after["status"], trail.after["kind"]) == ("APPROVED", "statement")
@@ -174,12 +174,12 @@ async def test_a_decision_is_audited(desk: Desk) -> None:
 
 async def test_a_purged_recording_takes_what_quotes_it(desk: Desk) -> None:
     one, other = await held(desk), await held(desk)
-    await desk.services.reviews.estimated(one.id, {"rows": 3})
+    await desk.services.reviews.record_estimate(one.id, {"rows": 3})
     await desk.approve(one, desk.root)
     at = desk.world.clock.now
     assert one.session_id is not None
     purge = Purge(one.session_id, one.org_id, PurgeScope.RECORDING, "retention", 1, at, 0, at, "")
-    await desk.world.stores.purges.done([purge])
+    await desk.world.stores.purges.mark_done([purge])
     purged, kept = [await desk.services.reviews.look(each.id) for each in (one, other)]
     assert purged is not None
     assert kept is not None

@@ -43,9 +43,12 @@ async def test_who_waited_goes_on_and_others_get_sessions_of_their_own(desk: Des
 
 
 async def test_a_burst_of_connections_has_one_review_and_one_of_them_its_session(desk: Desk) -> None:
-    wishes = [await desk.wish() for _ in range(4)]
+    wishes = [await desk.requested_access() for _ in range(4)]
     asking, sessions = desk.services.asking, desk.services.sessions
-    asked = [asking.ask(wish, session=sessions.to_wait(wish, metadata={})) for wish in wishes]
+    asked = [
+        asking.ask(requested_access, session=sessions.to_wait(requested_access, metadata={}))
+        for requested_access in wishes
+    ]
     found = await asyncio.gather(*asked)
     assert len({review.id for review in found}) == 1
     await desk.approve(found[0])

@@ -99,7 +99,7 @@ async def test_a_session_keeps_its_runbook_and_says_so_in_labels(desk: Desk) -> 
     permit = await claimed(desk, session)
     assert permit.runbook == RUNBOOK
     assert await desk.services.access.still_allowed(permit) is None
-    assert (await desk.services.access.renewed(permit)).runbook == RUNBOOK
+    assert (await desk.services.access.renew(permit)).runbook == RUNBOOK
     assert (await claimed(desk, plain)).runbook is None
 
 
@@ -209,7 +209,7 @@ async def test_a_rule_that_goes_is_asked_at_the_claim_and_while_it_runs(desk: De
     assert "no rule lets you run" in await refused(desk, waits)
     assert "no rule lets you run" in str(await desk.services.access.still_allowed(permit))
     with pytest.raises(Denied, match="no rule lets you run"):
-        await desk.services.access.renewed(permit)
+        await desk.services.access.renew(permit)
 
 
 async def test_a_rule_that_goes_is_asked_after_the_review(desk: Desk) -> None:
@@ -258,7 +258,7 @@ async def test_attack_what_was_quoted_for_one_target_is_not_read_by_another(desk
     await connections.update(desk.root, "shop", {"secret": {"envvar:HOST": Secret("ZGIy"), "envvar:USER": None}})
     said = await refused(desk, waiting)
     assert said == "connection 'shop' leads elsewhere since 'echo.runbook.sql' was filled in; run it again"
-    await desk.services.access.renewed(running)
+    await desk.services.access.renew(running)
     await claimed(desk, script)
     await claimed(desk, await runs.submit(desk.ann, SPOKEN, source="192.0.2.1"))
 

@@ -275,7 +275,7 @@ async def test_what_became_of_them_is_for_administrators_and_auditors(
     ann, auditor = await world.add_user("ann"), await world.add_user("audrey", "auditor")
     session = await add_session(world, ann)
     run = run_of(session.id, world, HookOutcome(1, "printed"))
-    await hooks.ran(run)
+    await hooks.record_run(run)
     for reader in (admin, auditor):
         assert await hooks.find(reader, session.id) == [run]
         assert await hooks.find(reader, str(session.id)) == [run]
@@ -293,14 +293,14 @@ async def test_what_became_of_them_is_for_administrators_and_auditors(
 
 async def test_what_is_kept_of_one_is_bounded_and_readable(world: World, hooks: RunbookHooks, admin: Principal) -> None:
     session = await add_session(world, admin)
-    await hooks.ran(
+    await hooks.record_run(
         run_of(session.id, world, HookOutcome(None, "\ud800" + "\u4e2d" * 5_000, "no\x1b[2J\n" + "x" * 5_000))
     )
     (kept,) = await hooks.find(admin, session.id)
     assert kept.outcome.output == "?" + "\u4e2d" * (MAX_OUTPUT - 1)
     assert kept.outcome.reason.startswith("no [2J x")
     assert len(kept.outcome.reason) == 1_000
-    await hooks.ran(run_of(uuid4(), world, HookOutcome(0)))  # its session is gone
+    await hooks.record_run(run_of(uuid4(), world, HookOutcome(0)))  # its session is gone
 
 
 async def test_what_they_printed_is_not_shown_once_the_recording_is_being_purged(
@@ -308,7 +308,7 @@ async def test_what_they_printed_is_not_shown_once_the_recording_is_being_purged
 ) -> None:
     session = await add_session(world, admin)
     run = run_of(session.id, world, HookOutcome(0, "printed"))
-    await hooks.ran(run)
+    await hooks.record_run(run)
     async with world.database.statement() as statement:
         purged = update(sessions).where(sessions.c.id == session.id).values(recording_purged_at=world.clock())
         await statement.execute(purged)

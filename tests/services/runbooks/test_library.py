@@ -29,7 +29,7 @@ from postern.services.runbooks import parsed
 from postern.services.runbooks.library import RunbookLibrary, Shelf
 from postern.services.runbooks.repository_reading import RepositoryReading
 from postern.services.runbooks.runbook_listing import ListedShelf, RunbookPart
-from postern.services.runbooks.turns import Slices
+from postern.services.runbooks.worker_pool import TimeSlices
 
 OTHER = "https://git.example.com/other"
 HELLO = {"hello.runbook.sh": 'echo {{ .name | required "say who" }}'}
@@ -241,7 +241,7 @@ async def test_of_another_commit_only_files_that_are_others_are_parsed(
     shelf = await shelves.library.refresh(shelves.world.org_id, repository.id)
     assert seen == ["echo {{ .c }}", "{{ end }}", "echo {{ .a }}"]
     assert shelf.books is not None
-    with Slices() as slices:
+    with TimeSlices() as slices:
         assert shelf.books.runbooks == parsed.books_of(NAME, made, None, slices).runbooks
     assert {one.commit for one in shelf.books.runbooks.values()} == {made.commit}
 
@@ -340,7 +340,7 @@ async def test_attack_who_waits_for_what_takes_long_to_open_is_told_and_others_d
     await shelves.world.stores.organisations.add(other)
     release, opened = threading.Event(), []
 
-    def opens(name: str, snapshot: Snapshot, before: parsed.Books | None, slices: Slices) -> parsed.Books:
+    def opens(name: str, snapshot: Snapshot, before: parsed.Books | None, slices: TimeSlices) -> parsed.Books:
         opened.append(name)
         while name != NAME and not release.is_set():
             slices.rest()
@@ -371,10 +371,10 @@ def test_attack_what_is_too_much_to_open_or_to_list_is_told_of_each_file(monkeyp
     made = snapshot_of({"a.runbook.sh": HELLO["hello.runbook.sh"], "b.runbook.sh": many * 2, "c.runbook.sh": "{{"})
 
     def opened(before: parsed.Books | None = None) -> list[parsed.Runbook]:
-        with Slices() as slices:
+        with TimeSlices() as slices:
             return list(parsed.books_of(NAME, made, before, slices).runbooks.values())
 
-    with Slices() as slices:
+    with TimeSlices() as slices:
         whole = parsed.books_of(NAME, made, None, slices)
     assert [bool(one.error) for one in whole.runbooks.values()] == [False, False, True]
     monkeypatch.setattr(parsed, "MAX_LISTED", 10_000)

@@ -16,7 +16,7 @@ from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, Malformed, NotFound, TooMany
 from postern.services.runbooks.repositories import MAX_TTL, FileFields, Repositories
 from postern.services.server.audit import redact
-from postern.services.server.trail import Trail, follow
+from postern.services.server.audit_context import AuditContext, collect_change
 
 OTHER = "https://git.example.com/other"
 GIVEN = {"git_url": URL, "git_password": Secret("token")}
@@ -272,14 +272,14 @@ async def test_the_audit_log_hears_what_is_set_and_no_secret(
 ) -> None:
     secret = LEFT_OUT | {name: Secret("planted") for name in REPOSITORY_SECRETS}
 
-    def shown(trail: Trail) -> str:
+    def shown(trail: AuditContext) -> str:
         return repr(redact({"before": trail.before, "after": trail.after}))
 
-    with follow() as added:
+    with collect_change() as added:
         await repositories.create(admin, secret)
-    with follow() as replaced:
+    with collect_change() as replaced:
         await repositories.replace_all(admin, [secret | {"branch": "next"}])
-    with follow() as removed:
+    with collect_change() as removed:
         await repositories.remove(admin, NAME)
     for trail in (added, replaced, removed):
         assert "planted" not in shown(trail)

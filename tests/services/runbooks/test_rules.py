@@ -49,7 +49,7 @@ async def give(services: Services, admin: Principal, name: str = "deploys", **fi
 
 async def may(services: Services, who: Principal, connection: Connection, file: str, repository: str = OPS) -> bool:
     """As it is told to who runs it, and to who asks for a list."""
-    allowed = await services.runbook_rights.allowed(who, repository, file, connection.id)
+    allowed = await services.runbook_rights.is_allowed(who, repository, file, connection.id)
     where = (await services.runbook_rights.of(who)).where(repository, file)
     assert allowed == (where is None or connection.id in where)
     return allowed
@@ -128,7 +128,7 @@ async def test_rules_that_cannot_be_read_let_nobody_run_anything(
 
     monkeypatch.setattr(world.stores.runbook_rules, "all", broken)
     with pytest.raises(Unavailable):
-        await services.runbook_rights.allowed(ann, OPS, "a", shop.id)
+        await services.runbook_rights.is_allowed(ann, OPS, "a", shop.id)
     with pytest.raises(Unavailable):
         await services.runbook_rights.of(ann)
 

@@ -71,6 +71,6 @@ async def test_a_run_is_one_session_or_one_event(
     assert (len(begun), [says in one for one in told]) == ((0, [True]) if says else (1, []))
     assert (says in shown.last_error) if says else shown.last_error == ""
     assert shown.last_session_id == (begun[0].id if begun else None)
-    assert await desk.world.stores.runbook_schedules.unsettled(desk.world.clock(), 10) == []
+    assert await desk.world.stores.runbook_schedules.find_unsettled(desk.world.clock(), 10) == []
     await pass_by(desk, minutes=3)
     assert (await reasons(desk), await sessions(desk), await now(desk)) == (told, begun, shown)

@@ -49,7 +49,7 @@ async def listening(desk: Desk) -> None:
 
 async def events(desk: Desk) -> list[dict[str, Any]]:
     """All that wait for the sink, once everything is told."""
-    while await desk.services.follow_up.once():
+    while await desk.services.postprocessing.once():
         pass
     sink = await desk.world.stores.sinks.get(desk.world.org_id, "siem")
     assert sink is not None
@@ -108,7 +108,7 @@ async def test_what_was_missed_is_told_once(desk: Desk) -> None:
     await plan(desk, cron="*/5 * * * *")
     await pass_by(desk, hours=30)
     assert [one[:7] for one in await reasons(desk)] == ["missed:"]
-    assert await desk.world.stores.follow_up.failed_runs(10) == []
+    assert await desk.world.stores.postprocessing.failed_runs(10) == []
 
 
 async def test_a_schedule_without_a_next_time_says_so(desk: Desk) -> None:
@@ -212,9 +212,9 @@ async def test_a_kill_between_the_events_and_their_mark_tells_nothing_twice(
         raise Unavailable("the store does not answer")
 
     with monkeypatch.context() as patch:
-        patch.setattr(desk.world.stores.follow_up, "tell_failed_runs", away)
+        patch.setattr(desk.world.stores.postprocessing, "queue_schedule_events", away)
         with pytest.raises(Unavailable):
-            await desk.services.follow_up.once()
+            await desk.services.postprocessing.once()
     assert len(await events(desk)) == 1
     assert len(await events(desk)) == 1
 

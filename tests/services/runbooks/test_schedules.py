@@ -27,7 +27,7 @@ from postern.errors import Conflict, Denied, Invalid, Malformed, NotFound, TooMa
 from postern.services.runbooks import schedules as module
 from postern.services.runbooks.runs import Runs
 from postern.services.runbooks.schedules import INTERRUPTED
-from postern.services.server.trail import follow
+from postern.services.server.audit_context import collect_change
 from postern.store.ports.target_ports import SessionFilter
 from postern.store.schema.runbook_tables import runbook_schedules
 from postern.store.sql.runbooks.sql_runbook_schedules import BEGINS, SqlRunbookSchedules
@@ -76,7 +76,7 @@ async def sessions(desk: Desk) -> list[Session]:
 async def pass_by(desk: Desk, **delta: float) -> Schedule:
     """Let time pass, in which the agent stays online, and run what is due."""
     desk.world.clock.forward(**delta)
-    await desk.world.stores.agents.seen([desk.shop.agent_id], desk.world.clock())
+    await desk.world.stores.agents.mark_seen([desk.shop.agent_id], desk.world.clock())
     await desk.services.runbook_schedules.once()
     return await now(desk)
 
@@ -463,7 +463,7 @@ async def test_a_run_that_needs_a_review_waits_for_it(desk: Desk) -> None:
 
 
 async def test_secret_values_are_told_to_nobody(desk: Desk) -> None:
-    with follow() as trail:
+    with collect_change() as trail:
         await plan(desk, file="pin.runbook.sql", parameters={"pin": Secret("4711")})
     assert "4711" not in repr(trail)
     assert "4711" not in repr(await now(desk))

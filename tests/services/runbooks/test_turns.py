@@ -10,14 +10,14 @@ from uuid import uuid4
 import pytest
 from tests.support.promises import PATIENT
 
-from postern.services.runbooks.turns import Slices, Turns
+from postern.services.runbooks.worker_pool import TimeSlices, WorkerPool
 
 
 async def test_one_thread_works_at_a_time_and_rests_between_its_slices() -> None:
     usual = sys.getswitchinterval()
     at_once, threads, most = 0, set(), 0
 
-    def work(slices: Slices) -> None:
+    def work(slices: TimeSlices) -> None:
         nonlocal at_once, most
         for _ in range(50):
             at_once += 1
@@ -28,7 +28,7 @@ async def test_one_thread_works_at_a_time_and_rests_between_its_slices() -> None
             at_once -= 1
             slices.rest()
 
-    turns, others = Turns(), Turns()
+    turns, others = WorkerPool(), WorkerPool()
     async with asyncio.timeout(PATIENT):
         await asyncio.gather(*(some.take(uuid4(), work) for some in (turns, others, turns, others)))
     assert most == 1
@@ -37,10 +37,10 @@ async def test_one_thread_works_at_a_time_and_rests_between_its_slices() -> None
 
 
 async def test_an_organisation_has_one_turn_and_the_others_have_theirs_meanwhile() -> None:
-    turns, busy, began, go_on = Turns(), uuid4(), list[str](), threading.Event()
+    turns, busy, began, go_on = WorkerPool(), uuid4(), list[str](), threading.Event()
     loop, has_begun = asyncio.get_running_loop(), asyncio.Event()
 
-    def long(slices: Slices) -> str:
+    def long(slices: TimeSlices) -> str:
         began.append("long")
         loop.call_soon_threadsafe(has_begun.set)
         while not go_on.wait(0.001):
@@ -57,7 +57,7 @@ async def test_an_organisation_has_one_turn_and_the_others_have_theirs_meanwhile
 
 
 async def test_what_fails_leaves_the_turn_to_the_next() -> None:
-    turns, org_id = Turns(), uuid4()
+    turns, org_id = WorkerPool(), uuid4()
     with pytest.raises(ZeroDivisionError):
         await turns.take(org_id, lambda _: 1 // 0)
     async with asyncio.timeout(PATIENT):

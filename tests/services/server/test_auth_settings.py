@@ -16,10 +16,10 @@ from postern.domain.identity.principal import Account, Principal, PrincipalStatu
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, Unavailable
 from postern.services.bundle import Services
+from postern.services.server.audit_context import collect_change
 from postern.services.server.auth_configs import AuthConfigs
 from postern.services.server.auth_settings import AuthFields, OidcFields
 from postern.services.server.machine_facts import MachineFacts
-from postern.services.server.trail import follow
 
 ISSUER = "https://login.example.com"
 
@@ -161,7 +161,7 @@ async def test_without_a_client_for_providers_only_local_login_can_be_chosen(wor
 async def test_the_machine_brings_local_login_back(world: World) -> None:
     services, _, admin = await set_up(world)
     await services.auth_settings.put(admin, fields(confirm=True))
-    with follow() as trail:
+    with collect_change() as trail:
         before, has_password = await services.auth_settings.reset()
     assert (before.method, has_password) == (LoginMethod.OIDC, True)
     after = await services.auth_configs.of(admin.org_id)

@@ -33,17 +33,17 @@ async def test_all_are_as_by_default_until_somebody_chooses(world: World) -> Non
     assert switched == {Feature.SCRIPT_RUNS, Feature.API_KEYS, Feature.SELF_REVIEW}
     other = Organisation(uuid4(), "acme", world.clock())
     await world.stores.organisations.add(other)
-    assert await services.features.enabled(other.id, Feature.SCRIPT_RUNS)
-    assert not await services.features.enabled(other.id, Feature.ACCESS_CONTROL)
+    assert await services.features.is_enabled(other.id, Feature.SCRIPT_RUNS)
+    assert not await services.features.is_enabled(other.id, Feature.ACCESS_CONTROL)
 
 
 async def test_another_process_follows(world: World) -> None:
     """Two bundles over one store and one set of signals, as two processes have them."""
     here, there = world.services(), world.services()
     admin = await world.add_user("root", "admin")
-    assert await there.features.enabled(admin.org_id, Feature.SESSION_DOWNLOAD)
+    assert await there.features.is_enabled(admin.org_id, Feature.SESSION_DOWNLOAD)
     await here.features.put(admin, "session-download", enabled=False)
-    assert not await there.features.enabled(admin.org_id, Feature.SESSION_DOWNLOAD)
+    assert not await there.features.is_enabled(admin.org_id, Feature.SESSION_DOWNLOAD)
 
 
 async def test_only_admins_choose_and_only_what_there_is(world: World) -> None:

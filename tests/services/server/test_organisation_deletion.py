@@ -22,8 +22,8 @@ from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.recording.purged import delete_local
 from postern.services.bundle import Services
 from postern.services.server import organisation_deletion
+from postern.services.server.audit_context import collect_change
 from postern.services.server.organisation_deletion import ENDING, RETRY, OrganisationDeleter
-from postern.services.server.trail import follow
 from postern.store.ports.common_ports import Topic
 from postern.store.ports.server_ports import AuditFilter
 
@@ -74,7 +74,7 @@ class Site:
 
 async def settle(records: Records) -> None:
     services = records.services()
-    while await services.follow_up.once():
+    while await services.postprocessing.once():
         pass
     await services.ledger.write()
 
@@ -123,7 +123,7 @@ async def test_everything_is_deleted_and_other_records_still_verify(site: Site) 
 
 
 async def test_it_is_audited_where_it_was_asked_for(site: Site) -> None:
-    with follow() as trail:
+    with collect_change() as trail:
         await site.delete()
     assert isinstance(trail.before, dict)
     assert (trail.before["users"], trail.before["sessions"]) == (1, 3)

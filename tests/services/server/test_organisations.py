@@ -8,14 +8,14 @@ import pytest
 from sqlalchemy import func, select
 from tests.support.world import World
 
-from postern.domain.identity.login import VoucherPurpose
+from postern.domain.identity.login import TokenPurpose
 from postern.domain.identity.principal import Account, GroupSource, Principal, PrincipalStatus, Role
 from postern.domain.lists import Page
 from postern.errors import Conflict, Denied, Invalid, NotFound, TooMany
 from postern.services.bundle import Services
 from postern.services.server.organisations import OrganisationFields
 from postern.services.targets.connections import ConnectionFilter
-from postern.store.schema.people import groups, orgs, user_groups, users, vouchers
+from postern.store.schema.identity_tables import groups, one_time_tokens, orgs, user_groups, users
 from postern.store.schema.target_tables import agents
 
 
@@ -40,7 +40,7 @@ async def test_who_runs_the_server_makes_organisations(world: World) -> None:
     made = await services.organisations.create(runner, "Acme & Sons", "Boss@acme.example")
     assert made.admin.status is PrincipalStatus.INVITED
     assert (made.admin.email, made.admin.role) == ("boss@acme.example", Role.ADMIN)
-    payload = await services.vouchers.take(VoucherPurpose.SETUP, made.setup.token)
+    payload = await services.one_time_tokens.take(TokenPurpose.SETUP, made.setup.token)
     assert payload["user_id"] == str(made.admin.id)
     assert payload["org_id"] == str(made.organisation.id)
     groups = await world.stores.groups.find(made.organisation.id, Page())
@@ -59,7 +59,7 @@ async def test_an_organisation_is_made_whole_or_not_at_all(
     runner = await world.add_user("root", "admin")
     before = await rows(world)
     monkeypatch.setattr(
-        "postern.store.sql.identity.sql_vouchers.MOST", 0
+        "postern.store.sql.identity.sql_one_time_tokens.MOST", 0
     )  # the last step fails: no room for the set-up link
     with pytest.raises(TooMany):
         await services.organisations.create(runner, "Acme", "boss@acme.example", embedded_agent=embedded_agent)
@@ -85,7 +85,7 @@ async def rows(world: World) -> dict[str, int]:
     async with world.database.statement() as connection:
         return {
             table.name: (await connection.execute(select(func.count()).select_from(table))).scalar_one()
-            for table in (agents, groups, orgs, user_groups, users, vouchers)
+            for table in (agents, groups, orgs, user_groups, users, one_time_tokens)
         }
 
 

@@ -18,16 +18,16 @@ from tests.support.world import START, World
 from postern.api.schemas.server.event_schemas import DIALECT, event_schemas
 from postern.domain.event import CHOSEN, EVENTS, OF_REVIEWS, EventKind
 from postern.domain.identity.principal import Principal
-from postern.domain.reviews.review import Choice, Demand, Review, ReviewEvent, ReviewKind, ReviewStatus
+from postern.domain.reviews.review import ApprovalRequirement, Choice, Review, ReviewEvent, ReviewKind, ReviewStatus
 from postern.domain.rules.violation import Violation
 from postern.domain.sessions.session import EndReason
 from postern.domain.sink import NewDelivery, SinkKind
 from postern.domain.targets.connection import Connection
 from postern.errors import Unavailable
 from postern.services.bundle import Services
-from postern.services.notifications.follow_up import BATCH
 from postern.services.notifications.payloads import DATA
-from postern.store.ports.review_ports import ReviewNews
+from postern.services.notifications.session_postprocessing import BATCH
+from postern.store.ports.review_ports import ReviewChange
 
 ADDRESS = "https://siem.example.com/postern"
 REVIEWS = tuple(kind for kind in EventKind if kind.startswith("review."))
@@ -52,7 +52,7 @@ class Desk:
 
     async def told(self, sink_id: UUID) -> list[dict[str, Any]]:
         """All that there is to tell by now, in the order in which it goes out; each is as its schema says."""
-        while await self.services.follow_up.once():
+        while await self.services.postprocessing.once():
             pass
         waiting = await self.world.stores.deliveries.waiting(sink_id, 10_000)
         events = [json.loads(one.body) for one in waiting]
@@ -127,7 +127,7 @@ def test_a_schema_refuses_what_is_no_such_event() -> None:
 
 async def test_a_review_is_told_as_it_was_at_each_moment(desk: Desk) -> None:
     sink = await desk.sink(events=REVIEWS)
-    two = (Demand("prod", (REVIEWERS,), min_approvals=2, force_groups=("leads",)),)
+    two = (ApprovalRequirement("prod", (REVIEWERS,), min_approvals=2, force_groups=("leads",)),)
     carl = await desk.world.add_user("carl", REVIEWERS)
     review = await desk.asked(demands=two, reason="ticket 7")
     later = desk.world.clock() + timedelta(seconds=30)
@@ -189,7 +189,7 @@ async def test_statements_are_told_only_where_a_sink_is_for_them(desk: Desk) -> 
     session = await begin(desk.world, desk.ann, desk.shop)
     await desk.world.stores.violations.add([violation(desk, session), violation(desk, session, 2, statement=None)])
     review = await desk.asked(kind=ReviewKind.STATEMENT, input="delete from orders")
-    await desk.world.stores.reviews.estimated(review.id, {"said": ["DELETE public.orders: 4,711 rows"]})
+    await desk.world.stores.reviews.store_estimate(review.id, {"said": ["DELETE public.orders: 4,711 rows"]})
     shown, full = await desk.told(plain), await desk.told(whole)
     assert [one["id"] for one in shown] == [one["id"] for one in full]
     assert "drop table" not in json.dumps(shown)
@@ -259,16 +259,16 @@ async def test_a_process_that_dies_between_what_happened_and_telling_loses_nothi
     review = await desk.asked()
     await desk.world.stores.violations.add([violation(desk, session)])
     await decided(desk.world, review, desk.bob, at=desk.world.clock())
-    follow_up = desk.world.stores.follow_up
+    postprocessing = desk.world.stores.postprocessing
 
     async def dies(*_: object) -> None:
         raise Unavailable("the store went away in the middle")
 
     for method in ("tell_reviews", "tell_violations"):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(follow_up, method, dies)
+            patch.setattr(postprocessing, method, dies)
             with pytest.raises(Unavailable):
-                await desk.services.follow_up.once()
+                await desk.services.postprocessing.once()
     # Another process begins with nothing but the store.
     desk.services = desk.world.services()
     desk.world.clock.forward(seconds=60)  # the lease of the dead one is over
@@ -276,7 +276,7 @@ async def test_a_process_that_dies_between_what_happened_and_telling_loses_nothi
     assert [one["type"] for one in told] == ["review.created", "review.approved", "guardrail.violation"]
     # One that another process has told meanwhile is told under the same id: once at the sink.
     again = [NewDelivery(sink, desk.world.org_id, UUID(one["id"]), EventKind(one["type"]), START, "{}") for one in told]
-    await follow_up.tell_reviews([], again)
+    await postprocessing.queue_review_events([], again)
     assert await desk.told(sink) == told
 
 
@@ -288,16 +288,16 @@ async def test_telling_and_forgetting_are_one_transaction(desk: Desk) -> None:
     broken = NewDelivery(sink, desk.world.org_id, uuid4(), EventKind.REVIEW_CREATED, START, "x" * 10)
     object.__setattr__(broken, "body", None)  # which no column takes
     with pytest.raises(Exception, match=r"(?i)null"):
-        await desk.world.stores.follow_up.tell_reviews([news.id], [broken])
+        await desk.world.stores.postprocessing.queue_review_events([news.id], [broken])
     assert await desk.world.stores.reviews.news(10) == [news]
 
 
 async def test_who_counts_hears_of_each_thing_once(desk: Desk) -> None:
-    heard: list[ReviewNews] = []
-    desk.services.follow_up.observer = heard.append
+    heard: list[ReviewChange] = []
+    desk.services.postprocessing.observer = heard.append
     review = await desk.asked()
     await decided(desk.world, review, desk.bob, at=desk.world.clock())
     for _ in range(3):
-        await desk.services.follow_up.once()
+        await desk.services.postprocessing.once()
     assert [one.kind for one in heard] == ["created", "approved"]
     assert heard[1].review.status is ReviewStatus.APPROVED

@@ -21,8 +21,8 @@ from postern.domain.targets.connection import Connection
 from postern.errors import Conflict, Denied, Invalid
 from postern.services.bundle import Services
 from postern.services.leases import Lease
-from postern.services.notifications.follow_up import LEASE, counted
 from postern.services.notifications.reports import ReportDays, _offset, _steady
+from postern.services.notifications.session_postprocessing import LEASE, count_session
 from postern.store.ports.notification_ports import Settled
 
 ALL = ReportFilter()
@@ -43,7 +43,7 @@ class Office:
     follow: Callable[[], Awaitable[int]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.follow = self.services.follow_up.once
+        self.follow = self.services.postprocessing.once
 
 
 @pytest.fixture
@@ -97,12 +97,15 @@ async def test_a_session_is_counted_once_and_only_when_it_has_ended(office: Offi
     key = await begin(office.world, office.ann, office.shop)
     assert await office.follow() == 0
     await end(office.world, key, {"EMAIL": 1})
-    pending = await office.world.stores.follow_up.pending(7, 10)
-    others = office.world.services().follow_up
+    pending = await office.world.stores.postprocessing.pending(7, 10)
+    others = office.world.services().postprocessing
     assert await office.follow() == 1
     assert await others.once() == 0
     # A process that lost its lease and goes on where it was.
-    assert await office.world.stores.follow_up.settle([Settled(one, tuple(counted(one))) for one in pending]) == 0
+    assert (
+        await office.world.stores.postprocessing.settle([Settled(one, tuple(count_session(one))) for one in pending])
+        == 0
+    )
     report = await office.services.reports.masking(office.auditor, ALL, DAY, GroupBy.USER, PAGE)
     assert report.redact_count == 1
 
@@ -113,12 +116,12 @@ async def test_one_process_at_a_time_follows_up(office: Office) -> None:
     await had(office.world, office.ann, office.shop)
     assert await office.follow() == 0
     with pytest.raises(Conflict):
-        await office.services.follow_up.rebuild(office.admin)
+        await office.services.postprocessing.rebuild(office.admin)
     office.world.clock.forward(seconds=31)
     assert await office.follow() == 1
     assert await dead.have()  # nobody keeps it without work
     await dead.release()
-    await office.services.follow_up.rebuild(office.admin)
+    await office.services.postprocessing.rebuild(office.admin)
 
 
 async def test_a_rebuild_counts_the_same_again(office: Office) -> None:
@@ -128,14 +131,14 @@ async def test_a_rebuild_counts_the_same_again(office: Office) -> None:
     await office.follow()
     await had(office.world, office.bob, office.shop, {"EMAIL": 1})  # not counted yet
     for _ in range(2):
-        await office.services.follow_up.rebuild(office.admin)
+        await office.services.postprocessing.rebuild(office.admin)
         empty = await office.services.reports.masking(office.auditor, ALL, DAY, GroupBy.ID, PAGE)
         assert (empty.lines.total, empty.counts) == (0, Counts())
         assert await office.follow() == 4
         full = await office.services.reports.masking(office.auditor, ALL, DAY, GroupBy.ID, PAGE)
         assert (full.lines.total, full.redact_count, full.counts.sessions) == (4, 7, 4)
     with pytest.raises(Denied):
-        await office.services.follow_up.rebuild(office.auditor)
+        await office.services.postprocessing.rebuild(office.auditor)
 
 
 async def test_activity_over_time(office: Office) -> None:

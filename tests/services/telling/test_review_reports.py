@@ -9,13 +9,13 @@ import pytest
 from tests.support.reviews import REVIEWERS, asked, decided
 from tests.support.world import START, World
 
-from postern.domain.reviews.review import Choice, Demand, ReviewEvent, ReviewKind
+from postern.domain.reviews.review import ApprovalRequirement, Choice, ReviewEvent, ReviewKind
 from postern.domain.reviews.review_report import ReviewsBy, sums_of
 from postern.errors import Denied, Invalid
 from postern.services.notifications import reports as module
 from postern.services.notifications.reports import ReportDays
 
-FORCED = (Demand("prod", ("owners",), force_groups=(REVIEWERS,)), Demand("", (REVIEWERS,)))
+FORCED = (ApprovalRequirement("prod", ("owners",), force_groups=(REVIEWERS,)), ApprovalRequirement("", (REVIEWERS,)))
 
 
 def later(seconds: float) -> timedelta:

@@ -25,8 +25,8 @@ from postern.domain.sink import Delivery, DeliveryState, Sink, SinkKind, SinkSta
 from postern.domain.targets.connection import Connection
 from postern.errors import Conflict, Denied, Invalid, NotFound, TooMany
 from postern.services.bundle import Services
-from postern.services.notifications import sending
-from postern.services.notifications.sending import KEPT_TRYING, LONGEST_DELAY, Sending, delay
+from postern.services.notifications import event_delivery
+from postern.services.notifications.event_delivery import KEPT_TRYING, LONGEST_DELAY, EventDelivery, delay
 from postern.store.sql.notifications.sql_sinks import SqlSinks
 
 SESSIONS = tuple(one for one in EventKind if one.startswith("session."))
@@ -37,7 +37,7 @@ PAGE = Page(100)
 class Office:
     world: World
     services: Services
-    sending: Sending
+    event_delivery: EventDelivery
     admin: Principal
     auditor: Principal
     ann: Principal
@@ -52,9 +52,9 @@ class Office:
         return await self.services.sinks.create(self.admin, self.fields(**changes))
 
     async def round(self) -> None:
-        await self.services.follow_up.once()
-        await self.sending.once()
-        await self.sending.settled()
+        await self.services.postprocessing.once()
+        await self.event_delivery.once()
+        await self.event_delivery.wait_until_idle()
 
     async def states(self, name: str = "siem") -> list[tuple[DeliveryState, int]]:
         """Oldest first, with how often they were tried."""
@@ -70,9 +70,9 @@ async def office(world: World) -> AsyncIterator[Office]:
     admin, auditor, ann = [await world.add_user(name, name) for name in ("admin", "auditor", "ann")]
     async with http_receiver() as receiver:
         sender = senders()
-        sending = Sending(world.stores.deliveries, world.stores.leases, sender, world.clock)
+        event_delivery = EventDelivery(world.stores.deliveries, world.stores.leases, sender, world.clock)
         shop = await world.add_connection("shop")
-        yield Office(world, world.services(), sending, admin, auditor, ann, shop, receiver)
+        yield Office(world, world.services(), event_delivery, admin, auditor, ann, shop, receiver)
         await sender.close()
 
 
@@ -131,7 +131,7 @@ async def test_scripts_are_told_only_where_a_sink_is_for_them(office: Office) ->
     await office.make(events=(EventKind.SESSION_CLOSE,))
     await office.make(events=(EventKind.SESSION_CLOSE,), name="with", with_script=True)
     session = await office.services.sessions.submit(office.ann, "shop", "select 'x'" + "y" * 20_000, source="::1")
-    assert await office.services.follow_up.once() == 0  # it only waits to be run
+    assert await office.services.postprocessing.once() == 0  # it only waits to be run
     assert await office.services.sessions.claim(session.id, "w") is not None
     await end(office.world, session.id)
     await office.round()
@@ -247,11 +247,11 @@ async def test_a_slow_receiver_holds_up_nobody(office: Office) -> None:
         await office.make()
         for _ in range(3):
             await had(office.world, office.ann, office.shop)
-        await office.services.follow_up.once()
+        await office.services.postprocessing.once()
         async with asyncio.timeout(60):
-            await office.sending.once()
+            await office.event_delivery.once()
             await until(lambda: len(office.receiver.got) >= 6)
-        for task in office.sending._running.values():
+        for task in office.event_delivery._running.values():
             task.cancel()
     assert len(slow.got) == 1
 
@@ -264,7 +264,7 @@ async def test_what_was_sent_by_a_process_that_died_is_sent_again(office: Office
     """At least once, with the same identifier."""
     await office.make(events=(EventKind.SESSION_CLOSE,))
     await had(office.world, office.ann, office.shop)
-    await office.services.follow_up.once()
+    await office.services.postprocessing.once()
     store = office.world.stores.deliveries
 
     class Dies:
@@ -275,9 +275,9 @@ async def test_what_was_sent_by_a_process_that_died_is_sent_again(office: Office
         async def close(self) -> None: ...
 
     sender = senders()
-    dying = Sending(store, office.world.stores.leases, Dies(), office.world.clock)
+    dying = EventDelivery(store, office.world.stores.leases, Dies(), office.world.clock)
     await dying.once()
-    await dying.settled()
+    await dying.wait_until_idle()
     await office.round()
     assert len(office.receiver.got) == 1  # the lease of the dead one
     office.world.clock.forward(seconds=31)
@@ -291,9 +291,9 @@ async def test_nothing_is_told_twice_when_two_follow_up(office: Office) -> None:
     """Both read before either wrote: one that lost its lease and goes on."""
     await office.make(events=(EventKind.SESSION_CLOSE,))
     key = await had(office.world, office.ann, office.shop)
-    first, second = office.services.follow_up, office.world.services().follow_up
+    first, second = office.services.postprocessing, office.world.services().postprocessing
     await asyncio.gather(first.once(), second.once())
-    pending = await office.world.stores.follow_up.pending(7, 10)
+    pending = await office.world.stores.postprocessing.pending(7, 10)
     assert pending == []
     await office.round()
     assert [one["data"]["session_id"] for one in office.receiver.events] == [str(key)]
@@ -324,12 +324,12 @@ async def test_a_crowd_of_events_is_bounded_and_old_ones_are_forgotten(office: O
     sink = await office.make(events=(EventKind.SESSION_CLOSE,), paused=True)
     for _ in range(5):
         await had(office.world, office.ann, office.shop)
-    await office.services.follow_up.once()
+    await office.services.postprocessing.once()
     store = office.world.stores.deliveries
-    await store.bound(3, office.world.clock())
+    await store.trim_queues(3, office.world.clock())
     assert [state for state, _ in await office.states()] == [DeliveryState.GIVEN_UP] * 2 + [DeliveryState.WAITING] * 3
     waiting = await store.waiting(sink.id, 10)
-    await store.delivered(sink.id, [one.number for one in waiting], office.world.clock())
+    await store.mark_delivered(sink.id, [one.number for one in waiting], office.world.clock())
     later = office.world.clock() + timedelta(seconds=1)
     await store.prune(later, office.world.clock())
     assert await office.states() == [(DeliveryState.GIVEN_UP, 0)] * 2
@@ -342,15 +342,15 @@ async def test_what_is_lost_is_told_and_does_not_pile_up(office: Office, caplog:
     sink = await office.make(events=(EventKind.SESSION_CLOSE,), paused=True)
     for _ in range(7):
         await had(office.world, office.ann, office.shop)
-    await office.services.follow_up.once()
+    await office.services.postprocessing.once()
     store = office.world.stores.deliveries
-    assert await store.bound(5, office.world.clock()) == {sink.id: 2}
-    assert await store.bound(3, office.world.clock()) == {sink.id: 2}
-    assert await store.bound(3, office.world.clock()) == {}
+    assert await store.trim_queues(5, office.world.clock()) == {sink.id: 2}
+    assert await store.trim_queues(3, office.world.clock()) == {sink.id: 2}
+    assert await store.trim_queues(3, office.world.clock()) == {}
     assert [state for state, _ in await office.states()] == [DeliveryState.GIVEN_UP] * 3 + [DeliveryState.WAITING] * 3
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sending, "MOST_WAITING", 2)
-        await office.sending.once()
+        patch.setattr(event_delivery, "MOST_WAITING", 2)
+        await office.event_delivery.once()
     assert f"sink {sink.id}: 1 events are given up, since more than 2 were waiting" in caplog.text
     office.receiver.statuses = [400] * 5
     await office.services.sinks.update(office.admin, "siem", sink_fields(paused=False))
@@ -365,7 +365,7 @@ async def test_a_sink_that_was_changed_meanwhile_gets_no_more_as_it_was(office: 
     await office.make(events=(EventKind.SESSION_CLOSE,))
     for _ in range(4):
         await had(office.world, office.ann, office.shop)
-    await office.services.follow_up.once()
+    await office.services.postprocessing.once()
     sender, sent = senders(), 0
 
     class Changes:
@@ -380,13 +380,13 @@ async def test_a_sink_that_was_changed_meanwhile_gets_no_more_as_it_was(office: 
         async def close(self) -> None:
             await sender.close()
 
-    changing = Sending(office.world.stores.deliveries, office.world.stores.leases, Changes(), office.world.clock)
+    changing = EventDelivery(office.world.stores.deliveries, office.world.stores.leases, Changes(), office.world.clock)
     await changing.once()
-    await changing.settled()
+    await changing.wait_until_idle()
     assert len(office.receiver.got) == 1
     await office.services.sinks.update(office.admin, "siem", sink_fields(paused=False))
     await changing.once()
-    await changing.settled()
+    await changing.wait_until_idle()
     assert len(office.receiver.got) == 2
     await changing.stop()
 

@@ -19,7 +19,7 @@ from typing import Protocol
 from tests.support.protocols.playbook import CHUNKS, pieces
 from tests.support.protocols.wire_contracts import events_of, new_link, sent_to
 
-from postern.domain.targets.errand import ErrandKind
+from postern.domain.targets.target_task import TargetTaskKind
 from postern.errors import ProtocolViolation
 from postern.interception.events import Event, Operation
 from postern.interception.pipeline import BatchNeed, SessionView
@@ -106,7 +106,7 @@ def _breaks(query: Query, data: bytes, size: int) -> bool:
     return False
 
 
-def check_catalogue(catalogue: Catalogue, rows: Mapping[ErrandKind, Row]) -> None:
+def check_catalogue(catalogue: Catalogue, rows: Mapping[TargetTaskKind, Row]) -> None:
     """Holds a protocol to the contract of `protocols.asking.Catalogue`; `rows` has one of each question's.
 
     1. There is a question for each errand, with values for its arguments whatever they hold, or none.
@@ -114,8 +114,8 @@ def check_catalogue(catalogue: Catalogue, rows: Mapping[ErrandKind, Row]) -> Non
     3. The questions behind column rules need no values. A target that has nothing is an empty TargetSchema; answers
        to fewer questions are a ProtocolViolation. A login without parameters asks for no path of its own.
     """
-    assert set(catalogue.errands) == set(ErrandKind), "an errand has no question"
-    for kind, question in catalogue.errands.items():
+    assert set(catalogue.target_tasks) == set(TargetTaskKind), "an errand has no question"
+    for kind, question in catalogue.target_tasks.items():
         assert set(question.values) <= {"schema", "table"}, f"{kind} asks for what the API does not have"
         for value in (None, "", _HOSTILE):
             assert catalogue.query(question.statement, [value] * len(question.values)).start()

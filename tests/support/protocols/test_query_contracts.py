@@ -9,7 +9,7 @@ from tests.support.links import interpreted_only
 from tests.support.protocols import mysql_test_messages as my
 from tests.support.protocols.query_contracts import check_catalogue, check_lens, check_query, check_script
 
-from postern.domain.targets.errand import ErrandKind
+from postern.domain.targets.target_task import TargetTaskKind
 from postern.protocols.gateway_queries import Row
 from postern.protocols.mysql.queries.mysql_catalogue import CATALOGUE
 from postern.protocols.mysql.queries.mysql_query import MysqlQuery
@@ -63,16 +63,16 @@ def test_garbage_that_is_none_is_found_out() -> None:
 
 
 def test_a_catalogue_whose_rows_cost_more_than_it_tells_is_found_out() -> None:
-    rows: dict[ErrandKind, Row] = {
-        ErrandKind.TEST: ("1",),
-        ErrandKind.DATABASES: ("shop",),
-        ErrandKind.TABLES: ("shop", "t"),
-        ErrandKind.COLUMNS: ("a", "int", "NO"),
+    rows: dict[TargetTaskKind, Row] = {
+        TargetTaskKind.TEST: ("1",),
+        TargetTaskKind.DATABASES: ("shop",),
+        TargetTaskKind.TABLES: ("shop", "t"),
+        TargetTaskKind.COLUMNS: ("a", "int", "NO"),
     }
     check_catalogue(CATALOGUE, rows)
-    errands = {kind: replace(question, overhead=0) for kind, question in CATALOGUE.errands.items()}
+    target_tasks = {kind: replace(question, overhead=0) for kind, question in CATALOGUE.target_tasks.items()}
     with pytest.raises(AssertionError, match="rows cost more"):
-        check_catalogue(replace(CATALOGUE, errands=errands), rows)
+        check_catalogue(replace(CATALOGUE, target_tasks=target_tasks), rows)
 
 
 @interpreted_only

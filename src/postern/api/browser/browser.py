@@ -22,7 +22,7 @@ from postern.domain.secret import Secret
 from postern.errors import Denied, Malformed, Unauthenticated
 from postern.services.bundle import Services
 from postern.services.identity.logins.oidc_login import ProviderLoginRequest
-from postern.services.identity.logins.saml_login import SamlWish
+from postern.services.identity.logins.saml_login import SamlSignInRequest
 
 MAX_FORM = 16_384  # bytes
 SHOWN: dict[int | str, dict[str, Any]] = {
@@ -61,13 +61,13 @@ async def to_provider(
     """
     address = address_of(request)
     with suppress(Malformed):  # that is not how they log in
-        wish = ProviderLoginRequest(back, organization=organization)
-        started = await services.oidc_login.begin(wish, api_url=info.api_url, address=address)
+        login_request = ProviderLoginRequest(back, organization=organization)
+        started = await services.oidc_login.begin(login_request, api_url=info.api_url, address=address)
         response = RedirectResponse(started.login_url, status_code=303)
         set_state_cookie(response, started, info)
         return response
     with suppress(Malformed):
-        saml_wish = SamlWish(back, None, organization, False)
+        saml_wish = SamlSignInRequest(back, None, organization, False)
         begun = await services.saml_login.begin(saml_wish, api_url=info.api_url, address=address)
         response = RedirectResponse(begun.login_url, status_code=303)
         set_saml_cookie(response, begun, info)

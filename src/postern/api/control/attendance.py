@@ -159,7 +159,7 @@ class Control(ControlServicer):
         if declaration is not None:
             beside = self._attends_by_another_name(agent, instance, declaration.name)
             await self._declarations.declare(agent, declaration, address=address, beside=beside)
-        await self._agents.tell(agent, dict(hello.facts))
+        await self._agents.store_facts(agent, dict(hello.facts))
         declared = None if declaration is None else declaration.name
         return _Stream(agent, instance, asyncio.get_running_loop().time(), declared)
 

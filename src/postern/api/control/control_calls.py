@@ -24,7 +24,7 @@ from postern.errors import (
     Unauthenticated,
     Unavailable,
 )
-from postern.services.identity.logins.tries import neighbourhood
+from postern.services.identity.logins.login_throttle import neighbourhood
 
 Context = grpc.aio.ServicerContext[Any, Any]
 

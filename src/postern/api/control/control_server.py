@@ -129,7 +129,7 @@ class ProxyManager(ProxyManagerServicer):
         except ValueError:
             return
         failure = one_line(answer.failure[:_MAX_FAILURE])
-        self._proxies.answered(attached, order_id, ProxyOutcome(failure, min(answer.port, 65_535)))
+        self._proxies.record_answer(attached, order_id, ProxyOutcome(failure, min(answer.port, 65_535)))
 
 
 class _Heard:

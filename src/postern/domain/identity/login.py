@@ -55,7 +55,7 @@ class Login:
         return self.ended_at is None and now < min(self.expires_at, self.ends_at)
 
 
-class VoucherPurpose(StrEnum):
+class TokenPurpose(StrEnum):
     """A voucher is a secret that is good once, for one step, for a short time."""
 
     OIDC_STATE = "oidc-state"  # between /login and /callback

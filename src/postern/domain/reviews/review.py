@@ -160,7 +160,7 @@ def person_of(principal: Principal, chat_id: str = "") -> Person:
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class ApprovalRequirement:
     """What one rule asks for. `rule` is its name, empty for the connection's own `reviewers`. Each demand of a review
     must be met; one person counts once in each."""
 
@@ -171,7 +171,7 @@ class Demand:
     force_groups: tuple[str, ...] = ()
 
     @property
-    def ordered(self) -> Demand:
+    def ordered(self) -> ApprovalRequirement:
         """The same one, in the form in which two are compared: the order of groups means nothing."""
         return replace(self, groups=tuple(sorted(self.groups)), force_groups=tuple(sorted(self.force_groups)))
 
@@ -198,7 +198,7 @@ class Choice(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
+class Vote:
     """What one person said. `groups` are those of the review that they spoke for; `own`: the review was their own, and
     the organisation lets people approve their own."""
 
@@ -225,7 +225,7 @@ class Review:
     owner: Person
     binding: Binding
     connection: str
-    demands: tuple[Demand, ...]
+    demands: tuple[ApprovalRequirement, ...]
     created_at: datetime
     expires_at: datetime
     session_id: UUID | None = None
@@ -237,7 +237,7 @@ class Review:
     decided_at: datetime | None = None
     revoke_at: datetime | None = None
     time_window: TimeWindow | None = None
-    voices: tuple[Voice, ...] = ()
+    voices: tuple[Vote, ...] = ()
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -249,7 +249,7 @@ class Review:
         return tuple(dict.fromkeys(group for demand in self.demands for group in demand.force_groups))
 
     @property
-    def refusal(self) -> Voice | None:
+    def refusal(self) -> Vote | None:
         """Who rejected or revoked it."""
         return next((voice for voice in self.voices if voice.choice is not Choice.APPROVED), None)
 
@@ -290,7 +290,7 @@ class Review:
             return False
         return self.time_window is None or self.time_window.holds(now)
 
-    def approved(self, at: datetime, window: TimeWindow | None) -> Review:
+    def approve(self, at: datetime, window: TimeWindow | None) -> Review:
         """As it is from its approval on. Access begins when its window opens, so that some is given in any case, and
         ends with the last moment of it at which that is open; a script has its time from the approval, in which each
         window opens once."""

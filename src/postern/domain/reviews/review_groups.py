@@ -12,7 +12,7 @@ from enum import StrEnum
 from uuid import UUID, uuid5
 
 from postern.domain.identity.principal import Principal
-from postern.domain.reviews.review import Choice, Demand, Review, Voice, person_of
+from postern.domain.reviews.review import ApprovalRequirement, Choice, Review, Vote, person_of
 from postern.domain.reviews.review_weighing import is_met
 
 
@@ -31,15 +31,15 @@ class GroupEntry:
     id: UUID
     group: str
     status: GroupStatus
-    voice: Voice | None
+    voice: Vote | None
 
 
 @dataclass(frozen=True, slots=True)
-class DemandProgress:
+class RequirementProgress:
     """How far a demand is. `approvals` counts people, as they spoke; who has left since counts no more when the next
     one decides."""
 
-    demand: Demand
+    demand: ApprovalRequirement
     approvals: int
     is_met: bool
 
@@ -70,30 +70,30 @@ def entries(review: Review) -> tuple[GroupEntry, ...]:
     return tuple(_entry(review, group, said.get(group)) for group in named)
 
 
-def progress(review: Review) -> tuple[DemandProgress, ...]:
+def progress(review: Review) -> tuple[RequirementProgress, ...]:
     """Of each demand, in their order."""
     voices = _approvals(review)
     return tuple(
-        DemandProgress(
+        RequirementProgress(
             demand, sum(not voice.groups.isdisjoint(demand.groups) for voice in voices), is_met(demand, voices)
         )
         for demand in review.demands
     )
 
 
-def _entry(review: Review, group: str, voice: Voice | None) -> GroupEntry:
+def _entry(review: Review, group: str, voice: Vote | None) -> GroupEntry:
     status = GroupStatus.PENDING if voice is None else GroupStatus(voice.choice)
     return GroupEntry(uuid5(review.id, group), group, status, voice)
 
 
-def _approvals(review: Review) -> list[Voice]:
+def _approvals(review: Review) -> list[Vote]:
     return [voice for voice in review.voices if voice.choice is Choice.APPROVED]
 
 
-def _approved(review: Review) -> dict[str, Voice]:
+def _approved(review: Review) -> dict[str, Vote]:
     """The groups that have agreed in each of the demands that ask them."""
     voices = _approvals(review)
-    found: dict[str, Voice] = {}
+    found: dict[str, Vote] = {}
     missing: set[str] = set()
     for demand in review.demands:
         agreed = _seated(demand.groups, voices) if demand.all_groups else _spoken(demand.groups, voices)
@@ -102,12 +102,12 @@ def _approved(review: Review) -> dict[str, Voice]:
     return {group: voice for group, voice in found.items() if group not in missing}
 
 
-def _spoken(groups: Iterable[str], voices: Sequence[Voice]) -> dict[str, Voice]:
+def _spoken(groups: Iterable[str], voices: Sequence[Vote]) -> dict[str, Vote]:
     """The first voice for each group."""
     return {group: voice for group in groups for voice in reversed(voices) if group in voice.groups}
 
 
-def _seated(groups: Iterable[str], voices: Sequence[Voice]) -> Mapping[str, Voice]:
+def _seated(groups: Iterable[str], voices: Sequence[Vote]) -> Mapping[str, Vote]:
     """A person of its own for as many groups as can be, the earlier ones first."""
     taken: dict[int, str] = {}  # number of a voice → the group that it stands for
 

@@ -78,7 +78,7 @@ def sums_of(reviews: Iterable[Reviewed]) -> ReviewSums:
     )
 
 
-def grouped(reviews: Iterable[Reviewed], by: ReviewsBy) -> list[tuple[str, ReviewSums]]:
+def group_reviews(reviews: Iterable[Reviewed], by: ReviewsBy) -> list[tuple[str, ReviewSums]]:
     """Most asked for first."""
     lines: dict[str, list[Reviewed]] = {}
     for one in reviews:

@@ -12,14 +12,14 @@ from uuid import UUID
 
 from postern.domain.identity.principal import Principal, PrincipalKind
 from postern.domain.reviews.review import (
+    ApprovalRequirement,
     Choice,
-    Demand,
     Person,
     Review,
     ReviewEvent,
     ReviewKind,
     ReviewStatus,
-    Voice,
+    Vote,
     after,
     person_of,
 )
@@ -52,7 +52,7 @@ class Ruling:
 class Weighed:
     """`event`: what becomes of the review; None while more have to agree. `time_window` is the review's from now on."""
 
-    voice: Voice
+    voice: Vote
     event: ReviewEvent | None
     time_window: TimeWindow | None = None
 
@@ -113,14 +113,14 @@ def _approve(
     # Who forced it and speaks for another group now has forced it all the same.
     forced = ruling.force or (earlier is not None and earlier.forced)
     groups |= earlier.groups & seat.groups if earlier is not None and earlier.forced else frozenset()
-    voice = Voice(reviewer, Choice.APPROVED, groups, ruling.at, forced, own, ruling.comment)
+    voice = Vote(reviewer, Choice.APPROVED, groups, ruling.at, forced, own, ruling.comment)
     told = [one for one in review.voices if one is not earlier and (own_allowed or not one.own)] + [voice]
     counted = [now for one in told if (now := _as_now(one, seats)) is not None]
     met = all(is_met(demand, counted) for demand in review.demands)
     return Weighed(voice, ReviewEvent.APPROVED if met else None, ruling.time_window or review.time_window)
 
 
-def _says_more(ruling: Ruling, groups: frozenset[str], earlier: Voice, seats: Mapping[UUID, Seat]) -> bool:
+def _says_more(ruling: Ruling, groups: frozenset[str], earlier: Vote, seats: Mapping[UUID, Seat]) -> bool:
     """Than what they said before, as far as that still counts: who joined another of the groups may speak for it."""
     if ruling.force and not earlier.forced:
         return True
@@ -137,7 +137,7 @@ def _refuse(review: Review, reviewer: Person, ruling: Ruling, seat: Seat) -> Wei
         raise Denied("only its reviewers, administrators and who asked for it may reject or revoke a review")
     _require(review, event, ruling.at)
     groups = seat.groups & frozenset((*review.groups, *review.force_groups))
-    voice = Voice(reviewer, ruling.choice, groups, ruling.at, False, own, ruling.comment)
+    voice = Vote(reviewer, ruling.choice, groups, ruling.at, False, own, ruling.comment)
     return Weighed(voice, event, review.time_window)
 
 
@@ -153,7 +153,7 @@ def _require(review: Review, event: ReviewEvent, at: datetime) -> None:
         raise Conflict(f"this review cannot be {event} any more: it is {review.status}{hint}")
 
 
-def _as_now(voice: Voice, seats: Mapping[UUID, Seat]) -> Voice | None:
+def _as_now(voice: Vote, seats: Mapping[UUID, Seat]) -> Vote | None:
     """What they said counts for the groups that they are still in; None for who decides nothing any more."""
     seat = None if voice.reviewer.principal_id is None else seats.get(voice.reviewer.principal_id)
     if seat is None or not seat.is_active or not seat.is_person:
@@ -161,7 +161,7 @@ def _as_now(voice: Voice, seats: Mapping[UUID, Seat]) -> Voice | None:
     return replace(voice, groups=voice.groups & seat.groups)
 
 
-def is_met(demand: Demand, voices: Sequence[Voice]) -> bool:
+def is_met(demand: ApprovalRequirement, voices: Sequence[Vote]) -> bool:
     """By approvals, each of a person who is in the groups that it names. A force counts where it is allowed only."""
     voices = [voice for voice in voices if voice.choice is Choice.APPROVED]
     if any(voice.forced and not voice.groups.isdisjoint(demand.force_groups) for voice in voices):
@@ -172,7 +172,7 @@ def is_met(demand: Demand, voices: Sequence[Voice]) -> bool:
     return not demand.all_groups or _covered(demand.groups, people)
 
 
-def _people(voices: Sequence[Voice]) -> list[frozenset[str]]:
+def _people(voices: Sequence[Vote]) -> list[frozenset[str]]:
     """The groups of each person, however many accounts they have."""
     people: list[tuple[list[Person], frozenset[str]]] = []
     for voice in voices:

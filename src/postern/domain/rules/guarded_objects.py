@@ -93,7 +93,7 @@ def _alike(keys: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str]]:
     return frozenset((alike(schema), alike(name)) for schema, name in keys)
 
 
-def guarded(spelled: str, field: str) -> Guarded:
+def parse_guarded(spelled: str, field: str) -> Guarded:
     """Raises Invalid for what cannot be read."""
     if len(spelled) > MAX_NAME_LENGTH:
         raise Invalid(f"{field}: a name has at most {MAX_NAME_LENGTH} characters", field=field)

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from postern.domain.rules.guarded_objects import guarded
+from postern.domain.rules.guarded_objects import parse_guarded
 from postern.domain.rules.statement import Effect
 from postern.domain.targets.connection import TEXTUAL
 from postern.errors import Invalid
@@ -234,7 +234,7 @@ def _check_objects(objects: tuple[str, ...], at: str) -> None:
     if len(objects) > MAX_OBJECTS:
         raise Invalid(f"{at}: at most {MAX_OBJECTS} objects", field=at)
     for spelled in objects:
-        guarded(spelled, at)
+        parse_guarded(spelled, at)
 
 
 def _check_rows(rule: Rule, at: str) -> None:

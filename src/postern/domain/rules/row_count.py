@@ -99,7 +99,7 @@ class RowCount:
         counts = [part.rows for part in self.parts]
         return None if None in counts else sum(count for count in counts if count is not None)
 
-    def shown(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """As `Review.estimate` has it: values of JSON. The target's names in it steer no screen."""
         return {
             "rows": self.rows,

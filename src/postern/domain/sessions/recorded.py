@@ -82,7 +82,7 @@ class RecordedPosition(NamedTuple):
 ItemT = TypeVar("ItemT", Moment, Exchange)
 
 
-def placed(items: Iterable[ItemT], after: RecordedPosition) -> Iterator[tuple[RecordedPosition, ItemT]]:
+def with_positions(items: Iterable[ItemT], after: RecordedPosition) -> Iterator[tuple[RecordedPosition, ItemT]]:
     """Each item behind `after`, with its place. The items at that moment must be among them."""
     micros, count = -1, 0
     for item in items:

@@ -59,7 +59,7 @@ def words_of(text: str) -> list[str]:
     return [word[:MAX_WORD] for word in _WORD.findall(text.lower())]
 
 
-def folded(pieces: Sequence[str]) -> str:
+def fold_text(pieces: Sequence[str]) -> str:
     """The words of all pieces, a blank on either side of each."""
     return f" {f' {BORDER} '.join(' '.join(words_of(piece)) for piece in pieces)} "
 

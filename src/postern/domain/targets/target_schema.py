@@ -96,7 +96,7 @@ Key = tuple[str, str]
 """Schema and name."""
 
 
-def reached(start: Iterable[Key], step: Callable[[Key], Sequence[Key]]) -> set[Key]:
+def find_reachable(start: Iterable[Key], step: Callable[[Key], Sequence[Key]]) -> set[Key]:
     """All that steps lead to, where they start among them."""
     found: set[Key] = set()
     left = list(start)

@@ -19,7 +19,7 @@ from postern.descriptors import PER_SESSION, Descriptors, no_room
 from postern.errors import PosternError, ProtocolViolation, TooMany
 from postern.gateway.clients.login_turns import SLOT_TIME, LoginTurns, Turn
 from postern.relay.relay_handshake import StreamHandshake
-from postern.services.identity.logins.tries import neighbourhood
+from postern.services.identity.logins.login_throttle import neighbourhood
 
 log = logging.getLogger(__name__)
 

@@ -25,8 +25,8 @@ from postern.domain.targets.connection import Connection
 from postern.errors import Denied, NotFound, PosternError, TooMany, Unavailable
 from postern.gateway.rules.review_poller import ReviewPoller
 from postern.relay.relay_handshake import StreamHandshake
-from postern.services.reviews.asking import AccessWish, ReviewRequests, ReviewRequired
-from postern.services.reviews.review_words import in_words, over
+from postern.services.reviews.review_requests import RequestedAccess, ReviewRequests, ReviewRequired
+from postern.services.reviews.review_text import final_state_text, requirements_text
 from postern.services.reviews.reviews import Reviews
 from postern.services.sessions import Sessions
 from postern.store.ports.common_ports import Signals, Topic
@@ -78,7 +78,7 @@ class _Watch:
 class _Waiter:
     """One client. `ask_again`: a change may admit or deny it, whatever its review says."""
 
-    wish: AccessWish
+    requested_access: RequestedAccess
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     ask_again: bool = False
 
@@ -130,8 +130,8 @@ class PendingLogins:
         """Wait for the approval, and return the result of `again`. `fits` raises Denied for a connection that the
         client cannot use, so that no review is requested in vain. Raises the errors of `again`, Denied with the reason,
         TooMany, Unavailable, and ConnectionError when the client disconnects."""
-        fits(required.wish.connection)
-        with self._room(client.stream, required.wish.principal.id):
+        fits(required.requested_access.connection)
+        with self._room(client.stream, required.requested_access.principal.id):
             deadline = asyncio.get_running_loop().time() + self._longest
             told: UUID | None = None
             while True:
@@ -141,7 +141,7 @@ class PendingLogins:
                 if review.id != told:
                     client.tell(*_notice(review, await self._address(review.id)))
                     told = review.id
-                approved = await self._decided(review, required.wish, client, deadline)
+                approved = await self._decided(review, required.requested_access, client, deadline)
                 try:
                     async with nullcontext() if approved else self._admission:
                         self._require_open(review)
@@ -151,16 +151,18 @@ class PendingLogins:
                     required = still
 
     async def _review(self, required: ReviewRequired, asked: LoginReviewRequest) -> Review:
-        wish = required.wish
-        if wish.waiting is not None:
-            return wish.waiting
-        session = self._sessions.to_wait(wish, metadata=asked.metadata)
-        return await self._asking.ask(wish, reason=asked.reason, duration=asked.duration, session=session)
+        requested_access = required.requested_access
+        if requested_access.waiting is not None:
+            return requested_access.waiting
+        session = self._sessions.to_wait(requested_access, metadata=asked.metadata)
+        return await self._asking.ask(requested_access, reason=asked.reason, duration=asked.duration, session=session)
 
-    async def _decided(self, review: Review, wish: AccessWish, client: PendingClient, deadline: float) -> bool:
+    async def _decided(
+        self, review: Review, requested_access: RequestedAccess, client: PendingClient, deadline: float
+    ) -> bool:
         """Wait until a new admission makes sense. Return True if the review was approved. `deadline` is on the loop's
         clock. Raises as `wait` does."""
-        loop, waiter = asyncio.get_running_loop(), _Waiter(wish)
+        loop, waiter = asyncio.get_running_loop(), _Waiter(requested_access)
         with self._watching(review, waiter, client.stream) as watch:
             while True:
                 self._require_open(review)
@@ -257,29 +259,29 @@ class PendingLogins:
             log.warning("%d clients that waited for reviews could not be told that the gateway stops", self.held)
 
     def _on_resumed(self, payload: Mapping[str, str]) -> None:
-        self._ask_again(lambda wish: True)
+        self._ask_again(lambda requested_access: True)
 
     def _on_policy(self, payload: Mapping[str, str]) -> None:
         """Wake the clients of one connection, of one organisation, or all."""
         connection, org = payload.get("connection_id"), payload.get("org_id")
 
-        def concerned(wish: AccessWish) -> bool:
+        def concerned(requested_access: RequestedAccess) -> bool:
             if connection:
-                return str(wish.connection.id) == connection
-            return not org or str(wish.connection.org_id) == org
+                return str(requested_access.connection.id) == connection
+            return not org or str(requested_access.connection.org_id) == org
 
         self._ask_again(concerned)
 
     def _on_principal(self, payload: Mapping[str, str]) -> None:
-        self._ask_again(lambda wish: str(wish.principal.id) == payload.get("principal_id"))
+        self._ask_again(lambda requested_access: str(requested_access.principal.id) == payload.get("principal_id"))
 
     def _on_credential(self, payload: Mapping[str, str]) -> None:
-        self._ask_again(lambda wish: str(wish.credential_id) == payload.get("credential_id"))
+        self._ask_again(lambda requested_access: str(requested_access.credential_id) == payload.get("credential_id"))
 
-    def _ask_again(self, concerned: Callable[[AccessWish], bool]) -> None:
+    def _ask_again(self, concerned: Callable[[RequestedAccess], bool]) -> None:
         for watch in self._watches.values():
             for waiter in watch.waiters:
-                if concerned(waiter.wish):
+                if concerned(waiter.requested_access):
                     waiter.ask_again = True
                     waiter.woken.set()
 
@@ -296,13 +298,15 @@ def _is_approved(review: Review | None, review_id: UUID) -> bool:
     if review.status is ReviewStatus.APPROVED:
         return True
     again = "" if review.status is ReviewStatus.REJECTED else "; connect again to ask anew"
-    raise Denied(f"connection {review.connection!r} needs a review, and {over(review)} (review {review.id}){again}")
+    raise Denied(
+        f"connection {review.connection!r} needs a review, and {final_state_text(review)} (review {review.id}){again}"
+    )
 
 
 def _notice(review: Review, address: str) -> tuple[str, str]:
     """Return the message for a waiting client, and how to approve."""
     return (
-        f"connection {review.connection!r} needs a review before you are let in: {in_words(review.demands)}",
+        f"connection {review.connection!r} needs a review before you are let in: {requirements_text(review.demands)}",
         f"Review {review.id}, until {review.expires_at:%Y-%m-%d %H:%M:%S} UTC: {address} or "
         f"postern reviews approve {review.id}",
     )
@@ -310,7 +314,7 @@ def _notice(review: Review, address: str) -> tuple[str, str]:
 
 def _come_back(review: Review) -> str:
     return (
-        f"connection {review.connection!r} needs a review, {in_words(review.demands)}: connect again once review "
-        f"{review.id} is approved (postern reviews approve {review.id}); it waits until "
+        f"connection {review.connection!r} needs a review, {requirements_text(review.demands)}: connect again once "
+        f"review {review.id} is approved (postern reviews approve {review.id}); it waits until "
         f"{review.expires_at:%Y-%m-%d %H:%M:%S} UTC"
     )

@@ -28,8 +28,8 @@ from postern.protocols.gateway_queries import TargetRefused
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Start, Target
 from postern.services.admission import REFUSED_LOGIN, Access
-from postern.services.issues.opening import NO_FIELDS
-from postern.services.reviews.asking import ReviewRequired
+from postern.services.issues.session_issues import NO_FIELDS
+from postern.services.reviews.review_requests import ReviewRequired
 
 log = logging.getLogger(__name__)
 
@@ -181,6 +181,6 @@ class SessionSetup:
         try:
             return await decided(admission)
         except ReviewRequired as required:
-            await self.engine.check_issue(required.wish.connection, client.tracker_fields)
+            await self.engine.check_issue(required.requested_access.connection, client.tracker_fields)
             asked = LoginReviewRequest(client.metadata, client.reason, client.duration)
             return await self._held.wait(required, client, asked, again, client.fits)

@@ -26,7 +26,7 @@ from postern.relay.driver import Driver
 from postern.relay.held_request import HeldRequest
 from postern.relay.link import HoldEffect
 from postern.relay.relay_target import Start
-from postern.services.reviews.asking import ReviewRequests
+from postern.services.reviews.review_requests import ReviewRequests
 from postern.services.reviews.reviews import Reviews
 from postern.store.ports.common_ports import Signals
 
@@ -195,7 +195,7 @@ class HeldRequests:
         try:
             found = await counts.of(permit, start, asked, standing)
             if found is not None:
-                await self._reviews.estimated(review.id, found.shown())
+                await self._reviews.record_estimate(review.id, found.as_json())
         except PosternError as error:
             log.warning("storing the row count of review %s failed: %s", review.id, error.message)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from postern.domain.rules.guarded_objects import Guarded, guarded
+from postern.domain.rules.guarded_objects import Guarded, parse_guarded
 from postern.domain.rules.guardrail import Action, Rule, RuleType, Unknown
 from postern.domain.rules.statement import EVERYTHING, Effect, ObjectKind, ObjectName, Statement
 from postern.domain.targets.target_schema import Function, TargetSchema
@@ -31,7 +31,7 @@ class StatementRule:
     def __init__(self, culprit: Culprit, rule: Rule) -> None:
         self.culprit = culprit
         self._rule = rule
-        self._guarded = [guarded(spelled, "objects") for spelled in rule.objects]
+        self._guarded = [parse_guarded(spelled, "objects") for spelled in rule.objects]
         self.harmless = tuple(sorted({_function(spelled) for spelled in rule.allow_functions}))
 
     def judge(self, statement: Statement, target: TargetSchema | None) -> GuardRailFinding | None:
@@ -183,7 +183,7 @@ def _function(spelled: str) -> tuple[str, str]:
     """Return schema and name of an allowed function. Only letter case is normalised, so that nothing else is
     allowed.
     """
-    guarded(spelled, "allow_functions")
+    parse_guarded(spelled, "allow_functions")
     schema, _, name = spelled.lower().removesuffix("()").rpartition(".")
     return schema.strip().removeprefix("*"), name.strip()
 

@@ -64,12 +64,12 @@ class SlackWindow:
     async def whisper(self, sink: Sink, channel: str, user: str, text: str) -> None:
         await self._slack.whisper(sink, channel, user, text)
 
-    def accepted(self, given: Reasoned | Introduced, text: str) -> dict[str, Any]:
+    def accepted_answer(self, given: Reasoned | Introduced, text: str) -> dict[str, Any]:
         if isinstance(given, Introduced) and not given.in_form:
             return _ephemeral(text)
         return {"response_action": "clear"}
 
-    def refused(self, given: Reasoned | Introduced, text: str) -> dict[str, Any]:
+    def rejected_answer(self, given: Reasoned | Introduced, text: str) -> dict[str, Any]:
         if isinstance(given, Introduced) and not given.in_form:
             return _ephemeral(text)
         block = slack.LINK if isinstance(given, Introduced) else slack.REASON

@@ -69,7 +69,9 @@ class SamlAdapter:
         query = urlencode({"SAMLRequest": encoded, "RelayState": request.relay_state})
         return f"{provider.login_url}{'&' if urlsplit(provider.login_url).query else '?'}{query}"
 
-    async def asserted(self, config: SamlConfig, us: ServiceProvider, request_id: str, response: str) -> Asserted:
+    async def verify_response(
+        self, config: SamlConfig, us: ServiceProvider, request_id: str, response: str
+    ) -> Asserted:
         content = _decoded(response)
         provider = await self._provider(config)
         checks = _responses()

@@ -11,14 +11,14 @@ from datetime import timedelta
 from uuid import UUID, uuid4
 
 from postern.domain.chat import ChatLink
-from postern.domain.identity.login import VoucherPurpose
+from postern.domain.identity.login import TokenPurpose
 from postern.domain.identity.principal import Principal, PrincipalKind
 from postern.domain.lists import Listed, Page
 from postern.domain.secret import Secret
 from postern.domain.sink import Sink
 from postern.errors import Denied, NotFound, Unauthenticated
-from postern.services.identity.logins.vouchers import Vouchers
-from postern.services.server.trail import changed
+from postern.services.identity.logins.one_time_tokens import OneTimeTokens
+from postern.services.server.audit_context import record_change
 from postern.store.ports.chat_ports import ChatStore
 from postern.store.ports.common_ports import Clock
 from postern.store.ports.identity_ports import PrincipalStore
@@ -27,23 +27,25 @@ CODE_LIFE = timedelta(minutes=10)
 
 
 class ChatLinks:
-    def __init__(self, store: ChatStore, principals: PrincipalStore, vouchers: Vouchers, now: Clock) -> None:
+    def __init__(
+        self, store: ChatStore, principals: PrincipalStore, one_time_tokens: OneTimeTokens, now: Clock
+    ) -> None:
         self._store = store
         self._principals = principals
-        self._vouchers = vouchers
+        self._one_time_tokens = one_time_tokens
         self._now = now
 
     async def code(self, principal: Principal) -> Secret:
         """To be given in the chat within CODE_LIFE, once; one that was made before is good no more. Raises Denied."""
         if principal.kind is not PrincipalKind.USER:
             raise Denied("only people decide in chats, so only people have accounts there")
-        await self._vouchers.forget(VoucherPurpose.CHAT_LINK, principal.id)
+        await self._one_time_tokens.forget(TokenPurpose.CHAT_LINK, principal.id)
         payload = {"user_id": str(principal.id), "org_id": str(principal.org_id)}
-        return await self._vouchers.make(VoucherPurpose.CHAT_LINK, payload, CODE_LIFE)
+        return await self._one_time_tokens.issue(TokenPurpose.CHAT_LINK, payload, CODE_LIFE)
 
     async def redeem(self, sink: Sink, chat_id: str, code: str) -> Principal:
         """Whose code it is, from now on known by that account. Raises Unauthenticated."""
-        payload = await self._vouchers.take(VoucherPurpose.CHAT_LINK, Secret(code.strip()))
+        payload = await self._one_time_tokens.take(TokenPurpose.CHAT_LINK, Secret(code.strip()))
         principal = await self._active(sink.org_id, UUID(payload["user_id"]))
         if principal is None or payload["org_id"] != str(sink.org_id):
             raise Unauthenticated("this code is of nobody who decides here")
@@ -51,10 +53,10 @@ class ChatLinks:
         before = await self._store.link(sink.org_id, realm, chat_id)
         link = ChatLink(uuid4(), sink.org_id, realm, chat_id, principal.id, principal.email, self._now())
         await self._store.add_link(link)
-        changed(before and _shown(before), _shown(link))
+        record_change(before and _shown(before), _shown(link))
         return principal
 
-    async def known(self, sink: Sink, chat_id: str) -> Principal | None:
+    async def find_principal(self, sink: Sink, chat_id: str) -> Principal | None:
         """Who that is, while they are active."""
         link = await self._store.link(sink.org_id, realm_of(sink), chat_id)
         return None if link is None else await self._active(sink.org_id, link.principal_id)
@@ -69,7 +71,7 @@ class ChatLinks:
         removed = await self._store.remove_link(principal.org_id, link_id, owner)
         if removed is None:
             raise NotFound(f"there is no account of a chat {link_id}, or it is not yours")
-        changed(_shown(removed), None)
+        record_change(_shown(removed), None)
 
     async def _active(self, org_id: UUID, principal_id: UUID) -> Principal | None:
         account = await self._principals.get(org_id, principal_id)

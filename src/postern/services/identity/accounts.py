@@ -5,16 +5,16 @@ from __future__ import annotations
 import secrets
 from uuid import UUID, uuid4
 
-from postern.domain.identity.login import LoginMethod, VoucherPurpose
+from postern.domain.identity.login import LoginMethod, TokenPurpose
 from postern.domain.identity.principal import Account, Principal
 from postern.domain.secret import Secret
 from postern.errors import Denied, Unauthenticated
+from postern.services.identity.logins.login_throttle import LoginThrottle
 from postern.services.identity.logins.logins import Logins
+from postern.services.identity.logins.one_time_tokens import OneTimeTokens
 from postern.services.identity.logins.passwords import Passwords, check_strength
-from postern.services.identity.logins.tries import Tries
-from postern.services.identity.logins.vouchers import Vouchers
+from postern.services.server.audit_context import record_change
 from postern.services.server.auth_configs import AuthConfigs
-from postern.services.server.trail import changed
 from postern.store.ports.common_ports import Clock
 from postern.store.ports.identity_ports import PrincipalStore
 from postern.store.ports.server_ports import OrganisationStore
@@ -30,7 +30,7 @@ class Accounts:
         organisations: OrganisationStore,
         auth_configs: AuthConfigs,
         logins: Logins,
-        vouchers: Vouchers,
+        one_time_tokens: OneTimeTokens,
         now: Clock,
         passwords: Passwords,
     ) -> None:
@@ -38,10 +38,10 @@ class Accounts:
         self._organisations = organisations
         self._auth_configs = auth_configs
         self._logins = logins
-        self._vouchers = vouchers
+        self._one_time_tokens = one_time_tokens
         self._now = now
         self._passwords = passwords
-        self._tries = Tries(now)
+        self._tries = LoginThrottle(now)
 
     async def ensure_first_admin(self) -> tuple[str, Secret] | None:
         """Makes the first admin while there is no user at all: (e-mail, password to show once); else None."""
@@ -59,13 +59,15 @@ class Accounts:
         """Whether the default organisation has no user yet."""
         return not await self._store.count((await self._organisations.default()).id)
 
-    async def prove(self, email: str, password: Secret, address: str, *, organisation: str | None = None) -> Account:
+    async def authenticate(
+        self, email: str, password: Secret, address: str, *, organisation: str | None = None
+    ) -> Account:
         """Whose password that is. Raises Unauthenticated, the same after the same work for unknown, inactive and
         wrong; TooMany; Denied where people log in at an identity provider."""
         org_id = await self._org_id(organisation)
         if org_id is not None:
             await self.require_local(org_id)
-        with self._tries.one(email, address):
+        with self._tries.attempt(email, address):
             account = None if org_id is None else await self._store.by_email(org_id, email)
             matches = await self._passwords.matches(password, account.password_hash if account else None)
             if account is None or not matches or not account.principal.is_active:
@@ -80,7 +82,7 @@ class Accounts:
 
     async def require_password(self, principal: Principal, current: Secret, address: str) -> None:
         """Raises Denied when it is not theirs; TooMany."""
-        with self._tries.one(principal.email, address):
+        with self._tries.attempt(principal.email, address):
             account = await self._store.get(principal.org_id, principal.id)
             if account is None or not await self._passwords.matches(current, account.password_hash):
                 raise Denied("current_password: is wrong", field="current_password")
@@ -97,19 +99,19 @@ class Accounts:
 
     async def set_password(self, principal: Principal, password: Secret, field: str) -> None:
         """Ends all their logins, and what could become one. Raises Invalid, TooMany."""
-        await self.keep_password(principal, await self.hashed(principal, password, field))
+        await self.store_password(principal, await self.hash_password(principal, password, field))
 
-    async def hashed(self, principal: Principal, password: Secret, field: str) -> str:
+    async def hash_password(self, principal: Principal, password: Secret, field: str) -> str:
         """Raises Invalid, TooMany."""
         check_strength(password, field, whose=(principal.email, principal.email.partition("@")[0], principal.name))
         return await self._passwords.hash(password)
 
-    async def keep_password(self, principal: Principal, password_hash: str) -> None:
+    async def store_password(self, principal: Principal, password_hash: str) -> None:
         """As `set_password`, for a hash of `hashed`."""
         await self._store.set_password(principal.id, password_hash, self._now())
         await self._logins.end_all(principal.id)
-        await self._vouchers.forget(VoucherPurpose.SETUP, principal.id)
-        changed(None, {"id": principal.id, "email": principal.email, "changed": "how to log in"})
+        await self._one_time_tokens.forget(TokenPurpose.SETUP, principal.id)
+        record_change(None, {"id": principal.id, "email": principal.email, "changed": "how to log in"})
 
     async def _org_id(self, name: str | None) -> UUID | None:
         found = await self._organisations.default() if name is None else await self._organisations.by_name(name)

@@ -25,7 +25,7 @@ from postern.domain.secret import Secret
 from postern.errors import Invalid, NotFound, Unauthenticated
 from postern.services.identity.users import checked_groups, require_admin, require_person
 from postern.services.named_resources import ResourceService
-from postern.services.server.trail import changed as note
+from postern.services.server.audit_context import record_change as note
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.identity_ports import ApiKeyStore, PrincipalStore
 from postern.store.ports.target_ports import CredentialStore
@@ -70,7 +70,7 @@ class ApiKeys(ResourceService[ApiKey]):
         """Asked at every use, with the caller's address. Raises Unauthenticated."""
         if not is_well_formed(key):
             raise Unauthenticated("this is not an API key of this gateway; check that it was copied whole")
-        found = self._checked(await self._keys.by_digest(digest_of(key)), address)
+        found = self._require_usable(await self._keys.by_digest(digest_of(key)), address)
         now = self._now()
         if found.last_used_at is None or now - found.last_used_at >= _TOUCHED:
             await self._keys.touch(found.id, now)
@@ -78,9 +78,9 @@ class ApiKeys(ResourceService[ApiKey]):
 
     async def standing(self, org_id: UUID, key_id: UUID, address: str) -> Principal:
         """Whom a key acts as, as long as it may be used from there. Raises Unauthenticated."""
-        return self._checked(await self._keys.get(org_id, str(key_id)), address).account.principal
+        return self._require_usable(await self._keys.get(org_id, str(key_id)), address).account.principal
 
-    def _checked(self, key: ApiKey | None, address: str) -> ApiKey:
+    def _require_usable(self, key: ApiKey | None, address: str) -> ApiKey:
         """Return the key where it may be used. Raises Unauthenticated."""
         if key is None:
             raise Unauthenticated("this API key is not known here")
@@ -160,7 +160,7 @@ class ApiKeys(ResourceService[ApiKey]):
         """Keys of administrators may revoke keys, too."""
         require_admin(principal, "make, change or revoke API keys")
 
-    def audited(self, resource: ApiKey) -> dict[str, object]:
+    def audit_view(self, resource: ApiKey) -> dict[str, object]:
         """Whatever is called a key would be replaced as a secret."""
         names = ("name", "allowed_networks", "expires_at", "created_by", "revoked_at", "revoked_by")
         acting = resource.account.principal
@@ -171,7 +171,7 @@ class ApiKeys(ResourceService[ApiKey]):
         if before is not None and before.acts_for_itself:
             await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(before.account.id))
 
-    async def issued(self, principal: Principal, name_or_id: str) -> list[IssuedCredential]:
+    async def find_issued(self, principal: Principal, name_or_id: str) -> list[IssuedCredential]:
         """Return the live credentials that the key issued to machine identities; they outlive the key.
 
         Keys of one service account act as the same principal, so each of them has all that these issued. Raises Denied
@@ -202,11 +202,11 @@ class ApiKeys(ResourceService[ApiKey]):
     async def _revoke_issued(self, principal: Principal, before: ApiKey, after: ApiKey) -> None:
         """Revoke them after the key, which could issue others until then."""
         revoked = []
-        for one in await self.issued(principal, str(after.id)):
+        for one in await self.find_issued(principal, str(after.id)):
             await self._credentials.revoke(one.credential.id, self._now())
             await self._signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(one.credential.id))
             revoked.append({"username": one.credential.username, "machine_identity": one.holder})
-        note(self.audited(before), {**self.audited(after), "revoked": revoked})
+        note(self.audit_view(before), {**self.audit_view(after), "revoked": revoked})
 
     async def reactivate(self, principal: Principal, name_or_id: str, version: int | None = None) -> ApiKey:
         """Raises Denied, NotFound, and Invalid when it was not revoked."""
@@ -221,7 +221,7 @@ class ApiKeys(ResourceService[ApiKey]):
             principal = replace(before.account.principal, status=status)
             after = replace(after, account=replace(before.account, principal=principal))
         await self._store.update(replace(after, updated_at=self._now()))
-        return await self.saved(before, after)
+        return await self.publish_write(before, after)
 
 
 def make_key() -> Secret:

@@ -19,8 +19,8 @@ from postern.domain.secret import Secret
 from postern.domain.targets.connection import SSH, Connection, Toggle
 from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.rules.access_control import AccessControl
+from postern.services.server.audit_context import record_change
 from postern.services.server.server_features import Features
-from postern.services.server.trail import changed
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.target_ports import CredentialStore, SecretUse
 
@@ -91,7 +91,7 @@ class Credentials:
                     raise
                 continue  # the random part was taken
             break
-        changed(None, credential)
+        record_change(None, credential)
         return Issued(credential, password, target)
 
     async def check(self, principal: Principal, connection: str, seconds: int | None) -> Connection:
@@ -137,7 +137,7 @@ class Credentials:
             raise NotFound(f"connection {target.name!r} has no credential {credential_id}, or it is not yours")
         revoked_at = self._now()
         if await self._store.revoke(credential.id, revoked_at):
-            changed(credential, replace(credential, revoked_at=revoked_at))
+            record_change(credential, replace(credential, revoked_at=revoked_at))
         # Also when it was revoked before: that signal may have been missed.
         await self._signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(credential.id))
 

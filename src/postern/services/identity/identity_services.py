@@ -9,16 +9,17 @@ from postern.services.identity.api_keys import ApiKeys
 from postern.services.identity.groups import Groups
 from postern.services.identity.logins.authentication import Authentication
 from postern.services.identity.logins.authenticators import Authenticators
+from postern.services.identity.logins.code_exchange import CodeExchange
 from postern.services.identity.logins.device_login import DeviceLogin
 from postern.services.identity.logins.factor_check import FactorCheck
-from postern.services.identity.logins.handover import Handover
 from postern.services.identity.logins.local_login import LocalLogin
 from postern.services.identity.logins.logins import Logins
 from postern.services.identity.logins.oidc_login import OidcLogin
+from postern.services.identity.logins.one_time_tokens import OneTimeTokens
 from postern.services.identity.logins.openid_port import OpenId
 from postern.services.identity.logins.own_logins import OwnLogins
 from postern.services.identity.logins.passwords import Passwords
-from postern.services.identity.logins.provider_door import OidcDoor
+from postern.services.identity.logins.provider_tokens import ProviderTokenAuthenticator
 from postern.services.identity.logins.renewal import OidcRenewal
 from postern.services.identity.logins.saml_login import SamlLogin
 from postern.services.identity.logins.saml_port import Saml
@@ -26,7 +27,6 @@ from postern.services.identity.logins.second_factors import RequiredFactors, Sec
 from postern.services.identity.logins.sign_in import SignIn
 from postern.services.identity.logins.ssh_logins import SshLogins
 from postern.services.identity.logins.tokens import Tokens
-from postern.services.identity.logins.vouchers import Vouchers
 from postern.services.identity.provisioning import Provisioning
 from postern.services.identity.service_accounts import ServiceAccounts
 from postern.services.identity.setup_links import SetupLinks
@@ -41,11 +41,11 @@ class LoginServices:
     """Logins, and what they are made from."""
 
     accounts: Accounts
-    handover: Handover
+    code_exchange: CodeExchange
     logins: Logins
     sign_in: SignIn
     tokens: Tokens
-    vouchers: Vouchers
+    one_time_tokens: OneTimeTokens
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _build_logins(
     stores: Stores, signals: Signals, now: Clock, server: ServerServices, passwords: Passwords, openid: OpenId | None
 ) -> LoginServices:
     principals, organisations, auth_configs = stores.principals, stores.organisations, server.auth_configs
-    vouchers = Vouchers(stores.vouchers, now)
+    one_time_tokens = OneTimeTokens(stores.one_time_tokens, now)
     tokens = Tokens(stores.signing_keys, signals, now)
     sign_in = SignIn(principals, organisations, signals, now)
     renewal = OidcRenewal(openid, auth_configs, sign_in) if openid else None
@@ -108,11 +108,13 @@ def _build_logins(
         organisations=organisations,
         auth_configs=auth_configs,
         logins=logins,
-        vouchers=vouchers,
+        one_time_tokens=one_time_tokens,
         now=now,
         passwords=passwords,
     )
-    return LoginServices(accounts, Handover(principals, logins, vouchers), logins, sign_in, tokens, vouchers)
+    return LoginServices(
+        accounts, CodeExchange(principals, logins, one_time_tokens), logins, sign_in, tokens, one_time_tokens
+    )
 
 
 def _build_directory(
@@ -135,7 +137,7 @@ def _build_directory(
             principals=principals, groups=stores.groups, users=users, group_service=groups, signals=signals, now=now
         ),
         service_accounts=ServiceAccounts(stores.service_accounts, signals, now),
-        setup_links=SetupLinks(principals, known.vouchers, server.server_configs, now),
+        setup_links=SetupLinks(principals, known.one_time_tokens, server.server_configs, now),
         users=users,
     )
 
@@ -151,32 +153,37 @@ def _build_ways(
     saml: Saml | None,
 ) -> WaysToLogIn:
     principals, organisations, auth_configs = stores.principals, stores.organisations, server.auth_configs
-    accounts, logins, handover, vouchers = known.accounts, known.logins, known.handover, known.vouchers
-    door = OidcDoor(openid, auth_configs, organisations, principals, signals, now) if openid else None
+    accounts, logins, code_exchange, one_time_tokens = (
+        known.accounts,
+        known.logins,
+        known.code_exchange,
+        known.one_time_tokens,
+    )
+    door = ProviderTokenAuthenticator(openid, auth_configs, organisations, principals, signals, now) if openid else None
     authenticators = Authenticators(server.server_configs)
     check = FactorCheck(stores.second_factors, authenticators, now)
     required = RequiredFactors(check, auth_configs)
     return WaysToLogIn(
         authentication=Authentication(logins, server.features, required, api_keys, door),
-        device_login=DeviceLogin(handover, vouchers, now),
+        device_login=DeviceLogin(code_exchange, one_time_tokens, now),
         local_login=LocalLogin(
             store=principals,
             accounts=accounts,
             logins=logins,
-            vouchers=vouchers,
+            one_time_tokens=one_time_tokens,
             check=check,
             authenticators=authenticators,
             now=now,
         ),
-        oidc_login=OidcLogin(openid, auth_configs, organisations, vouchers, known.sign_in, handover),
+        oidc_login=OidcLogin(openid, auth_configs, organisations, one_time_tokens, known.sign_in, code_exchange),
         own_logins=OwnLogins(principals, organisations, accounts, logins, known.tokens),
         saml_login=SamlLogin(
             saml=saml,
             configs=auth_configs,
             organisations=organisations,
-            vouchers=vouchers,
+            one_time_tokens=one_time_tokens,
             sign_in=known.sign_in,
-            handover=handover,
+            code_exchange=code_exchange,
             now=now,
         ),
         second_factors=SecondFactors(
@@ -189,5 +196,5 @@ def _build_ways(
             authenticators=authenticators,
             now=now,
         ),
-        ssh_logins=SshLogins(handover, vouchers, logins, server.server_configs, signals, now),
+        ssh_logins=SshLogins(code_exchange, one_time_tokens, logins, server.server_configs, signals, now),
     )

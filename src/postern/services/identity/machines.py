@@ -19,7 +19,7 @@ from postern.errors import Invalid, NotFound
 from postern.services.identity.credentials import Credentials
 from postern.services.identity.users import require_admin, require_reader
 from postern.services.named_resources import ResourceService
-from postern.services.server.trail import changed as note
+from postern.services.server.audit_context import record_change as note
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.identity_ports import MachineStore
 
@@ -58,7 +58,7 @@ class Machines(ResourceService[MachineIdentity]):
             own["principal"] = replace(current.principal, name=fields["name"], email=fields["name"])
         if "connection_names" in fields:
             seconds = fields.get("access_duration_seconds")
-            own["connection_names"] = await self._checked(current, fields["connection_names"], seconds)
+            own["connection_names"] = await self._check_connections(current, fields["connection_names"], seconds)
         return own
 
     async def check(self, resource: MachineIdentity) -> None:
@@ -148,7 +148,9 @@ class Machines(ResourceService[MachineIdentity]):
         there = await self._credentials.of_principal(machine.principal)
         return [(one, connection) for one, connection in there if one.is_active(now)]
 
-    async def _checked(self, machine: MachineIdentity, given: Sequence[str], seconds: int | None) -> tuple[str, ...]:
+    async def _check_connections(
+        self, machine: MachineIdentity, given: Sequence[str], seconds: int | None
+    ) -> tuple[str, ...]:
         """Return the names of the connections, each once. Raises as `Credentials.issue` for those that it gets."""
         if len(given) > MAX_CONNECTIONS:
             raise Invalid(f"connection_names: at most {MAX_CONNECTIONS}", field="connection_names")

@@ -35,7 +35,7 @@ from postern.services.identity.users import (
     require_person_for_role_name,
     require_reader,
 )
-from postern.services.server.trail import changed as note
+from postern.services.server.audit_context import record_change as note
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.identity_ports import GroupStore, PrincipalStore
 
@@ -99,7 +99,7 @@ class Provisioning:
         key = uuid4()
         user = Principal(key, principal.org_id, str(key), "", "", role_groups=principal.role_groups)
         fresh = Account(replace(user, status=PrincipalStatus.INVITED), verified=True)
-        account = await self._merged(fresh, given)
+        account = await self._merge(fresh, given)
         require_person_for_role(principal, None, account.principal)
         await self._principals.add(account, self._now(), source=GroupSource.SCIM)
         made = await self.get_user(principal, key)
@@ -110,7 +110,7 @@ class Provisioning:
         """Who is not active any more is out at once, with what they run. Raises Denied, NotFound, Invalid, Conflict."""
         require_admin(principal, _DEED)
         before = await self.get_user(principal, user_id)
-        account = await self._merged(before, given)
+        account = await self._merge(before, given)
         require_person_for_role(principal, before.principal, account.principal)
         if before.principal.role is not Role.STANDARD and _known_by(account) != _known_by(before):
             require_person(principal, "change by what an administrator or auditor is known")  # and logs in
@@ -193,8 +193,8 @@ class Provisioning:
             require_person_for_role_name(principal, renamed)
         await self._change_members(group, added, removed)
         if (renamed, external_id) != (group.name, group.external_id):
-            changed = replace(group, name=renamed, external_id=_checked_id(external_id), updated_at=self._now())
-            await self._group_service.write(group, changed)
+            record_change = replace(group, name=renamed, external_id=_checked_id(external_id), updated_at=self._now())
+            await self._group_service.write(group, record_change)
         after = await self.get_group(principal, group_id)
         note(before, after)
         return after
@@ -208,7 +208,7 @@ class Provisioning:
         await self._group_service.delete(before.group)
         note(before, None)
 
-    async def _merged(self, account: Account, given: ProvisionedUser) -> Account:
+    async def _merge(self, account: Account, given: ProvisionedUser) -> Account:
         current = account.principal
         if not 1 <= len(given.user_name) <= 255 or any(ord(character) < 32 for character in given.user_name):
             raise Invalid("userName: must have 1 to 255 characters and no control characters", field="userName")
@@ -236,10 +236,10 @@ class Provisioning:
             raise Invalid(f"members: at most {MAX_MEMBERS} may change in one request", field="members")
         if added or removed:
             await self._groups.change_members(group, added, removed, GroupSource.SCIM)
-            await self._tell(added | removed)
+            await self._signal_changes(added | removed)
 
-    async def _tell(self, changed: frozenset[UUID]) -> None:
-        for key in sorted(changed):
+    async def _signal_changes(self, record_change: frozenset[UUID]) -> None:
+        for key in sorted(record_change):
             await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(key))
 
 

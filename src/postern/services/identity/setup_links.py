@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from postern.domain.identity.login import VoucherPurpose
+from postern.domain.identity.login import TokenPurpose
 from postern.domain.identity.principal import Account, Principal, PrincipalKind, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound
-from postern.services.identity.logins.vouchers import Vouchers
+from postern.services.identity.logins.one_time_tokens import OneTimeTokens
+from postern.services.server.audit_context import record_change
 from postern.services.server.server_configs import ServerConfigs
-from postern.services.server.trail import changed
 from postern.store.ports.common_ports import Clock
-from postern.store.ports.identity_ports import NewVoucher, PrincipalStore
+from postern.store.ports.identity_ports import NewOneTimeToken, PrincipalStore
 
 SETUP_LIFE = timedelta(hours=24)
 
@@ -30,36 +30,38 @@ class SetupLink:
 
 
 class SetupLinks:
-    def __init__(self, store: PrincipalStore, vouchers: Vouchers, server_configs: ServerConfigs, now: Clock) -> None:
+    def __init__(
+        self, store: PrincipalStore, one_time_tokens: OneTimeTokens, server_configs: ServerConfigs, now: Clock
+    ) -> None:
         self._store = store
-        self._vouchers = vouchers
+        self._one_time_tokens = one_time_tokens
         self._server_configs = server_configs
         self._now = now
 
-    async def make(self, principal: Principal, key: str) -> SetupLink:
+    async def issue(self, principal: Principal, key: str) -> SetupLink:
         """For a user of the administrator's organisation. Raises Denied, NotFound, Invalid, TooMany."""
         if not principal.is_admin or principal.kind is not PrincipalKind.USER:
             raise Denied("only administrators, logged in themselves, may make set-up links")
         account = await self._store.by_subject_or_email(principal.org_id, PrincipalKind.USER, key)
         if account is None:
             raise NotFound(f"there is no user {key!r}")
-        return await self.make_for(account)
+        return await self.issue_for(account)
 
-    async def make_for(self, account: Account, *, from_host: bool = False) -> SetupLink:
+    async def issue_for(self, account: Account, *, from_host: bool = False) -> SetupLink:
         """Older ones are void. `from_host`: made by who runs this machine, and good even where people log in at an
         identity provider, for the day it does not answer. Raises Invalid, TooMany."""
         principal = account.principal
         if principal.status is PrincipalStatus.INACTIVE:
             raise Invalid(f"{principal.email} is inactive, and a set-up link does not change that", field="status")
-        await self._vouchers.forget(VoucherPurpose.SETUP, principal.id)
-        token = await self._vouchers.make(VoucherPurpose.SETUP, _payload(principal, from_host), SETUP_LIFE)
-        changed(None, {"email": principal.email, "changed": "a set-up link was made"})
+        await self._one_time_tokens.forget(TokenPurpose.SETUP, principal.id)
+        token = await self._one_time_tokens.issue(TokenPurpose.SETUP, _payload(principal, from_host), SETUP_LIFE)
+        record_change(None, {"email": principal.email, "changed": "a set-up link was made"})
         return await self._link(principal, token)
 
-    async def draft_for(self, principal: Principal) -> tuple[SetupLink, NewVoucher]:
+    async def prepare_for(self, principal: Principal) -> tuple[SetupLink, NewOneTimeToken]:
         """For an account that is stored together with the voucher: good only then."""
-        token, voucher = self._vouchers.draft(VoucherPurpose.SETUP, _payload(principal), SETUP_LIFE)
-        return await self._link(principal, token), voucher
+        token, one_time_token = self._one_time_tokens.prepare(TokenPurpose.SETUP, _payload(principal), SETUP_LIFE)
+        return await self._link(principal, token), one_time_token
 
     async def _link(self, principal: Principal, token: Secret) -> SetupLink:
         api_url = (await self._server_configs.current()).api_url

@@ -85,7 +85,7 @@ class SshAuthorities(ResourceService[SshAuthority]):
         """Keys of administrators may delete authorities, too: that lets fewer in."""
         require_admin(principal, "choose who signs SSH certificates")
 
-    def audited(self, resource: SshAuthority) -> object:
+    def audit_view(self, resource: SshAuthority) -> object:
         """Whatever is called a key would be replaced as a secret."""
         key = resource.key
         shown = {"id": resource.id, "name": resource.name}
@@ -99,14 +99,14 @@ class SshAuthorities(ResourceService[SshAuthority]):
         """
         authority = await self._authorities.by_fingerprint(certificate.authority.fingerprint)
         if authority is None:
-            raise self._refused(user, certificate, "nobody knows who signed it")
-        account = await self._named(user, certificate, authority)
+            raise self._log_rejection(user, certificate, "nobody knows who signed it")
+        account = await self._find_account(user, certificate, authority)
         principal = account.principal
         problem = fault(certificate, authority.key, _names(account), address, self._now())
         if problem is None and not principal.is_active:
             problem = "this account is not active"
         if problem is not None:
-            raise self._refused(user, certificate, problem)
+            raise self._log_rejection(user, certificate, problem)
         return CertificateHolder(certificate, authority, principal, address)
 
     async def standing(self, holder: CertificateHolder) -> CertificateHolder:
@@ -123,14 +123,14 @@ class SshAuthorities(ResourceService[SshAuthority]):
             raise Unauthenticated(f"this certificate does not hold any more: {problem}; get another one")
         return replace(holder, principal=account.principal)
 
-    async def ended(self, permit: Permit) -> str | None:
+    async def find_end_reason(self, permit: Permit) -> str | None:
         """Why what runs by its certificates may not go on, where it may not. When one ends its permit says itself."""
         key = permit.means.partition(":")[2]
         if await self._store.get(permit.principal.org_id, key) is None:
             return "who signed the SSH certificate of this login is not trusted any more"
         return None
 
-    async def _named(self, user: str, certificate: SshCertificate, authority: SshAuthority) -> Account:
+    async def _find_account(self, user: str, certificate: SshCertificate, authority: SshAuthority) -> Account:
         """The one user whom it names and who may be called so. Raises Unauthenticated."""
         found: dict[UUID, Account] = {}
         for name in certificate.principals:
@@ -143,10 +143,10 @@ class SshAuthorities(ResourceService[SshAuthority]):
             several = "several users are meant; say which by the whole e-mail address"
             nobody = "none of its principals is the e-mail address or the subject of the user that the client names"
             problem = several if found else nobody
-            raise self._refused(user, certificate, problem)
+            raise self._log_rejection(user, certificate, problem)
         return next(iter(found.values()))
 
-    def _refused(self, user: str, certificate: SshCertificate, problem: str) -> Unauthenticated:
+    def _log_rejection(self, user: str, certificate: SshCertificate, problem: str) -> Unauthenticated:
         log.info(
             "the SSH certificate %s (serial %d, of %s, signed by %s) does not let %s in: %s",
             one_line(certificate.key_id[:100]),

@@ -19,8 +19,8 @@ from postern.domain.rules.permit import Permit
 from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter
 from postern.errors import Conflict, Denied, Invalid, NotFound, Unauthenticated
 from postern.services.identity.users import require_person, require_reader
+from postern.services.server.audit_context import record_change
 from postern.services.server.server_features import Features
-from postern.services.server.trail import changed
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.identity_ports import PrincipalStore
 from postern.store.ports.ssh_ports import SshKeyStore
@@ -93,7 +93,7 @@ class SshKeys:
                 raise Conflict(f"public_key: you have this key already, as {held.name!r}", field="public_key")
         if not await self._store.add(key, MOST_KEYS):
             raise Invalid(f"public_key: at most {MOST_KEYS} keys for one user; remove one first", field="public_key")
-        changed(None, _noted(key))
+        record_change(None, _noted(key))
         return key
 
     async def remove(self, principal: Principal, called: str, user: str | None = None) -> None:
@@ -103,7 +103,7 @@ class SshKeys:
         if not (found.user_id == principal.id or principal.is_admin):
             raise NotFound(f"there is no SSH key {called!r}, or it is not yours")
         await self._store.remove(found.id)
-        changed(_noted(found), None)
+        record_change(_noted(found), None)
         await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(found.user_id))
 
     async def find(self, user: str, fingerprint: str, *, organisation: str | None = None) -> KeyHolder:
@@ -119,14 +119,14 @@ class SshKeys:
             for key, account, name in known
             if organisation in (None, name) and is_called(account, user) and account.principal.is_active
         ]
-        found = [one for one in fitting if await self._features.enabled(one.principal.org_id, Feature.SSH_KEYS)]
+        found = [one for one in fitting if await self._features.is_enabled(one.principal.org_id, Feature.SSH_KEYS)]
         if len(found) > 1:
             raise Unauthenticated("several organisations know this key for this user; name yours: Acme/ann#web-1")
         if not found:
             raise Unauthenticated(_REFUSED)
         return found[0]
 
-    async def used(self, holder: KeyHolder) -> None:
+    async def record_use(self, holder: KeyHolder) -> None:
         """Notes that somebody has logged in by it, about once a minute."""
         last, now = holder.key.last_used_at, self._now()
         if last is None or now - last >= _TOUCHED:
@@ -139,17 +139,17 @@ class SshKeys:
             raise Unauthenticated("this SSH key was removed; log in by another one")
         if not found[1].principal.is_active:
             raise Unauthenticated("this account is not active; ask an administrator")
-        if not await self._features.enabled(holder.principal.org_id, Feature.SSH_KEYS):
+        if not await self._features.is_enabled(holder.principal.org_id, Feature.SSH_KEYS):
             raise Unauthenticated("SSH keys are switched off in this organisation; ask an administrator")
         return KeyHolder(found[0], found[1].principal)
 
-    async def ended(self, permit: Permit) -> str | None:
+    async def find_end_reason(self, permit: Permit) -> str | None:
         """Why what runs by one of these keys may not go on, where it may not."""
         key_id = UUID(permit.means.partition(":")[2])
         found = await self._store.holder(key_id)
         if found is None or found[1].principal.id != permit.principal.id:
             return "the SSH key of this login was removed"
-        if not await self._features.enabled(permit.principal.org_id, Feature.SSH_KEYS):
+        if not await self._features.is_enabled(permit.principal.org_id, Feature.SSH_KEYS):
             return "SSH keys were switched off in this organisation; ask an administrator"
         return None
 

@@ -24,7 +24,7 @@ from postern.services.identity.users import (
     require_person_for_role,
 )
 from postern.services.named_resources import ResourceService
-from postern.services.server.trail import changed as note
+from postern.services.server.audit_context import record_change as note
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.identity_ports import PrincipalStore
 from postern.store.ports.named_resource_ports import NamedResourceStore
@@ -60,8 +60,8 @@ class AccountService(ResourceService[Account]):
 
     async def authorize(self, principal: Principal, before: Account | None, after: Account | None) -> None:
         if after is not None:
-            changed = replace(after.principal, role_groups=principal.role_groups)
-            require_person_for_role(principal, before.principal if before else None, changed)
+            record_change = replace(after.principal, role_groups=principal.role_groups)
+            require_person_for_role(principal, before.principal if before else None, record_change)
 
     async def announce(self, before: Account | None, after: Account | None) -> None:
         """Who may not be here any more is out at once, with what they run."""
@@ -139,10 +139,10 @@ class Users(AccountService):
         )
         if password is None:
             return {"principal": principal}
-        return {"principal": principal, "password_hash": await self._hashed(principal, password)}
+        return {"principal": principal, "password_hash": await self._hash_password(principal, password)}
 
-    async def _hashed(self, principal: Principal, password: Secret) -> str:
-        return await self._accounts.hashed(principal, password, "password")
+    async def _hash_password(self, principal: Principal, password: Secret) -> str:
+        return await self._accounts.hash_password(principal, password, "password")
 
     async def groups_kept(self, account: Account) -> frozenset[str]:
         """Only who gives a group takes it away."""
@@ -167,7 +167,7 @@ class Users(AccountService):
         """A changed password ends the user's logins."""
         updated = await super().write(before, after)
         if before is not None and after.password_hash not in (None, before.password_hash):
-            await self._accounts.keep_password(after.principal, after.password_hash)
+            await self._accounts.store_password(after.principal, after.password_hash)
             note(before, updated)
         return updated
 

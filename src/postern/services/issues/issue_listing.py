@@ -9,7 +9,7 @@ from postern.domain.issue import IssueState, SessionIssue
 from postern.domain.lists import Page, Stretch
 from postern.errors import NotFound
 from postern.services.identity.users import require_admin, require_reader
-from postern.services.server.trail import changed
+from postern.services.server.audit_context import record_change
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.issue_ports import SessionIssueStore
 
@@ -28,9 +28,9 @@ class SessionIssues:
     async def again(self, principal: Principal, session_id: UUID | None) -> int:
         """Tries anew one, or with None all, of what was given up; how many. Raises Denied, NotFound."""
         require_admin(principal, "try issues of sessions again")
-        count = await self._store.again(principal.org_id, session_id, self._now())
+        count = await self._store.retry(principal.org_id, session_id, self._now())
         if session_id is not None and not count:
             raise NotFound(f"there is no issue of session {session_id}, or it was not given up")
-        changed(None, {"session": session_id, "waiting": count})
+        record_change(None, {"session": session_id, "waiting": count})
         await self._signals.publish(Topic.ISSUE_CHANGED, session_id=str(session_id or ""))
         return count

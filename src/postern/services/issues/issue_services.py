@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from postern.services.issues.issue_listing import SessionIssues
-from postern.services.issues.opening import Issues
+from postern.services.issues.session_issues import Issues
 from postern.services.issues.templates import IssueTemplates
 from postern.services.issues.tracker import Trackers
-from postern.services.issues.tracker_settings import TrackerDesk
+from postern.services.issues.tracker_settings import IssueTrackers
 from postern.services.rules.access_control import AccessControl
 from postern.services.server.server_configs import ServerConfigs
 from postern.store.ports.common_ports import Clock, Signals
@@ -21,7 +21,7 @@ class IssueServices:
     issue_templates: IssueTemplates
     issues: Issues
     session_issues: SessionIssues
-    tracker: TrackerDesk
+    tracker: IssueTrackers
 
 
 def build_issues(
@@ -34,7 +34,7 @@ def build_issues(
 ) -> IssueServices:
     """`trackers`: see `build_services`."""
     templates = IssueTemplates(stores.issue_templates, stores.connections, control, signals, now)
-    tracker = TrackerDesk(stores.settings, templates, signals, now, trackers)
+    tracker = IssueTrackers(stores.settings, templates, signals, now, trackers)
 
     async def link(session_id: UUID) -> str:
         return f"{(await configs.current()).api_url.rstrip('/')}/api/sessions/{session_id}"

@@ -49,7 +49,7 @@ class IssueTemplates(ResourceService[IssueTemplate]):
         if "transition" in own:
             own["transition"] = own["transition"] or DEFAULT_TRANSITION
         if own["connection_ids"] is not None:
-            own["connection_ids"] = await self._known(current.org_id, own["connection_ids"])
+            own["connection_ids"] = await self._resolve_connections(current.org_id, own["connection_ids"])
         return own
 
     async def check(self, resource: IssueTemplate) -> None:
@@ -79,7 +79,7 @@ class IssueTemplates(ResourceService[IssueTemplate]):
         assets = (asset for template in found.items for asset in template.cmdb)
         return any(one.tracker_object_type == object_type and not one.value for one in assets)
 
-    async def _known(self, org_id: UUID, given: Sequence[str]) -> tuple[UUID, ...]:
+    async def _resolve_connections(self, org_id: UUID, given: Sequence[str]) -> tuple[UUID, ...]:
         """Return the identifiers of these connections. The store checks whether they may be changed."""
         if len(given) > MAX_CONNECTIONS:
             raise Invalid(f"connection_ids: at most {MAX_CONNECTIONS}", field="connection_ids")

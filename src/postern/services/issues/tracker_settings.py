@@ -17,9 +17,9 @@ from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.identity.users import require_admin
 from postern.services.issues.templates import IssueTemplates
 from postern.services.issues.tracker import Tracker, Trackers
-from postern.services.server.kept import SettingCache
+from postern.services.server.audit_context import record_change
 from postern.services.server.server_addresses import checked_url
-from postern.services.server.trail import changed
+from postern.services.server.setting_cache import SettingCache
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.server_ports import SettingStore
 
@@ -42,7 +42,7 @@ class TrackerFields:
     when_down: WhenDown = WhenDown.REFUSE
 
 
-class TrackerDesk:
+class IssueTrackers:
     """`trackers` makes the client of one; without it this process asks none."""
 
     def __init__(
@@ -76,26 +76,26 @@ class TrackerDesk:
         require_admin(principal, _DEED)
         if not given.token:
             raise Invalid("token: is required", field="token")
-        settings = await self._checked(given, given.token)
+        settings = await self._validate(given, given.token)
         if not await self._store.add(principal.org_id, SETTING, _stored(settings), self._now()):
             raise Conflict("a tracker is set up already; change it, or remove it first")
-        await self._tell(principal, None, settings)
+        await self._announce(principal, None, settings)
         return replace(settings, token=Secret(""))
 
     async def replace(self, principal: Principal, given: TrackerFields) -> TrackerSettings:
         """A token is never sent to another place than it was given for, and one that was changed meanwhile does not
         come back. Raises Denied, Invalid, NotFound, Conflict."""
         require_admin(principal, _DEED)
-        stored = await self._stored(principal)
+        stored = await self._load_stored(principal)
         current = _settings_of(stored)
         if not given.token and _place(given) != _place(current):
             raise Invalid(
                 "token: this tracker would be another one, and the token would go there; give it again", field="token"
             )
-        settings = await self._checked(given, given.token or current.token)
+        settings = await self._validate(given, given.token or current.token)
         if not await self._store.change(principal.org_id, SETTING, stored, _stored(settings), self._now()):
             raise Conflict("the tracker was changed or removed meanwhile; look at it, and try again")
-        await self._tell(principal, current, settings)
+        await self._announce(principal, current, settings)
         return replace(settings, token=Secret(""))
 
     async def remove(self, principal: Principal) -> None:
@@ -104,7 +104,7 @@ class TrackerDesk:
         require_admin(principal, _DEED)
         current = await self._existing(principal)
         await self._store.remove(principal.org_id, SETTING)
-        await self._tell(principal, current, None)
+        await self._announce(principal, current, None)
 
     async def test(self, principal: Principal, project_key: str) -> str:
         """What the tracker says of who we are; with a project also that we see it. Raises Denied, NotFound,
@@ -114,7 +114,7 @@ class TrackerDesk:
             raise Invalid(f"project_key: at most {MAX_QUERY} characters", field="project_key")
         async with self._asking(principal) as tracker:
             answer = await tracker.check(project_key)
-        changed(None, {"answer": answer, "project": project_key})
+        record_change(None, {"answer": answer, "project": project_key})
         return answer
 
     async def objects(self, principal: Principal, object_type: str, query: str, page: Page) -> Assets:
@@ -128,9 +128,9 @@ class TrackerDesk:
             return await tracker.objects(object_type, query, page)
 
     async def _existing(self, principal: Principal) -> TrackerSettings:
-        return _settings_of(await self._stored(principal))
+        return _settings_of(await self._load_stored(principal))
 
-    async def _stored(self, principal: Principal) -> Mapping[str, Any]:
+    async def _load_stored(self, principal: Principal) -> Mapping[str, Any]:
         found = await self._store.get(principal.org_id, SETTING)
         if found is None:
             raise NotFound("no tracker is set up; an administrator can (postern admin tracker set)")
@@ -140,7 +140,7 @@ class TrackerDesk:
         stored = await self._store.get(org_id, SETTING)
         return None if stored is None else _settings_of(stored)
 
-    async def _checked(self, given: TrackerFields, token: Secret) -> TrackerSettings:
+    async def _validate(self, given: TrackerFields, token: Secret) -> TrackerSettings:
         """Also as whoever will ask it wants it."""
         checked_url(given.url, "url", "tracker")
         for field, text, most in (("user", given.user, MAX_USER), ("token", token.reveal(), MAX_TOKEN)):
@@ -174,9 +174,11 @@ class TrackerDesk:
         finally:
             await tracker.close()
 
-    async def _tell(self, principal: Principal, before: TrackerSettings | None, after: TrackerSettings | None) -> None:
+    async def _announce(
+        self, principal: Principal, before: TrackerSettings | None, after: TrackerSettings | None
+    ) -> None:
         self._kept.forget()
-        changed(_shown(before), _shown(after))
+        record_change(_shown(before), _shown(after))
         await self._signals.publish(Topic.SETTINGS_CHANGED, name=SETTING, org_id=str(principal.org_id))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID, uuid4, uuid5
 
 from postern.domain.event import OF_REVIEWS, EventKind
-from postern.domain.reviews.review import Demand, Person, Review, ReviewStatus, Voice
+from postern.domain.reviews.review import ApprovalRequirement, Person, Review, ReviewStatus, Vote
 from postern.domain.reviews.time_window import TimeWindow
 from postern.domain.rules.violation import Violation
 from postern.domain.runbook import ScheduleRun
@@ -33,7 +33,7 @@ from postern.services.notifications.payloads import (
     SinkTest,
 )
 from postern.store.ports.notification_ports import ENDED, OPENED, Pending
-from postern.store.ports.review_ports import ReviewNews
+from postern.store.ports.review_ports import ReviewChange
 from postern.store.ports.server_ports import AuditEntry
 
 _BY: Mapping[EventKind, ReviewStatus] = {
@@ -49,7 +49,7 @@ _BY: Mapping[EventKind, ReviewStatus] = {
 }
 
 
-def as_then(news: ReviewNews) -> Review:
+def as_then(news: ReviewChange) -> Review:
     """Without what came after."""
     review, status = news.review, _BY[OF_REVIEWS[news.kind]]
     voices = tuple(voice for voice in review.voices if voice.at <= news.at)
@@ -93,7 +93,7 @@ def _person(person: Person) -> ReviewPerson:
     }
 
 
-def _voice(voice: Voice) -> ReviewVoice:
+def _voice(voice: Vote) -> ReviewVoice:
     return {
         "reviewed_by": _person(voice.reviewer),
         "status": voice.choice.value,
@@ -105,7 +105,7 @@ def _voice(voice: Voice) -> ReviewVoice:
     }
 
 
-def _demand(demand: Demand) -> ReviewDemand:
+def _demand(demand: ApprovalRequirement) -> ReviewDemand:
     return {
         "rule": demand.rule,
         "groups": list(demand.groups),
@@ -153,7 +153,7 @@ def of_violation(one: Violation, sinks: Iterable[SinkOutline]) -> Iterator[NewDe
         yield _delivery(sink, one.id, kind, one.at, _violation(one, with_script=sink.with_script))
 
 
-def of_review(news: ReviewNews, sinks: Iterable[SinkOutline], tags: Mapping[str, str]) -> Iterator[NewDelivery]:
+def of_review(news: ReviewChange, sinks: Iterable[SinkOutline], tags: Mapping[str, str]) -> Iterator[NewDelivery]:
     """`tags` are those of its connection."""
     kind, review = OF_REVIEWS[news.kind], as_then(news)
     for sink in _for(sinks, review.org_id, kind, news.at):

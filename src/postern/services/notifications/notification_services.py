@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from postern.domain.addresses import AllowedNetworks
-from postern.services.notifications.follow_up import FollowUp
 from postern.services.notifications.reports import Reports
+from postern.services.notifications.session_postprocessing import SessionPostprocessor
 from postern.services.notifications.sinks import Sinks
 from postern.store.ports.common_ports import Clock, Signals
 from postern.store.ports.notification_ports import ViolationStore
@@ -15,7 +15,7 @@ from postern.store.stores import Stores
 
 @dataclass(frozen=True)
 class TellingServices:
-    follow_up: FollowUp
+    postprocessing: SessionPostprocessor
     reports: Reports
     sinks: Sinks
     violations: ViolationStore
@@ -24,7 +24,9 @@ class TellingServices:
 def build_telling(stores: Stores, signals: Signals, now: Clock, networks: AllowedNetworks) -> TellingServices:
     """`networks`: the private ones in which sinks may be."""
     return TellingServices(
-        follow_up=FollowUp(stores.follow_up, stores.reviews, stores.sinks, stores.leases, signals, now),
+        postprocessing=SessionPostprocessor(
+            stores.postprocessing, stores.reviews, stores.sinks, stores.leases, signals, now
+        ),
         reports=Reports(stores.reports, stores.review_reports, now),
         sinks=Sinks(stores.sinks, stores.deliveries, signals, now, networks),
         violations=stores.violations,

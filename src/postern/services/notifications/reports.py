@@ -21,7 +21,7 @@ from postern.domain.report import (
     ReportPeriod,
     slot_of,
 )
-from postern.domain.reviews.review_report import ReviewsBy, ReviewSums, grouped, sums_of
+from postern.domain.reviews.review_report import ReviewsBy, ReviewSums, group_reviews, sums_of
 from postern.errors import Invalid
 from postern.services.identity.users import require_reader
 from postern.store.ports.common_ports import Clock
@@ -86,10 +86,10 @@ class Reports:
         start, end = self._days(days, zone, 1)
         span = ReportPeriod(_slot(start, zone), _slot(end, zone))
         if group is GroupBy.ID:
-            by_session, redacted = await self._store.masked_by_session(principal.org_id, wanted, span, page)
-            _, counts = await self._store.masked(principal.org_id, wanted, span, GroupBy.VERB)
+            by_session, redacted = await self._store.list_masked_sessions(principal.org_id, wanted, span, page)
+            _, counts = await self._store.count_masked(principal.org_id, wanted, span, GroupBy.VERB)
             return MaskingReport(start, end, by_session, redacted, counts)
-        lines, counts = await self._store.masked(principal.org_id, wanted, span, group)
+        lines, counts = await self._store.count_masked(principal.org_id, wanted, span, group)
         lines.sort(key=lambda line: (-line.redact_total, line.resource, line.info_type))
         shown = lines[page.offset : page.offset + page.limit]
         return MaskingReport(start, end, Listed(shown, len(lines)), counts.masked, counts)
@@ -134,10 +134,10 @@ class Reports:
         zone = _zone(days.time_zone)
         start, end = self._days(days, zone, 30)
         moments = (_midnight(start, zone), _midnight(end, zone))
-        found = await self._reviews.reviewed(principal.org_id, *moments, MAX_REVIEWS + 1)
+        found = await self._reviews.find_reviewed(principal.org_id, *moments, MAX_REVIEWS + 1)
         if len(found) > MAX_REVIEWS:
             raise Invalid("start_date: too many reviews; ask for fewer days", field="start_date")
-        return ReviewReport(start, end, grouped(found, by), sums_of(found))
+        return ReviewReport(start, end, group_reviews(found, by), sums_of(found))
 
     def _days(self, given: ReportDays, zone: ZoneInfo, usual: int) -> tuple[date, date]:
         today = self._now().astimezone(zone).date()

@@ -29,8 +29,8 @@ from postern.services.named_resources import ResourceService
 from postern.services.notifications.chat_fields import APPRISE_DIRECT, checked_chat, checked_events, checked_scope
 from postern.services.notifications.chat_fields import address_of as chat_address
 from postern.services.notifications.event_payloads import test_of
+from postern.services.server.audit_context import record_change
 from postern.services.server.server_addresses import MAX_URL, checked_url
-from postern.services.server.trail import changed
 from postern.store.ports.common_ports import Clock, Signals
 from postern.store.ports.notification_ports import DeliveryStore, SinkStore
 
@@ -124,13 +124,13 @@ class Sinks(ResourceService[Sink]):
             sink = replace(sink, secrets=(SigningSecret(secret),), new_secret=secret)
         return sink
 
-    async def saved(self, before: Sink | None, after: Sink) -> Sink:
-        return replace(await super().saved(before, after), new_secret=after.new_secret)
+    async def publish_write(self, before: Sink | None, after: Sink) -> Sink:
+        return replace(await super().publish_write(before, after), new_secret=after.new_secret)
 
     async def announce(self, before: Sink | None, after: Sink | None) -> None:
         """Who sends events reads sinks anew for each round."""
 
-    def audited(self, resource: Sink) -> object:
+    def audit_view(self, resource: Sink) -> object:
         """Return what is set, and of headers and keys only their names."""
         names = ("id", "name", "kind", "address", "events", "status", "with_script", "options", "scope")
         shown = {name: getattr(resource, name) for name in names}
@@ -156,7 +156,7 @@ class Sinks(ResourceService[Sink]):
         if sink.status is not SinkStatus.ACTIVE:
             raise Conflict(f"this sink is {sink.status}; set `paused` to false first")
         number = await self._deliveries.add(test_of(sink, self._now()))
-        changed(None, {"sink": sink.name, "delivery": number})
+        record_change(None, {"sink": sink.name, "delivery": number})
         return number
 
     async def redeliver(self, principal: Principal, name_or_id: str, number: int | None) -> int:
@@ -166,10 +166,10 @@ class Sinks(ResourceService[Sink]):
         if number is not None and not 0 < number < MAX_NUMBER:
             raise NotFound(f"there is no delivery {number}, or it waits already")
         sink = await self.existing(principal, name_or_id)
-        count = await self._deliveries.again(sink.id, number)
+        count = await self._deliveries.retry(sink.id, number)
         if number is not None and not count:
             raise NotFound(f"there is no delivery {number}, or it waits already")
-        changed(None, {"sink": sink.name, "delivery": number, "waiting": count})
+        record_change(None, {"sink": sink.name, "delivery": number, "waiting": count})
         return count
 
     async def deliveries(

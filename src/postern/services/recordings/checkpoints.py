@@ -17,7 +17,7 @@ from postern.proof.proof_checkpoints import format_line, new_key, sign_checkpoin
 from postern.proof.proof_ledger import LedgerWriter
 from postern.services.identity.users import require_admin, require_reader
 from postern.services.recordings.recording_ledger import Ledger
-from postern.services.server.trail import changed
+from postern.services.server.audit_context import record_change
 from postern.store.ports.common_ports import Clock
 from postern.store.ports.ledger_ports import Anchor, CheckpointStore, LedgerKeyStore
 
@@ -75,7 +75,7 @@ class Checkpoints:
         made = await self.sign(principal.org_id)
         if made is None:
             raise Conflict("there is nothing in the ledger yet; a checkpoint is made after the first session")
-        changed(None, {"number": made.number, "hash": made.hash.hex(), "key": made.key})
+        record_change(None, {"number": made.number, "hash": made.hash.hex(), "key": made.key})
         try:
             async with asyncio.timeout(PATIENCE):
                 await self.bring()
@@ -94,7 +94,7 @@ class Checkpoints:
             entry = writer.add(EntryKind.KEY, now, None, introduces=new.id)
             checkpoint = sign_checkpoint(old, writer.head, now, new.public)
             if await self._keys.rotate(new, entry, checkpoint, list(self.anchors())):
-                changed({"key": old.id}, {"key": new.id})
+                record_change({"key": old.id}, {"key": new.id})
                 return new
         raise Unavailable("the ledger is written by many at once; try again")
 

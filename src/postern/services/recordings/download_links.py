@@ -21,7 +21,7 @@ from postern.services.identity.api_keys import ApiKeys
 from postern.services.identity.logins.authentication import Caller
 from postern.services.identity.logins.logins import Logins, require_active
 from postern.services.identity.logins.tokens import Tokens
-from postern.services.recordings.places import ConcurrencyLimit
+from postern.services.recordings.concurrency_limit import ConcurrencyLimit
 from postern.services.server.server_features import Features
 from postern.services.sessions import Sessions
 from postern.store.ports.common_ports import Clock
@@ -112,7 +112,7 @@ class DownloadLinks:
         if login is not None:
             principal = (await self._logins.standing(login, owner)).principal
         elif api_key is not None:
-            if not await self._features.enabled(org_id, Feature.API_KEYS):
+            if not await self._features.is_enabled(org_id, Feature.API_KEYS):
                 raise Unauthenticated("API keys are switched off in this organisation; ask an administrator")
             principal = await self._api_keys.standing(org_id, api_key, address)
         else:

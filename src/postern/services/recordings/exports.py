@@ -142,7 +142,7 @@ class Exports:
         """Those of the part of the ledger that is exported: what was opened since is left for the next export.
         `left_out` gains those that cannot be read."""
         after: Any = None
-        while found := await self._store.recorded(
+        while found := await self._store.read_sessions(
             manifest.org_id, after, SESSIONS, since=manifest.since, until=manifest.until
         ):
             last = found[-1]

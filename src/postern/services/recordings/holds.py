@@ -11,7 +11,7 @@ from postern.domain.sessions.ledger import EntryKind
 from postern.domain.sessions.retention import MAX_REASON, LegalHold, check_text
 from postern.errors import Denied, NotFound
 from postern.services.recordings.recording_ledger import Ledger
-from postern.services.server.trail import changed
+from postern.services.server.audit_context import record_change
 from postern.services.sessions import Sessions
 from postern.store.ports.common_ports import Clock
 from postern.store.ports.retention_ports import HoldStore
@@ -52,7 +52,7 @@ class Holds:
         await self._ledger.enter(
             hold.org_id, EntryKind.HELD, hold.session_id, content, lambda entry: self._store.add(hold, entry)
         )
-        changed(None, hold)
+        record_change(None, hold)
         return hold
 
     async def release(self, principal: Principal, session_id: UUID | str, name_or_id: str) -> None:
@@ -66,7 +66,7 @@ class Holds:
         await self._ledger.enter(
             hold.org_id, EntryKind.RELEASED, hold.session_id, content, lambda entry: self._store.remove(hold, entry)
         )
-        changed(hold, None)
+        record_change(hold, None)
 
 
 def _require_reader(principal: Principal) -> None:

@@ -136,7 +136,7 @@ class Purger:
         if retentions.shortest is None:
             return
         before = now - timedelta(days=retentions.shortest)
-        found = await self._store.closed(org_id, before, after, PAGE)
+        found = await self._store.find_closed(org_id, before, after, PAGE)
         doomed = _doomed(found, retentions, now)
         for at in range(0, len(doomed), BATCH):
             await self._begin(org_id, doomed[at : at + BATCH])
@@ -157,7 +157,7 @@ class Purger:
         """What has begun and is due."""
         total = 0
         while time.monotonic() < end:
-            doomed = await self._store.begun(self._now(), AT_ONCE)
+            doomed = await self._store.find_begun(self._now(), AT_ONCE)
             if not doomed:
                 break
             lanes = _Lanes(asyncio.Semaphore(LANES))
@@ -169,9 +169,11 @@ class Purger:
                 await asyncio.to_thread(self._clean, {one.session_id for one in gone})
             except OSError as error:
                 for one in gone:
-                    await self._failed(one, f"what lies on this machine cannot be deleted: {error.strerror or error}")
+                    await self._record_failure(
+                        one, f"what lies on this machine cannot be deleted: {error.strerror or error}"
+                    )
                 break
-            await self._store.done(gone)
+            await self._store.mark_done(gone)
             total += len(gone)
             await asyncio.sleep(PAUSE)
         return total
@@ -193,11 +195,11 @@ class Purger:
                 if at + PIECE < len(segments):
                     await self._store.forget(key, [segment.number for segment in piece])
         except PosternError as error:
-            await self._failed(doomed.purge, error.message)
+            await self._record_failure(doomed.purge, error.message)
             return False
         except Exception as error:  # one that nobody foresaw must not keep the others
             log.exception("session %s cannot be purged", key)
-            await self._failed(doomed.purge, f"this should not happen: {error}")
+            await self._record_failure(doomed.purge, f"this should not happen: {error}")
             return False
         return True
 
@@ -212,11 +214,11 @@ class Purger:
                 lanes.trouble = f"{self._blobs.name} did not delete {place} within {DELETE:g} s"
                 raise Unavailable(lanes.trouble) from None
 
-    async def _failed(self, purge: Purge, error: str) -> None:
+    async def _record_failure(self, purge: Purge, error: str) -> None:
         attempts = purge.attempts + 1
         pause = min(_FIRST_PAUSE * 2 ** min(attempts - 1, 20), _LONGEST_PAUSE)
         log.warning("session %s is not purged yet, and tried again in %s: %s", purge.session_id, pause, error)
-        await self._store.failed(purge.session_id, attempts, error, self._now() + pause)
+        await self._store.mark_failed(purge.session_id, attempts, error, self._now() + pause)
 
 
 def _doomed(

@@ -14,7 +14,7 @@ from postern.errors import Conflict, Denied
 from postern.proof.proof_ledger import LedgerWriter
 from postern.services.recordings.recording_ledger import Ledger
 from postern.services.server.audit import Audit
-from postern.services.server.trail import Trail, changed
+from postern.services.server.audit_context import AuditContext, record_change
 from postern.services.sessions import Sessions
 from postern.store.ports.common_ports import Clock
 from postern.store.ports.retention_ports import HoldStore, PurgeStore
@@ -66,7 +66,7 @@ class PurgeRegister:
             action="purge",
             resource_type="sessions",
             resource=f"{len(purges)} sessions",
-            trail=Trail(None, after),
+            audit_context=AuditContext(None, after),
         )
 
 
@@ -96,7 +96,7 @@ class Purges:
             kept = await self._purgeable(session, what)
             for begun in await self._register.begin(principal.org_id, [(kept, what, reason)], by=principal.id):
                 before = {"session": session.id, "user": session.user, "connection": session.connection}
-                changed(before, {"session": session.id, "what": what, "reason": reason, "entry": begun.entry})
+                record_change(before, {"session": session.id, "what": what, "reason": reason, "entry": begun.entry})
                 return begun
         raise Conflict("this session is being changed by others; try again")
 
@@ -108,7 +108,7 @@ class Purges:
         if holds:
             names = ", ".join(repr(one.name) for one in holds)
             raise Conflict(f"this session is held by {names}; it can be purged when the last hold is released")
-        kept = await self._store.kept(session.org_id, session.id)
+        kept = await self._store.find_retained(session.org_id, session.id)
         if kept is None:
             raise Conflict(
                 "this session is not closed in the ledger yet: that is a moment after its recording is stored, and a "

@@ -88,7 +88,7 @@ class Ledger:
     async def _seal_records(self, batch: int) -> int:
         """Seal what waits, one entry for each organisation; return how many entries."""
         found: dict[UUID, list[Queued]] = defaultdict(list)
-        for queued in await self._store.queued(batch):
+        for queued in await self._store.read_queue(batch):
             found[queued.org_id].append(queued)
         done = 0
         for org_id, theirs in found.items():
@@ -113,7 +113,7 @@ class Ledger:
 
     async def _tell_opened(self, batch: int) -> int:
         found: dict[UUID, list[SessionFacts]] = defaultdict(list)
-        for facts in await self._store.unopened(batch):
+        for facts in await self._store.find_unopened(batch):
             found[facts.org_id].append(facts)
         done = 0
         for org_id, theirs in found.items():
@@ -130,7 +130,7 @@ class Ledger:
         now = self._now()
         found: dict[UUID, list[Recorded]] = defaultdict(list)
         waited = {"damaged_before": now - DAMAGED_AFTER, "lost_before": now - LOST_AFTER}
-        for recorded in await self._store.unclosed(batch, **waited):
+        for recorded in await self._store.find_unclosed(batch, **waited):
             found[recorded.facts.org_id].append(recorded)
         done = 0
         for org_id, theirs in found.items():

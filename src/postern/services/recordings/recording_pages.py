@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from postern.domain.sessions.recorded import Exchange, Moment, RecordedPosition, placed
+from postern.domain.sessions.recorded import Exchange, Moment, RecordedPosition, with_positions
 from postern.errors import Invalid
 
 MOST_BYTES = 16 << 20  # that one answer holds of a recording
@@ -65,7 +65,7 @@ def part(
     room = MOST_BYTES if window.limit is None else PAGE_BYTES
     found: list[ItemT] = []
     last = window.after
-    for place, item in placed(items, window.after):
+    for place, item in with_positions(items, window.after):
         if item.micros > window.end:
             break
         if item.micros < window.start or not wanted(item):

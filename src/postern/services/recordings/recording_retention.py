@@ -18,7 +18,7 @@ from postern.domain.sessions.retention import (
     retentions_at,
 )
 from postern.errors import Denied, NotFound
-from postern.services.server.trail import changed
+from postern.services.server.audit_context import record_change
 from postern.store.ports.common_ports import Clock
 from postern.store.ports.retention_ports import RetentionStore
 from postern.store.ports.target_ports import ConnectionStore, SecretUse
@@ -57,7 +57,7 @@ class RetentionRules:
         """What it says of one, also where that goes by the organisation's. Raises Denied, NotFound."""
         require_reader(principal)
         settings = await self._store.of(principal.org_id)
-        known = await self._known(principal.org_id, settings, name_or_id)
+        known = await self._find_setting(principal.org_id, settings, name_or_id)
         return self._view(settings, known)
 
     async def set_organisation(self, principal: Principal, wanted: Retention) -> RetentionView:
@@ -73,7 +73,7 @@ class RetentionRules:
         if wanted is not None:
             wanted.check()
         settings = await self._store.of(principal.org_id)
-        known = await self._known(principal.org_id, settings, name_or_id)
+        known = await self._find_setting(principal.org_id, settings, name_or_id)
         return await self._set(settings, known, wanted)
 
     async def preview(self, principal: Principal, wanted: Retention, name_or_id: str | None = None) -> Preview:
@@ -82,7 +82,7 @@ class RetentionRules:
         wanted.check()
         settings = await self._store.of(principal.org_id)
         if name_or_id is not None:
-            known = await self._known(principal.org_id, settings, name_or_id)
+            known = await self._find_setting(principal.org_id, settings, name_or_id)
             return await self._store.preview(principal.org_id, wanted, self._now(), connection_id=known.connection_id)
         own = [one.connection_id for one in settings if one.connection_id != WHOLE_ORGANISATION and one.wanted]
         return await self._store.preview(principal.org_id, wanted, self._now(), without=own)
@@ -108,10 +108,12 @@ class RetentionRules:
         await self._store.set(setting)
         kept = [one for one in settings if one.connection_id != setting.connection_id]
         after = self._view([*kept, setting], setting)
-        changed(_told(before), _told(after))
+        record_change(_told(before), _told(after))
         return after
 
-    async def _known(self, org_id: UUID, settings: Sequence[RetentionSetting], name_or_id: str) -> RetentionSetting:
+    async def _find_setting(
+        self, org_id: UUID, settings: Sequence[RetentionSetting], name_or_id: str
+    ) -> RetentionSetting:
         """Also of a connection that was removed and had one of its own."""
         found = await self._connections.get(org_id, name_or_id, SecretUse.NONE)
         if found is not None:

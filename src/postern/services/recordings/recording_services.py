@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from postern.services.identity.identity_services import IdentityServices
 from postern.services.recordings.checkpoints import Checkpoints
+from postern.services.recordings.concurrency_limit import ConcurrencyLimit
 from postern.services.recordings.download_links import DownloadLinks
 from postern.services.recordings.exports import Exports
 from postern.services.recordings.holds import Holds
-from postern.services.recordings.keeper import Keeper
-from postern.services.recordings.places import ConcurrencyLimit
+from postern.services.recordings.ledger_worker import LedgerWorker
 from postern.services.recordings.purges import PurgeRegister, Purges
 from postern.services.recordings.recording_ledger import Ledger
 from postern.services.recordings.recording_retention import RetentionRules
@@ -32,7 +32,7 @@ class RecordingServices:
     download_links: DownloadLinks
     exports: Exports
     holds: Holds
-    keeper: Keeper
+    ledger_worker: LedgerWorker
     ledger: Ledger
     purge_register: PurgeRegister
     purges: Purges
@@ -69,7 +69,7 @@ def build_recordings(
         ),
         exports=Exports(stores.ledger, ledger, checkpoints, machine.copies, now),
         holds=Holds(stores.holds, sessions, ledger, now),
-        keeper=Keeper(stores.leases, ledger, checkpoints, now),
+        ledger_worker=LedgerWorker(stores.leases, ledger, checkpoints, now),
         ledger=ledger,
         purge_register=register,
         purges=Purges(stores.purges, stores.holds, sessions, register),

@@ -60,7 +60,7 @@ class RecordVerifier:
 
         A row that cannot be read is a finding. Raises Unavailable."""
         report = VerificationReport()
-        signatures = SignatureCheck(org_id, list(keys) or await self._known(org_id, report), report)
+        signatures = SignatureCheck(org_id, list(keys) or await self._load_keys(org_id, report), report)
         read = _Bridge(asyncio.get_running_loop())
         # Before the entries are read: what the head says is there by then.
         head = await self._head(org_id, report)
@@ -92,7 +92,7 @@ class RecordVerifier:
             report.add(FindingKind.UNREADABLE, f"the head of the ledger cannot be read: {error.message}")
             return None
 
-    async def _known(self, org_id: UUID, report: VerificationReport) -> list[bytes]:
+    async def _load_keys(self, org_id: UUID, report: VerificationReport) -> list[bytes]:
         try:
             return [key.public for key in await self._keys.all(org_id)]
         except (Malformed, Misconfigured) as error:
@@ -135,7 +135,7 @@ class RecordVerifier:
     async def _sessions(
         self, org_id: UUID, ends: _Ends, progress: Callable[[int], None], report: VerificationReport
     ) -> AsyncIterator[VerifiedSession]:
-        async for recorded in self._recorded(org_id):
+        async for recorded in self._read_sessions(org_id):
             if isinstance(recorded, Damaged):
                 _add(report, recorded)
                 continue
@@ -145,19 +145,19 @@ class RecordVerifier:
             progress(1)
 
     async def _segments(self, org_id: UUID) -> AsyncIterator[Segment]:
-        async for recorded in self._recorded(org_id):
+        async for recorded in self._read_sessions(org_id):
             if not isinstance(recorded, Damaged):
                 for segment in recorded.segments:
                     yield segment
 
-    def _recorded(self, org_id: UUID) -> AsyncIterator[Recorded | Damaged]:
+    def _read_sessions(self, org_id: UUID) -> AsyncIterator[Recorded | Damaged]:
         def place(one: Recorded) -> UUID:
             return one.facts.session_id
 
-        return _pages(lambda after: self._store.recorded(org_id, after, SESSIONS), place, None)
+        return _pages(lambda after: self._store.read_sessions(org_id, after, SESSIONS), place, None)
 
     async def _find_unrecorded(self, org_id: UUID, report: VerificationReport) -> None:
-        for kind, subject in await self._store.unrecorded(org_id, FOREIGN):
+        for kind, subject in await self._store.find_unsealed(org_id, FOREIGN):
             name = "audit entry" if kind is RecordKind.AUDIT else "review"
             report.add(FindingKind.FOREIGN, f"the {name} {subject} is there, and the ledger never sealed it")
 
@@ -184,7 +184,7 @@ class RecordVerifier:
         """In the thread of the verification."""
         for segment in segments:
             try:
-                size, digest, problem = *measure(self._stored(segment)), ""
+                size, digest, problem = *measure(self._read_stored(segment)), ""
             except (Malformed, NotFound) as error:
                 size, digest, problem = 0, b"", error.message
             yield Copy(
@@ -193,10 +193,10 @@ class RecordVerifier:
                 size,
                 digest,
                 problem,
-                lambda segment=segment: locate(self._stored(segment)),  # type: ignore[misc]
+                lambda segment=segment: locate(self._read_stored(segment)),  # type: ignore[misc]
             )
 
-    def _stored(self, segment: Segment) -> Iterator[bytes]:
+    def _read_stored(self, segment: Segment) -> Iterator[bytes]:
         if self._copies is None:
             raise NotFound("nothing here reads what is stored of recordings")
         return self._copies.read(segment)

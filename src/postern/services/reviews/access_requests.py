@@ -13,7 +13,7 @@ from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import SSH, Connection
 from postern.errors import Invalid
 from postern.services.admission import Access
-from postern.services.reviews.asking import ReviewRequests, ReviewRequired
+from postern.services.reviews.review_requests import ReviewRequests, ReviewRequired
 from postern.services.reviews.reviews import Reviews
 
 
@@ -43,8 +43,8 @@ class AccessRequests:
                 principal, connection, verb=Verb.CONNECT, source=source, means=means
             )
         except ReviewRequired as required:
-            _require_bindable(required.wish.connection)
-            return await self._asking.ask(required.wish, reason=reason, duration=duration)
+            _require_bindable(required.requested_access.connection)
+            return await self._asking.ask(required.requested_access, reason=reason, duration=duration)
         if permit.review_id is None:
             return None
         return await self._reviews.get(principal, str(permit.review_id))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from postern.domain.reviews.review_demands import MAX_ACCESS
+from postern.domain.reviews.approval_requirements import MAX_ACCESS
 from postern.domain.reviews.review_rule import AccessType, ReviewRule
 from postern.domain.targets.connection import check_tags
 from postern.errors import Invalid

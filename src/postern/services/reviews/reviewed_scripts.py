@@ -11,8 +11,8 @@ from postern.domain.rules.permit import Permit
 from postern.domain.sessions.session import Session
 from postern.errors import Conflict, Denied, Unavailable
 from postern.services.admission import Access
-from postern.services.reviews.news import tell
-from postern.services.reviews.review_words import moment, opens, over
+from postern.services.reviews.review_signals import signal_change
+from postern.services.reviews.review_text import final_state_text, opening_time_text, time_text
 from postern.store.ports.common_ports import Clock, Signals
 from postern.store.ports.review_ports import ReviewStore
 
@@ -37,7 +37,7 @@ class ReviewedScripts:
         if review.binding.principal_id != principal.id:
             raise Denied("only who asked for the review of a script may run it")
         if review.status is not ReviewStatus.APPROVED:
-            raise Conflict(f"this script cannot be run: its review is {review.status}, {over(review)}")
+            raise Conflict(f"this script cannot be run: its review is {review.status}, {final_state_text(review)}")
         if self._now() >= review.expires_at:
             raise Conflict(_too_late(review))
         self._require_window(review)
@@ -45,7 +45,7 @@ class ReviewedScripts:
         moved = await self._store.move(review.id, ReviewEvent.STARTED, self._now())
         if moved is None:
             raise Conflict("this script cannot be run any more: somebody was faster, or its review has ended")
-        await tell(self._signals, moved)
+        await signal_change(self._signals, moved)
         return moved.review
 
     async def admit(self, session: Session, principal: Principal) -> Permit:
@@ -60,7 +60,7 @@ class ReviewedScripts:
         self._running.add(session.id)
         return permit
 
-    async def ended(self, session_id: UUID) -> None:
+    async def settle_session(self, session_id: UUID) -> None:
         """Whichever session has ended: the review of a script that ran here is done with it. Upkeep finds it if the
         store does not answer now."""
         if session_id not in self._running:
@@ -78,8 +78,8 @@ class ReviewedScripts:
     def _require_window(self, review: Review) -> None:
         window, now = review.time_window, self._now()
         if window is not None and not window.holds(now):
-            raise Denied(f"this script cannot be run now: {opens(window, now)}")
+            raise Denied(f"this script cannot be run now: {opening_time_text(window, now)}")
 
 
 def _too_late(review: Review) -> str:
-    return f"this script cannot be run any more: its approval ended at {moment(review.expires_at)}"
+    return f"this script cannot be run any more: its approval ended at {time_text(review.expires_at)}"

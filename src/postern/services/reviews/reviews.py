@@ -23,10 +23,10 @@ from postern.domain.reviews.review_weighing import Ruling, Seat, Weighed, counts
 from postern.domain.reviews.time_window import TimeWindow
 from postern.domain.sessions.session import Session, SessionStatus
 from postern.errors import Conflict, Denied, NotFound
-from postern.services.reviews.news import tell, tell_of
-from postern.services.reviews.review_words import checked_words, over
+from postern.services.reviews.review_signals import signal_change, signal_review
+from postern.services.reviews.review_text import checked_text, final_state_text
+from postern.services.server.audit_context import record_change
 from postern.services.server.server_features import Features
-from postern.services.server.trail import changed
 from postern.store.ports.common_ports import Clock, Signals
 from postern.store.ports.review_ports import ReviewFilter, ReviewStore
 from postern.store.ports.target_ports import SessionStore
@@ -57,7 +57,7 @@ class Reviews:
         """Of those that wait, the ones that this principal may approve as they are now, and has not yet. They are few
         enough to be asked one by one, by what will decide."""
         wanted = replace(wanted, status=ReviewStatus.PENDING, groups=principal.groups)
-        own_allowed = await self._features.enabled(principal.org_id, Feature.SELF_REVIEW)
+        own_allowed = await self._features.is_enabled(principal.org_id, Feature.SELF_REVIEW)
         found = await self.find(principal, wanted, Page(limit=MAX_OF_ORGANISATION, count=Count.NONE))
         now = self._now()
         counted = [one for one in found.items if counts(one, principal, now, own_allowed=own_allowed)]
@@ -107,21 +107,21 @@ class Reviews:
 
         Raises NotFound, Invalid, Denied when they may not, Conflict when it is too late or they said it already.
         """
-        comment = checked_words(comment, "comment")
+        comment = checked_text(comment, "comment")
         review = await self.get(principal, review_or_session_id)
         if principal.is_auditor:
             raise Denied("auditors read what others did, and decide on nothing")
         if choice is Choice.APPROVED:
             await self._features.require(principal.org_id, Feature.REVIEWS)
-        own_allowed = await self._features.enabled(principal.org_id, Feature.SELF_REVIEW)
+        own_allowed = await self._features.is_enabled(principal.org_id, Feature.SELF_REVIEW)
         ruling = Ruling(choice, self._now(), force, comment, time_window)
 
         def weighed(locked: Review, seats: Mapping[UUID, Seat]) -> Weighed:
             return weigh(locked, person_of(principal, chat_id), ruling, seats, own_allowed=own_allowed)
 
         moved = await self._store.decide(review.id, principal.id, weighed, ruling.at)
-        changed(_shown(review), _shown(moved.review))
-        await tell(self._signals, moved)
+        record_change(_shown(review), _shown(moved.review))
+        await signal_change(self._signals, moved)
         return moved.review
 
     async def withdraw(self, principal: Principal, review_or_session_id: str) -> Review:
@@ -132,9 +132,9 @@ class Reviews:
         moved = await self._store.move(review.id, ReviewEvent.WITHDRAWN, self._now())
         if moved is None:
             now = await self._store.get(review.id) or review
-            raise Conflict(f"this review cannot be withdrawn any more: {over(now)}")
-        changed(_shown(review), _shown(moved.review))
-        await tell(self._signals, moved)
+            raise Conflict(f"this review cannot be withdrawn any more: {final_state_text(now)}")
+        record_change(_shown(review), _shown(moved.review))
+        await signal_change(self._signals, moved)
         return moved.review
 
     async def look(self, review_id: UUID) -> Review | None:
@@ -150,7 +150,7 @@ class Reviews:
         moved = await self._store.move(review_id, event, self._now())
         if moved is None:
             return await self._store.get(review_id)
-        await tell(self._signals, moved)
+        await signal_change(self._signals, moved)
         return None
 
     async def give_up(self, session: Session) -> bool:
@@ -161,17 +161,17 @@ class Reviews:
         moved = await self._store.move(session.review_id, ReviewEvent.WITHDRAWN, self._now())
         if moved is None:
             return False
-        await tell(self._signals, moved)
+        await signal_change(self._signals, moved)
         return moved.session_ended and moved.review.session_id == session.id
 
-    async def estimated(self, review_id: UUID, estimate: Mapping[str, object]) -> None:
+    async def record_estimate(self, review_id: UUID, estimate: Mapping[str, object]) -> None:
         """What was counted about a statement, while it waits."""
-        if await self._store.estimated(review_id, estimate):
+        if await self._store.store_estimate(review_id, estimate):
             review = await self._store.get(review_id)
             if review is not None:
-                await tell_of(self._signals, review)
+                await signal_review(self._signals, review)
 
-    async def finished(self, session_id: UUID) -> None:
+    async def record_finish(self, session_id: UUID) -> None:
         """By a worker: the run of a reviewed script has ended."""
         await self._store.finish(session_id, self._now())
 
@@ -179,7 +179,7 @@ class Reviews:
         """What is over, and what no worker is there any more to close. And what is old goes."""
         now = self._now()
         for moved in await self._store.lapse(now):
-            await tell(self._signals, moved)
+            await signal_change(self._signals, moved)
         await self._store.prune(now - KEPT)
 
     async def _find(self, org_id: UUID, given: str) -> Review | None:

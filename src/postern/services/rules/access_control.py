@@ -13,7 +13,7 @@ from postern.domain.identity.principal import Principal
 from postern.domain.rules.access import Decision, Reach, decide, reach
 from postern.domain.rules.access_rule import AccessRule
 from postern.domain.targets.connection import Connection
-from postern.services.rules.kept_rules import KeptRules
+from postern.services.rules.rule_cache import RuleCache
 from postern.services.server.server_features import Features
 from postern.store.ports.common_ports import Clock, Signals
 from postern.store.ports.named_resource_ports import NamedResourceStore
@@ -33,21 +33,21 @@ class AccessControl:
     ) -> None:
         self._connections = connections
         self._features = features
-        self._rules = KeptRules(store, signals, now)
+        self._rules = RuleCache(store, signals, now)
 
-    async def enforced(self, org_id: UUID) -> bool:
-        return await self._features.enabled(org_id, Feature.ACCESS_CONTROL)
+    async def is_enforced(self, org_id: UUID) -> bool:
+        return await self._features.is_enabled(org_id, Feature.ACCESS_CONTROL)
 
     async def decide(self, principal: Principal, connection: Connection) -> Decision:
         """Raises Unavailable when the rules cannot be read: then nobody is let in."""
-        enforced = await self.enforced(connection.org_id)
-        rules = await self._rules.of(connection.org_id) if enforced else ()
+        enforced = await self.is_enforced(connection.org_id)
+        rules = await self._rules.get(connection.org_id) if enforced else ()
         return decide(principal, connection, rules, enforced=enforced)
 
     async def reach(self, principal: Principal) -> Reach | None:
         """What lists show them; None for everything. Raises Unavailable."""
-        enforced = await self.enforced(principal.org_id)
-        rules = await self._rules.of(principal.org_id) if enforced else ()
+        enforced = await self.is_enforced(principal.org_id)
+        rules = await self._rules.get(principal.org_id) if enforced else ()
         return reach(principal, rules, enforced=enforced)
 
     async def find(

@@ -16,7 +16,7 @@ from postern.domain.targets.connection import Connection, check_tags
 from postern.errors import Denied, Invalid, NotFound
 from postern.services.identity.users import checked_groups
 from postern.services.named_resources import ResourceService
-from postern.services.reviews.review_needed import RequiredReviews, ReviewNeeded
+from postern.services.reviews.requirement_lookup import RequiredReviews, RequirementLookup
 from postern.services.rules.access_control import AccessControl
 from postern.services.rules.rule_fields import MAX_GROUPS, with_connection_ids
 from postern.store.ports.common_ports import Clock, Signals
@@ -51,7 +51,7 @@ class AccessRules(ResourceService[AccessRule]):
         connections: ConnectionStore,
         principals: PrincipalStore,
         control: AccessControl,
-        needed: ReviewNeeded,
+        needed: RequirementLookup,
         signals: Signals,
         now: Clock,
     ) -> None:
@@ -93,7 +93,7 @@ class AccessRules(ResourceService[AccessRule]):
         if not subject.is_active:
             allowed, reason = False, f"this user is {subject.status}, and only active ones may use anything"
         others = decision.would if principal.sees_all else ()
-        reviews = [await self._needed.explained(subject, found, verb) for verb in (Verb.CONNECT, Verb.EXEC)]
+        reviews = [await self._needed.explain(subject, found, verb) for verb in (Verb.CONNECT, Verb.EXEC)]
         return Explained(found, account, decision, allowed, reason, others, tuple(reviews))
 
     async def _account(self, principal: Principal, whose: str | None) -> Account:

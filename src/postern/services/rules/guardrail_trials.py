@@ -127,13 +127,13 @@ class GuardRailTrials:
         """The same object again and again as it grows, at least once for each page of sessions; the last time it
         `is_done`. Raises Denied, Invalid, TooMany before the first."""
         _require_reader(principal)
-        period = self._checked(rail, period)
+        period = self._validate_period(rail, period)
         with self._place():
             found = Simulation(caveats=_caveats(rail))
             run = _Run(self._able(), rail, self._recordings, found)
             yield found
             deadline = asyncio.get_running_loop().time() + LONGEST
-            async for session in self._found(principal, period):
+            async for session in self._find_sessions(principal, period):
                 if found.sessions_read + sum(found.skipped.values()) >= period.most:
                     found.stopped = f"{period.most} sessions were read"
                 elif asyncio.get_running_loop().time() >= deadline:
@@ -147,7 +147,7 @@ class GuardRailTrials:
             found.is_done = True
             yield found
 
-    def _checked(self, rail: GuardRail, period: Period) -> Period:
+    def _validate_period(self, rail: GuardRail, period: Period) -> Period:
         if not rail.input and not rail.output:
             raise Invalid("input: this guard rail has no rules", field="input")
         end = period.end or self._now()
@@ -171,7 +171,7 @@ class GuardRailTrials:
         finally:
             self._running -= 1
 
-    async def _found(self, principal: Principal, period: Period) -> AsyncIterator[Session]:
+    async def _find_sessions(self, principal: Principal, period: Period) -> AsyncIterator[Session]:
         """Newest first, on each connection in turn."""
         wanted: Sequence[str | None] = period.connections or (None,)
         for connection in wanted:
@@ -199,7 +199,7 @@ class _Run:
     async def read(self, session: Session) -> AsyncIterator[None]:
         """A pause between two pieces of a session, which is when it can be left."""
         try:
-            reading = await asyncio.to_thread(self._opened, session)
+            reading = await asyncio.to_thread(self._open, session)
         except NotFound:
             self._found.skip("it has no recording")
             return
@@ -218,7 +218,7 @@ class _Run:
         if reading.hits:
             self._found.session_hit(session.id)
 
-    def _opened(self, session: Session) -> _Reading:
+    def _open(self, session: Session) -> _Reading:
         dialect = DIALECTS.get(self._recordings.protocol(session), "")
         judge = self._judges.get(dialect)
         if judge is None:

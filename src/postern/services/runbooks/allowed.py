@@ -10,7 +10,7 @@ from uuid import UUID
 
 from postern.domain.identity.principal import Principal
 from postern.domain.runbook import RunbookRule, is_allowed
-from postern.services.rules.kept_rules import KeptRules
+from postern.services.rules.rule_cache import RuleCache
 from postern.store.ports.common_ports import Clock, Signals
 from postern.store.ports.named_resource_ports import NamedResourceStore
 
@@ -71,15 +71,15 @@ class RunbookRights:
     then nothing runs."""
 
     def __init__(self, store: NamedResourceStore[RunbookRule], signals: Signals, now: Clock) -> None:
-        self._rules = KeptRules(store, signals, now)
+        self._rules = RuleCache(store, signals, now)
 
     async def of(self, principal: Principal) -> Allowed:
         """For a list of runbooks. While there is no rule everybody may run everything; administrators always may."""
-        rules = () if principal.is_admin else await self._rules.of(principal.org_id)
+        rules = () if principal.is_admin else await self._rules.get(principal.org_id)
         return Allowed.by(rules, principal.groups) if rules else Allowed(everything=True)
 
-    async def allowed(self, principal: Principal, repository: str, file: str, connection_id: UUID) -> bool:
-        rules = await self._rules.of(principal.org_id)
+    async def is_allowed(self, principal: Principal, repository: str, file: str, connection_id: UUID) -> bool:
+        rules = await self._rules.get(principal.org_id)
         return is_allowed(rules, repository, file, connection_id, principal.groups, is_admin=principal.is_admin)
 
     async def any_on(self, principal: Principal, connection_id: UUID) -> bool:

@@ -61,7 +61,7 @@ class RunbookHooks:
         kept = self._kept.get(org_id)
         return kept is not None and kept.until > self._now() and not kept.scripts[kind]
 
-    async def ran(self, run: HookRun) -> None:
+    async def record_run(self, run: HookRun) -> None:
         """Keeps what became of one, cut to what is kept; nothing where its session is gone. Raises Unavailable."""
         outcome = run.outcome
         reason = "".join(one if one.isprintable() else " " for one in outcome.reason[:MAX_REASON])
@@ -81,11 +81,11 @@ class RunbookHooks:
     def _read(self, org_id: UUID) -> asyncio.Task[_Kept]:
         task = self._reading.get(org_id)
         if task is None:
-            task = self._reading[org_id] = asyncio.create_task(self._asked(org_id))
-            task.add_done_callback(lambda ended: self._ended(org_id, ended))
+            task = self._reading[org_id] = asyncio.create_task(self._read_scripts(org_id))
+            task.add_done_callback(lambda ended: self._store_result(org_id, ended))
         return task
 
-    async def _asked(self, org_id: UUID) -> _Kept:
+    async def _read_scripts(self, org_id: UUID) -> _Kept:
         at = self._now()
         found = await self._snapshots.hooks(org_id)
         stays = min((one.ttl for one in found), default=_STAYS)
@@ -93,7 +93,7 @@ class RunbookHooks:
         scripts = {kind: _scripts(found, kind) for kind in HookKind}
         return _Kept(scripts, at + timedelta(seconds=min(stays, _STAYS)), size)
 
-    def _ended(self, org_id: UUID, task: asyncio.Task[_Kept]) -> None:
+    def _store_result(self, org_id: UUID, task: asyncio.Task[_Kept]) -> None:
         """What somebody has changed meanwhile is good for who asked before that, and not to keep."""
         is_newest = self._reading.get(org_id) is task
         if is_newest:

@@ -18,7 +18,7 @@ from postern.domain.runbook import repository_name
 from postern.errors import Invalid, NotFound, PosternError, Unavailable
 from postern.services.runbooks.parsed import Books, Runbook, books_of
 from postern.services.runbooks.repository_reading import RepositoryReading
-from postern.services.runbooks.turns import Turns
+from postern.services.runbooks.worker_pool import WorkerPool
 from postern.store.ports.common_ports import Clock
 from postern.store.ports.runbook_ports import Outline, SnapshotStore
 
@@ -70,7 +70,7 @@ class RunbookLibrary:
         self._now = now
         self._kept: dict[UUID, _Kept] = {}
         self._held: OrderedDict[tuple[UUID, UUID], _Held] = OrderedDict()
-        self._turns = Turns()
+        self._turns = WorkerPool()
         self._loading: dict[tuple[UUID, UUID, datetime, str], asyncio.Task[Books | None]] = {}
 
     async def shelves(self, org_id: UUID) -> list[Shelf]:
@@ -89,7 +89,7 @@ class RunbookLibrary:
         """`repository`: a name, an address or an identifier; empty for the only one. `file` with or without a slash
         before it. Raises NotFound, Invalid when it does not say which repository, Unavailable when that was never
         read."""
-        shelf = self._named(await self.shelves(org_id), repository)
+        shelf = self._select_shelf(await self.shelves(org_id), repository)
         if shelf.books is None:
             raise Unavailable(f"{shelf.outline.name} could not be read: {shelf.error}")
         found = shelf.books.runbooks.get(file.removeprefix("/"))
@@ -99,7 +99,7 @@ class RunbookLibrary:
 
     async def repository(self, org_id: UUID, repository: str) -> str:
         """The name of the one that is meant. Raises NotFound, Invalid as `find`."""
-        return self._named(await self.shelves(org_id), repository).outline.name
+        return self._select_shelf(await self.shelves(org_id), repository).outline.name
 
     async def refresh(self, org_id: UUID, repository_id: UUID) -> Shelf:
         """Reads it now, and answers what is shown of it from now on. Raises NotFound, Unavailable when the store does
@@ -132,7 +132,7 @@ class RunbookLibrary:
             kept = self._kept[org_id] = _Kept(await self._snapshots.outlines(org_id), now + HOLDS, over)
         return kept.outlines
 
-    def _named(self, shelves: Sequence[Shelf], repository: str) -> Shelf:
+    def _select_shelf(self, shelves: Sequence[Shelf], repository: str) -> Shelf:
         if not shelves:
             raise NotFound(NO_REPOSITORY)
         if not repository and len(shelves) > 1:
@@ -176,16 +176,16 @@ class RunbookLibrary:
         key = (org_id, outline.id, outline.settings_at, outline.commit)
         task = self._loading.get(key)
         if task is None:
-            task = self._loading[key] = asyncio.create_task(self._loaded(org_id, outline))
-            task.add_done_callback(lambda ended: self._ended(key, ended))
+            task = self._loading[key] = asyncio.create_task(self._load_books(org_id, outline))
+            task.add_done_callback(lambda ended: self._forget_task(key, ended))
         return task
 
-    def _ended(self, key: tuple[UUID, UUID, datetime, str], task: asyncio.Task[Books | None]) -> None:
+    def _forget_task(self, key: tuple[UUID, UUID, datetime, str], task: asyncio.Task[Books | None]) -> None:
         self._loading.pop(key, None)
         if not task.cancelled() and task.exception() is not None:
             log.warning("what was read of the repository %s cannot be shown: %s", key[1], task.exception())
 
-    async def _loaded(self, org_id: UUID, outline: Outline) -> Books | None:
+    async def _load_books(self, org_id: UUID, outline: Outline) -> Books | None:
         async with self._turns.of(org_id):  # what it is opened from, too, is in memory only so long
             fetched = await self._snapshots.get(org_id, outline.id)
             if fetched is None or fetched.snapshot is None:

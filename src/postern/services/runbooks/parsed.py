@@ -12,7 +12,7 @@ from typing import Any
 
 from postern.domain.runbook import Parameter, RunbookFile, Snapshot
 from postern.runbooks.template import TemplateError, parse
-from postern.services.runbooks.turns import Slices
+from postern.services.runbooks.worker_pool import TimeSlices
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Books:
     size: int
 
 
-def books_of(repository: str, snapshot: Snapshot, before: Books | None, slices: Slices) -> Books:
+def books_of(repository: str, snapshot: Snapshot, before: Books | None, slices: TimeSlices) -> Books:
     """Takes long: to be called in a thread. `before`: of the same repository, whose files are not read again where they
     say the same."""
     runbooks = []

@@ -25,7 +25,7 @@ from postern.services.named_resources import ResourceService
 from postern.services.runbooks.fetching import RepositoryFetcher
 from postern.services.runbooks.library import RunbookLibrary
 from postern.services.runbooks.repository_reading import SETTING
-from postern.services.server.trail import changed
+from postern.services.server.audit_context import record_change
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.runbook_ports import RepositoryStore
 
@@ -106,7 +106,7 @@ class Repositories(ResourceService[Repository]):
         assert one is not None, "a change is one of something"
         await self._publish(one.org_id)
 
-    def audited(self, resource: Repository) -> object:
+    def audit_view(self, resource: Repository) -> object:
         """What is set, and which secrets are."""
         return {name: getattr(resource, name) for name in _AUDITED} | {"set": resource.secrets_set}
 
@@ -119,7 +119,7 @@ class Repositories(ResourceService[Repository]):
         after = []
         for position, fields in enumerate(given):
             current = before.get(repository_id(fields["git_url"]))
-            base = self.new(principal.org_id) if current is None else self.emptied(current)
+            base = self.new(principal.org_id) if current is None else self.reset_fields(current)
             after.append(await self._merge_one_of(f"repositories[{position}].", current or base, base, fields))
         names = [one.name for one in after]
         twice = next((name for name in names if names.count(name) > 1), None)
@@ -127,7 +127,7 @@ class Repositories(ResourceService[Repository]):
             raise Malformed(f"repositories: {twice} is there more than once, perhaps by two addresses; leave one out")
         await self._repositories.replace_all(principal.org_id, after, list(before.values()))
         await self._publish(principal.org_id)
-        changed(*({"repositories": [self.audited(one) for one in some]} for some in (before.values(), after)))
+        record_change(*({"repositories": [self.audit_view(one) for one in some]} for some in (before.values(), after)))
 
     async def _merge_one_of(
         self, where: str, current: Repository, base: Repository, fields: Mapping[str, Any]
@@ -159,7 +159,7 @@ class Repositories(ResourceService[Repository]):
         author = f"{_plain(principal.name) or _plain(principal.email)} <{_plain(principal.email)}>"
         message = given.message or f"Add {path}"
         commit = await self._fetcher.write(repository, path, given.content, message, author, overwrite=given.overwrite)
-        changed(None, {"repository": repository.name, "path": path, "commit": commit})
+        record_change(None, {"repository": repository.name, "path": path, "commit": commit})
         await self._library.refresh(principal.org_id, repository.id)
         return commit
 

@@ -70,7 +70,7 @@ class RepositoryReading:
         if running is None:
             task = asyncio.create_task(self._attempt(*key))
             running = self._running[key] = Attempt(task, asyncio.get_running_loop().time())
-            task.add_done_callback(lambda ended: self._ended(key, ended))
+            task.add_done_callback(lambda ended: self._forget_task(key, ended))
         return running
 
     def over(self, org_id: UUID) -> int:
@@ -104,7 +104,7 @@ class RepositoryReading:
         for lease in self._leases.values():
             await lease.release()
 
-    def _ended(self, key: _Key, task: asyncio.Task[None]) -> None:
+    def _forget_task(self, key: _Key, task: asyncio.Task[None]) -> None:
         self._running.pop(key, None)
         self._over[key[0]] += 1
         if not task.cancelled() and task.exception() is not None:
@@ -115,7 +115,7 @@ class RepositoryReading:
             at = self._now()
             error = await self._read(org_id, repository_id, settings_at, at)
             if error:
-                await self._snapshots.failed(org_id, repository_id, error, settings_at, at)
+                await self._snapshots.mark_failed(org_id, repository_id, error, settings_at, at)
 
     async def _read(self, org_id: UUID, repository_id: UUID, settings_at: datetime, at: datetime) -> str:
         """Why it could not be read; empty when it was, or nobody wants it any more."""

@@ -19,7 +19,7 @@ from postern.runbooks.template import MASK, Rendered, RenderError, TemplateError
 from postern.services.admission import Access
 from postern.services.runbooks.library import RunbookLibrary
 from postern.services.runbooks.parsed import Runbook
-from postern.services.runbooks.turns import Slices, Turns
+from postern.services.runbooks.worker_pool import TimeSlices, WorkerPool
 from postern.services.sessions import Sessions, check_correlation_id
 
 BATCH_LABEL = "sessionBatchId"
@@ -72,7 +72,7 @@ class Runs:
         self._library = library
         self._access = access
         self._sessions = sessions
-        self._turns = Turns()
+        self._turns = WorkerPool()
 
     async def submit(
         self,
@@ -157,7 +157,7 @@ class Runs:
             raise _unusable(found, error.message) from None
 
 
-def _resting(slices: Slices) -> Callable[[], None]:
+def _resting(slices: TimeSlices) -> Callable[[], None]:
     """What a rendering calls now and then. It raises RenderError when it has taken too long."""
     began = time.thread_time()
 

@@ -161,7 +161,7 @@ class Schedules(ResourceService[Schedule]):
     async def announce(self, before: Schedule | None, after: Schedule | None) -> None:
         """Whoever begins runs reads schedules anew for each round."""
 
-    def audited(self, resource: Schedule) -> object:
+    def audit_view(self, resource: Schedule) -> object:
         """The log shows no value of a parameter, nor of a field: some are secret."""
         shown = ("id", "name", "owner_id", "connection_id", "repository", "file", "cron", "zone", "enabled")
         names = {
@@ -209,7 +209,7 @@ class Schedules(ResourceService[Schedule]):
 
     async def once(self) -> bool:
         """Begins what is due, of all organisations; each run by one process alone. Whether more may be due."""
-        lost = await self._schedules.unsettled(self._now() - _GRACE, _BATCH)
+        lost = await self._schedules.find_unsettled(self._now() - _GRACE, _BATCH)
         for run in lost:
             await self._settle(run.org_id, run.id, run.schedule_id, INTERRUPTED)
         due = await self._schedules.due(self._now(), _BATCH, _BATCH_EACH)
@@ -268,7 +268,7 @@ class Schedules(ResourceService[Schedule]):
     async def _require_ended(self, schedule: Schedule, run_id: UUID) -> None:
         """The session of the run before, which does not wait for its review either. Raises Conflict."""
         last = schedule.last_session_id
-        for run in await self._schedules.unsettled(self._now(), _BATCH, schedule.id):
+        for run in await self._schedules.find_unsettled(self._now(), _BATCH, schedule.id):
             if run.id == run_id:
                 continue
             if await self._sessions.get(run.org_id, run.id) is None:

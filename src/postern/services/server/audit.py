@@ -15,7 +15,7 @@ from postern.domain.lists import Page, Stretch
 from postern.domain.secret import Secret
 from postern.domain.targets.agent import Agent
 from postern.errors import Denied, NotFound
-from postern.services.server.trail import Trail
+from postern.services.server.audit_context import AuditContext
 from postern.store.ports.common_ports import Clock
 from postern.store.ports.server_ports import AuditEntry, AuditFilter, AuditStore, OrganisationStore
 
@@ -69,7 +69,7 @@ class Audit:
         source: str,
         request_id: str,
         body: object,
-        trail: Trail | None = None,
+        audit_context: AuditContext | None = None,
     ) -> None:
         """`claimed` is the e-mail that was given when nobody is known (`actor` is None), and `organisation` the name
         of where: that one has the entry, where it exists."""
@@ -90,8 +90,8 @@ class Audit:
             source=_storable(source)[:255],
             request_id=request_id,
             body=redact(body) if isinstance(body, Mapping) else {},
-            before=_shown(trail.before) if trail else None,
-            after=_shown(trail.after) if trail else None,
+            before=_shown(audit_context.before) if audit_context else None,
+            after=_shown(audit_context.after) if audit_context else None,
         )
         await self._store.add(entry)
 
@@ -100,30 +100,44 @@ class Audit:
         return (found or await self._organisations.default()).id
 
     async def on_host(
-        self, command: str, *, action: str, resource_type: str, resource: str = "", trail: Trail | None = None
+        self,
+        command: str,
+        *,
+        action: str,
+        resource_type: str,
+        resource: str = "",
+        audit_context: AuditContext | None = None,
     ) -> None:
         """What was done by a command on the server's own machine, where nobody logs in: the entry names the system
         user, and the default organisation has it."""
         org_id, subject = (await self._organisations.default()).id, f"host:{_system_user()}"
         deed = _Deed(action, resource_type, resource, "COMMAND", command, "host")
-        await self._store.add(self._unasked(org_id, subject, deed, trail))
+        await self._store.add(self._gateway_entry(org_id, subject, deed, audit_context))
 
     async def by_agent(
-        self, agent: Agent, call: str, *, action: str, resource_type: str, resource: str, source: str, trail: Trail
+        self,
+        agent: Agent,
+        call: str,
+        *,
+        action: str,
+        resource_type: str,
+        resource: str,
+        source: str,
+        audit_context: AuditContext,
     ) -> None:
         """What an agent changed by a `call` of the control service, from the address `source`; the entry is its
         organisation's."""
         deed = _Deed(action, resource_type, resource, "CONTROL", call, source)
-        await self._store.add(self._unasked(agent.org_id, f"agent:{agent.name}", deed, trail))
+        await self._store.add(self._gateway_entry(agent.org_id, f"agent:{agent.name}", deed, audit_context))
 
     def by_gateway(
-        self, org_id: UUID, work: str, *, action: str, resource_type: str, resource: str, trail: Trail
+        self, org_id: UUID, work: str, *, action: str, resource_type: str, resource: str, audit_context: AuditContext
     ) -> AuditEntry:
         """What the gateway does by itself; the entry is not stored yet, so that it can be with what it tells of."""
         deed = _Deed(action, resource_type, resource, "GATEWAY", work, "gateway")
-        return self._unasked(org_id, "gateway", deed, trail)
+        return self._gateway_entry(org_id, "gateway", deed, audit_context)
 
-    def _unasked(self, org_id: UUID, subject: str, deed: _Deed, trail: Trail | None) -> AuditEntry:
+    def _gateway_entry(self, org_id: UUID, subject: str, deed: _Deed, audit_context: AuditContext | None) -> AuditEntry:
         """What nobody asked the API for: there is no request, and so no status of its answer."""
         return AuditEntry(
             id=uuid4(),
@@ -142,8 +156,8 @@ class Audit:
             source=_storable(deed.source)[:255],
             request_id="",
             body={},
-            before=_shown(trail.before) if trail else None,
-            after=_shown(trail.after) if trail else None,
+            before=_shown(audit_context.before) if audit_context else None,
+            after=_shown(audit_context.after) if audit_context else None,
         )
 
     async def get(self, principal: Principal, entry_id: str) -> AuditEntry:

@@ -10,7 +10,7 @@ from uuid import UUID
 from postern.domain.identity.auth_config import AuthConfig, OidcConfig, SamlConfig
 from postern.domain.identity.login import LoginMethod
 from postern.domain.secret import Secret
-from postern.services.server.kept import SettingCache
+from postern.services.server.setting_cache import SettingCache
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.server_ports import OrganisationStore, SettingStore
 

@@ -16,11 +16,11 @@ from postern.domain.lists import MAX_LIMIT, Page
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.identity.users import require_person
+from postern.services.server.audit_context import record_change
 from postern.services.server.auth_configs import AuthConfigs
 from postern.services.server.operators import Operators
 from postern.services.server.role_names import checked_roles, tell_of_roles
 from postern.services.server.server_addresses import checked_url, is_loopback
-from postern.services.server.trail import changed
 from postern.store.ports.common_ports import Clock, Signals
 from postern.store.ports.identity_ports import ApiKeyStore, PrincipalStore
 from postern.store.ports.server_ports import OrganisationStore
@@ -128,7 +128,7 @@ class AuthSettings:
             wanted = await self._organisations.update(wanted)
             await tell_of_roles(self._signals, current, wanted)
         await self._configs.put(principal.org_id, config)
-        changed(_shown(before, current), _shown(config, wanted))
+        record_change(_shown(before, current), _shown(config, wanted))
         return config, wanted
 
     async def reset(self) -> tuple[AuthConfig, bool]:
@@ -138,7 +138,7 @@ class AuthSettings:
         before = await self._configs.of(organisation.id)
         after = replace(before, method=LoginMethod.LOCAL, require_second_factor=False)
         await self._configs.put(organisation.id, after)
-        changed(_shown(before, organisation), _shown(after, organisation))
+        record_change(_shown(before, organisation), _shown(after, organisation))
         wanted = PrincipalFilter(group=organisation.role_groups.admin, status=PrincipalStatus.ACTIVE)
         found = await self._principals.find(organisation.id, wanted, Page(MAX_LIMIT))
         return before, any(account.password_hash for account in found.items)

@@ -8,9 +8,9 @@ from datetime import timedelta
 from postern.domain.identity.principal import Principal
 from postern.errors import Conflict, Invalid
 from postern.store.ports.common_ports import Clock
-from postern.store.ports.server_ports import IdempotencyStore, KeptAnswer
+from postern.store.ports.server_ports import IdempotencyStore, StoredAnswer
 
-__all__ = ["Idempotency", "IdempotencyTicket", "KeptAnswer"]
+__all__ = ["Idempotency", "IdempotencyTicket", "StoredAnswer"]
 
 KEPT_FOR = timedelta(hours=24)
 RETRY_AFTER = 2  # seconds
@@ -35,7 +35,7 @@ class Idempotency:
 
     async def begin(
         self, principal: Principal, key: str, method: str, target: str, body: bytes
-    ) -> IdempotencyTicket | KeptAnswer:
+    ) -> IdempotencyTicket | StoredAnswer:
         """A ticket for the first, what the first was answered for all others. `target` is path and query.
 
         Raises Conflict while the first is under way, Invalid when the key belongs to another request, TooMany.
@@ -58,7 +58,7 @@ class Idempotency:
         if len(body) > MAX_BODY:
             status, headers = 409, {"content-type": "application/json"}
             body = b'{"message":"this request was carried out; its answer was too large to be kept: read the result"}'
-        answer = KeptAnswer(ticket.fingerprint, status, headers, body)
+        answer = StoredAnswer(ticket.fingerprint, status, headers, body)
         await self._store.finish(ticket.principal, ticket.digest, answer)
 
     async def prune(self) -> None:

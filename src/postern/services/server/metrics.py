@@ -40,7 +40,7 @@ class ServerMetrics:
         own = self._token.reveal().encode()
         return bool(own) and hmac.compare_digest(given.encode("utf-8", "replace"), own)
 
-    async def scraped(self) -> bytes:
+    async def read_authorised(self) -> bytes:
         """For who has the token."""
         return await self._gather()
 

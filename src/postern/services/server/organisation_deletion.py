@@ -20,8 +20,8 @@ from postern.errors import Conflict, PosternError, Unavailable
 from postern.services.leases import Lease
 from postern.services.recordings.purger import require_own
 from postern.services.server.audit import Audit
+from postern.services.server.audit_context import AuditContext
 from postern.services.server.operators import Operators
-from postern.services.server.trail import Trail
 from postern.services.targets.agents import AgentChange
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.recording_ports import Blobs, LeaseStore
@@ -167,7 +167,7 @@ class OrganisationDeleter:
             action="delete",
             resource_type="orgs",
             resource=organisation.name,
-            trail=Trail({"organisation": organisation}, None),
+            audit_context=AuditContext({"organisation": organisation}, None),
         )
         if not await self._store.finish(organisation.id, entry):
             return False

@@ -14,13 +14,18 @@ from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.identity.setup_links import SetupLink, SetupLinks
 from postern.services.identity.users import checked_email, require_person
 from postern.services.named_resources import check_version
+from postern.services.server.audit_context import record_change
 from postern.services.server.operators import Operators
 from postern.services.server.organisation_deletion import cut_off
 from postern.services.server.role_names import checked_roles, tell_of_roles
-from postern.services.server.trail import changed
 from postern.services.targets.agents import EMBEDDED
 from postern.store.ports.common_ports import Clock, Signals, Topic
-from postern.store.ports.server_ports import Founding, FoundingStore, OrganisationDeletionStore, OrganisationStore
+from postern.store.ports.server_ports import (
+    Founding,
+    OrganisationBootstrap,
+    OrganisationDeletionStore,
+    OrganisationStore,
+)
 
 _NAME = re.compile(r"[^\W_](?:[\w .&'()-]{0,98}[\w.)])")
 
@@ -49,7 +54,7 @@ class Organisations:
         self,
         *,
         store: OrganisationStore,
-        foundings: FoundingStore,
+        organisation_bootstrap: OrganisationBootstrap,
         setup_links: SetupLinks,
         operators: Operators,
         signals: Signals,
@@ -58,7 +63,7 @@ class Organisations:
     ) -> None:
         self._store = store
         self._deletions = deletions
-        self._foundings = foundings
+        self._organisation_bootstrap = organisation_bootstrap
         self._setup_links = setup_links
         self._operators = operators
         self._signals = signals
@@ -111,9 +116,9 @@ class Organisations:
             role_groups=roles,
         )
         agent = Agent(uuid4(), organisation.id, EMBEDDED, AgentMode.GATEWAY, None, now) if embedded_agent else None
-        setup, voucher = await self._setup_links.draft_for(admin)
-        await self._foundings.add(Founding(organisation, Account(admin), voucher, agent))
-        changed(None, {"organisation": organisation, "admin": admin.email, "embedded_agent": embedded_agent})
+        setup, one_time_token = await self._setup_links.prepare_for(admin)
+        await self._organisation_bootstrap.add(Founding(organisation, Account(admin), one_time_token, agent))
+        record_change(None, {"organisation": organisation, "admin": admin.email, "embedded_agent": embedded_agent})
         return NewOrganisation(organisation, admin, setup)
 
     async def delete(self, principal: Principal, org_id: str, name: str) -> Organisation:
@@ -132,7 +137,7 @@ class Organisations:
         now = self._now()
         summary = await self._deletions.begin(found.id, now)
         deleted = replace(found, deleting_at=now)
-        changed({"organisation": found, **asdict(summary)}, {"organisation": deleted})
+        record_change({"organisation": found, **asdict(summary)}, {"organisation": deleted})
         await cut_off(self._deletions, self._signals, found.id)
         return deleted
 
@@ -172,7 +177,7 @@ class Organisations:
             await tell_of_roles(self._signals, current, wanted)
             if wanted.access_help != current.access_help:
                 await self._signals.publish(Topic.POLICY_CHANGED, org_id=str(wanted.id))
-        changed(current, wanted)
+        record_change(current, wanted)
         return wanted
 
 

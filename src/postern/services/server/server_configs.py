@@ -15,10 +15,10 @@ from postern.domain.identity.principal import Principal
 from postern.domain.server import NATIVE, Endpoint, Listener, ServerConfig, read_endpoint
 from postern.errors import Conflict, Invalid
 from postern.services.identity.users import require_person
+from postern.services.server.audit_context import record_change
 from postern.services.server.machine_facts import MachineFacts
 from postern.services.server.operators import Operators
 from postern.services.server.server_addresses import checked_url
-from postern.services.server.trail import changed
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.server_ports import OrganisationStore, SettingStore
 
@@ -85,18 +85,18 @@ class ServerConfigs:
         """Raises Denied, Invalid, Conflict; then all stays as it is."""
         await self._operators.require(principal, "change the server's configuration")
         before = await self.current()
-        after = self._merged(principal, before, given)
+        after = self._merge(principal, before, given)
         for name, listener in after.listeners.items():
             old = before.listeners[name]
             if listener.enabled and (listener.endpoint != old.endpoint or not old.enabled):
                 self._machine.probe(listener.endpoint, _field(name))
         await self._store.put(principal.org_id, SETTING, _stored(after, self._machine.config), self._now())
         self._forget()
-        changed(_shown(before), _shown(after))
+        record_change(_shown(before), _shown(after))
         await self._signals.publish(Topic.SETTINGS_CHANGED, name=SETTING)
         return after
 
-    def _merged(self, principal: Principal, before: ServerConfig, given: ServerFields) -> ServerConfig:
+    def _merge(self, principal: Principal, before: ServerConfig, given: ServerFields) -> ServerConfig:
         default = self._machine.config
         nothing = ListenerFields()
         listeners = {

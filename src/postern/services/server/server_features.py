@@ -10,8 +10,8 @@ from uuid import UUID
 from postern.domain.features import FEATURES, Feature
 from postern.domain.identity.principal import Principal
 from postern.errors import Denied, NotFound
-from postern.services.server.kept import SettingCache
-from postern.services.server.trail import changed
+from postern.services.server.audit_context import record_change
+from postern.services.server.setting_cache import SettingCache
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.server_ports import SettingStore
 
@@ -35,17 +35,17 @@ class Features:
         self._kept = SettingCache[Mapping[str, object]](signals, SETTING)
         self._changing = asyncio.Lock()
 
-    async def enabled(self, org_id: UUID, feature: Feature) -> bool:
-        return bool((await self._chosen(org_id)).get(feature, FEATURES[feature].default))
+    async def is_enabled(self, org_id: UUID, feature: Feature) -> bool:
+        return bool((await self._read_choices(org_id)).get(feature, FEATURES[feature].default))
 
     async def require(self, org_id: UUID, feature: Feature) -> None:
         """Raises Denied, with what an administrator can do."""
-        if not await self.enabled(org_id, feature):
+        if not await self.is_enabled(org_id, feature):
             raise Denied(f"{feature} is switched off in this organisation; ask an administrator to switch it on")
 
     async def all(self, org_id: UUID) -> list[FeatureState]:
         """By name."""
-        chosen = await self._chosen(org_id)
+        chosen = await self._read_choices(org_id)
         return [
             FeatureState(name, spec.meaning, bool(chosen.get(name, spec.default)))
             for name, spec in sorted(FEATURES.items())
@@ -64,14 +64,14 @@ class Features:
             before = bool(chosen.get(feature, FEATURES[feature].default))
             await self._store.put(org_id, SETTING, {**chosen, feature: enabled}, self._now())
             self._kept.forget()
-        changed({"name": feature, "enabled": before}, {"name": feature, "enabled": enabled})
+        record_change({"name": feature, "enabled": before}, {"name": feature, "enabled": enabled})
         await self._signals.publish(Topic.SETTINGS_CHANGED, name=SETTING, org_id=str(org_id))
         await self._signals.publish(
             Topic.POLICY_CHANGED, org_id=str(org_id)
         )  # live links ask again whether they may be
         return FeatureState(feature, FEATURES[feature].meaning, enabled)
 
-    async def _chosen(self, org_id: UUID) -> Mapping[str, object]:
+    async def _read_choices(self, org_id: UUID) -> Mapping[str, object]:
         return await self._kept.get(org_id, self._read)
 
     async def _read(self, org_id: UUID) -> Mapping[str, object]:

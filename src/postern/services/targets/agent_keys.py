@@ -63,7 +63,7 @@ class AgentKeys(ResourceService[Agent]):
                 "mode: the gateway's own agents are made by the gateway; use standard or embedded", field="mode"
             )
 
-    def audited(self, resource: Agent) -> dict[str, object]:
+    def audit_view(self, resource: Agent) -> dict[str, object]:
         names = ("id", "name", "mode", "created_at")
         return {name: getattr(resource, name) for name in names}
 
@@ -89,19 +89,19 @@ class AgentKeys(ResourceService[Agent]):
     async def create(self, principal: Principal, fields: Mapping[str, Any]) -> Agent:
         """Return the agent with its key; the store has only the SHA-256 of the secret. Raises as any creation."""
         secret = make_secret()
-        return await self._issued(await super().create(principal, {**fields, "digest": digest_of(secret)}), secret)
+        return await self._issue_key(await super().create(principal, {**fields, "digest": digest_of(secret)}), secret)
 
     async def renew(self, principal: Principal, name_or_id: str, version: int | None = None) -> Agent:
         """Return the agent with another key. Raises Denied, NotFound, Conflict, PreconditionFailed, Invalid for the
         gateway's own."""
-        agent = await self._managed(principal, name_or_id, "has no key", version)
+        agent = await self._require_manageable(principal, name_or_id, "has no key", version)
         secret = make_secret()
-        return await self._issued(await self.write(agent, self._with(agent, secret)), secret)
+        return await self._issue_key(await self.write(agent, self._with(agent, secret)), secret)
 
     async def remove(self, principal: Principal, name_or_id: str, version: int | None = None) -> None:
         """With the connections that it declared itself. Raises as any removal, Invalid for the gateway's own, and
         Conflict while other connections name it."""
-        agent = await self._managed(principal, name_or_id, "cannot be deleted", version)
+        agent = await self._require_manageable(principal, name_or_id, "cannot be deleted", version)
         wanted = ConnectionFilter(agent_id=agent.id)
         found = await self._connections.search(principal.org_id, wanted, Page(_NAMED + 1), SecretUse.NONE)
         declared = agent.mode is AgentMode.EMBEDDED and all(one.managed_by is not None for one in found.items)
@@ -116,10 +116,12 @@ class AgentKeys(ResourceService[Agent]):
     async def drain(self, principal: Principal, name_or_id: str) -> None:
         """Whoever attends now by its key takes no new work, and ends when what it has is done; who starts it again
         brings it back. Raises Denied, NotFound, Invalid for the gateway's own."""
-        agent = await self._managed(principal, name_or_id, "is drained with the gateway")
+        agent = await self._require_manageable(principal, name_or_id, "is drained with the gateway")
         await self._agents.announce(agent.id, AgentChange.DRAINED)
 
-    async def _managed(self, principal: Principal, name_or_id: str, refusal: str, version: int | None = None) -> Agent:
+    async def _require_manageable(
+        self, principal: Principal, name_or_id: str, refusal: str, version: int | None = None
+    ) -> Agent:
         self.require_admin(principal)
         agent = await self._current(principal, name_or_id, version)
         if agent.mode is AgentMode.GATEWAY:
@@ -129,7 +131,7 @@ class AgentKeys(ResourceService[Agent]):
     def _with(self, agent: Agent, secret: Secret) -> Agent:
         return replace(agent, digest=digest_of(secret), updated_at=self._now())
 
-    async def _issued(self, agent: Agent, secret: Secret) -> Agent:
+    async def _issue_key(self, agent: Agent, secret: Secret) -> Agent:
         place = self._machine.control
         config = await self._server_configs.current()
         host = config.public_host or place.host

@@ -14,8 +14,8 @@ from uuid import UUID, uuid4
 from postern.domain.secret import Secret
 from postern.domain.targets.agent import ALIVE_FOR, Agent, AgentMode, cleaned_facts
 from postern.errors import Conflict, NotFound, Unauthenticated
+from postern.services.identity.logins.login_throttle import neighbourhood
 from postern.services.identity.logins.passwords import Throttle
-from postern.services.identity.logins.tries import neighbourhood
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.server_ports import OrganisationStore
 from postern.store.ports.target_ports import AgentStore
@@ -88,13 +88,13 @@ class Agents:
         """Says that these agents live: each holds a tunnel. Answers which of them still exist."""
         at, there = self._now(), set[UUID]()
         for start in range(0, len(agent_ids), _AT_ONCE):
-            there |= await self._store.seen(agent_ids[start : start + _AT_ONCE], at)
+            there |= await self._store.mark_seen(agent_ids[start : start + _AT_ONCE], at)
         return frozenset(there)
 
-    async def gone(self, agent_id: UUID) -> None:
+    async def mark_gone(self, agent_id: UUID) -> None:
         """Says that a worker has lost its last tunnel to this agent: it counts as gone at once, and not only when
         nobody has heard of it for ALIVE_FOR. Another worker that holds one hears of it, and says otherwise."""
-        await self._store.seen([agent_id], self._now() - ALIVE_FOR)
+        await self._store.mark_seen([agent_id], self._now() - ALIVE_FOR)
 
     async def still_good(self, agents: Sequence[Agent]) -> frozenset[UUID]:
         """Which of these still have the key that they enrolled with: who may have missed a signal asks it."""
@@ -105,11 +105,11 @@ class Agents:
             good |= {agent.id for agent in some if agent.digest is not None and digests.get(agent.id) == agent.digest}
         return frozenset(good)
 
-    async def tell(self, agent: Agent, facts: Mapping[str, str]) -> None:
+    async def store_facts(self, agent: Agent, facts: Mapping[str, str]) -> None:
         """What an agent says of itself is kept, cleaned and cut."""
         cleaned = cleaned_facts(facts)
         if cleaned != agent.facts:
-            await self._store.tell(agent.id, cleaned)
+            await self._store.store_facts(agent.id, cleaned)
 
     async def announce(self, agent_id: UUID, change: AgentChange) -> None:
         """Tells every process: workers say so when an agent's first tunnel came or its last one went."""

@@ -56,7 +56,7 @@ class FieldChecks:
         self._templates = templates
         self._enforceable = enforceable
 
-    async def merged(self, current: Connection, fields: Mapping[str, Any]) -> Connection:
+    async def merge(self, current: Connection, fields: Mapping[str, Any]) -> Connection:
         """Return `current` with what the fields say. Raises Invalid."""
         return await self.complete(current, replace(current, **await self.resolve(current, fields)))
 
@@ -102,7 +102,7 @@ class FieldChecks:
 
     async def _known_guardrails(self, org_id: UUID, given: Sequence[str]) -> tuple[str, ...]:
         ids = {UUID(key) for key in given if is_identifier(key)}
-        known = {str(key) for key in await self._guardrails.known(org_id, list(ids))} if ids else set()
+        known = {str(key) for key in await self._guardrails.find_existing_ids(org_id, list(ids))} if ids else set()
         for key in given:
             if not is_identifier(key) or str(UUID(key)) not in known:
                 raise Invalid(f"guardrail_rules: there is no guard rail {key!r}", field="guardrail_rules")

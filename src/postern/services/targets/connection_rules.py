@@ -51,7 +51,7 @@ class ConnectionRules(ResourceService[R]):
     async def resolve(self, current: R, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         if "connection_ids" not in fields:
             return fields
-        return {**fields, "connection_ids": await self._known(current.org_id, fields["connection_ids"])}
+        return {**fields, "connection_ids": await self._resolve_connections(current.org_id, fields["connection_ids"])}
 
     async def check(self, resource: R) -> None:
         for connection in await self.connections_of(resource):
@@ -82,7 +82,7 @@ class ConnectionRules(ResourceService[R]):
         found = await self._connections.by_ids(rule.org_id, rule.connection_ids)
         return sorted(found, key=lambda one: one.name)
 
-    async def _known(self, org_id: UUID, given: Sequence[str]) -> tuple[UUID, ...]:
+    async def _resolve_connections(self, org_id: UUID, given: Sequence[str]) -> tuple[UUID, ...]:
         keys = [as_identifier(text) for text in given]
         ids = sorted({key for key in keys if key is not None})
         there = {one.id for one in await self._connections.by_ids(org_id, ids)} if ids else set()

@@ -12,14 +12,14 @@ from postern.domain.identity.principal import Principal
 from postern.domain.lists import Listed, Page
 from postern.domain.targets.agent import ALIVE_FOR, Agent, AgentMode
 from postern.domain.targets.connection import Connection, ConnectionStatus, ConnectionType, check_new_name
-from postern.domain.targets.errand import TargetStatus, TargetTest
 from postern.domain.targets.resource import TagUse
+from postern.domain.targets.target_task import TargetStatus, TargetTest
 from postern.errors import Invalid, Malformed, NotFound
 from postern.services.named_resources import ResourceService
 from postern.services.rules.access_control import AccessControl
 from postern.services.targets.connection_fields import FieldChecks, check_keys, end_sessions
 from postern.store.ports.common_ports import Clock, Signals, Topic
-from postern.store.ports.target_ports import AgentStore, ConnectionFilter, ConnectionStore, ErrandStore, SecretUse
+from postern.store.ports.target_ports import AgentStore, ConnectionFilter, ConnectionStore, SecretUse, TargetTaskStore
 
 __all__ = ["ConnectionFilter", "ConnectionView", "Connections"]
 
@@ -52,7 +52,7 @@ class Connections(ResourceService[Connection]):
         store: ConnectionStore,
         control: AccessControl,
         agents: AgentStore,
-        tests: ErrandStore,
+        tests: TargetTaskStore,
         checks: FieldChecks,
         signals: Signals,
         now: Clock,

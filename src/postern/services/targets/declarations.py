@@ -22,7 +22,7 @@ from postern.domain.targets.declaration import Declaration
 from postern.errors import Conflict, Unavailable
 from postern.services.identity.logins.passwords import Throttle
 from postern.services.server.audit import Audit
-from postern.services.server.trail import Trail
+from postern.services.server.audit_context import AuditContext
 from postern.services.targets.connection_fields import FieldChecks, withdraw
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.target_ports import ConnectionFilter, ConnectionStore
@@ -63,7 +63,7 @@ class Declarations:
         self._changes.check(str(agent.id))
         change = asyncio.get_running_loop().create_task(self._change(agent, given, address, beside))
         self._running.add(change)
-        change.add_done_callback(self._ended)
+        change.add_done_callback(self._forget_task)
         await asyncio.shield(change)
 
     async def _change(self, agent: Agent, given: Declaration, address: str, beside: bool) -> None:
@@ -103,7 +103,7 @@ class Declarations:
             resource_type="connections",
             resource=after.name,
             source=address,
-            trail=Trail(before, after),
+            audit_context=AuditContext(before, after),
         )
 
     async def _plan(self, agent: Agent, given: Declaration) -> _Plan:
@@ -119,14 +119,14 @@ class Declarations:
         others = tuple(one for one in own.items if one.name != given.name and _is_of(agent, one))
         at = self._now()
         base = named or _successor(agent, given, others)
-        merged = await self._checks.merged(base, _declared(given))
+        merged = await self._checks.merge(base, _declared(given))
         merged = replace(merged, managed_by=_managed_by(agent))
         if named is None:
             return _Plan(None, replace(merged, created_at=at, updated_at=at), others)
         is_same = _comparable(merged) == _comparable(named)
         return _Plan(named, named if is_same else replace(merged, updated_at=at), others)
 
-    def _ended(self, change: asyncio.Task[None]) -> None:
+    def _forget_task(self, change: asyncio.Task[None]) -> None:
         self._running.discard(change)
         if not change.cancelled():
             change.exception()  # whoever declared has heard it, or has gone

@@ -11,7 +11,7 @@ from postern.domain.targets.host_key import HostKey
 from postern.errors import Conflict, Denied, NotFound
 from postern.services.identity.users import require_admin, require_reader
 from postern.services.rules.access_control import AccessControl
-from postern.services.server.trail import changed
+from postern.services.server.audit_context import record_change
 from postern.store.ports.common_ports import Clock
 from postern.store.ports.ssh_ports import HostKeyStore
 
@@ -22,9 +22,9 @@ class HostKeys:
         self._control = control
         self._now = now
 
-    async def known(self, connection: Connection) -> tuple[str, ...]:
+    async def find_known(self, connection: Connection) -> tuple[str, ...]:
         """In OpenSSH's form; none as long as nobody has been there since the connection leads where it does."""
-        found = await self._pinned(connection)
+        found = await self._find_pinned(connection)
         return () if found is None else (found.key.text,)
 
     async def pin(self, connection: Connection, key: str, session_id: UUID) -> None:
@@ -37,7 +37,7 @@ class HostKeys:
             raise Conflict(f"it is not known where connection {connection.name!r} leads; save it again")
         met = public_key(key, "host_key")
         wanted = HostKey(connection.id, connection.org_id, connection.place, met, self._now(), session_id)
-        pinned = await self._pinned(connection) or await self._store.pin(wanted)
+        pinned = await self._find_pinned(connection) or await self._store.pin(wanted)
         if pinned.key.text != met.text:
             raise _changed(connection, pinned, met)
 
@@ -45,7 +45,7 @@ class HostKeys:
         """For administrators and auditors. Raises Denied, NotFound."""
         require_reader(principal, "the host keys of targets")
         target = await self._connection(principal, connection)
-        found = await self._pinned(target)
+        found = await self._find_pinned(target)
         return target, [] if found is None else [found]
 
     async def forget(self, principal: Principal, connection: str) -> None:
@@ -53,9 +53,9 @@ class HostKeys:
         require_admin(principal, "have host keys forgotten")
         target, found = await self.find(principal, connection)
         await self._store.forget(target.id)
-        changed({"fingerprints": [_noted(one) for one in found]}, {"fingerprints": []})
+        record_change({"fingerprints": [_noted(one) for one in found]}, {"fingerprints": []})
 
-    async def _pinned(self, connection: Connection) -> HostKey | None:
+    async def _find_pinned(self, connection: Connection) -> HostKey | None:
         return None if connection.place is None else await self._store.get(connection.id, connection.place)
 
     async def _connection(self, principal: Principal, name_or_id: str) -> Connection:

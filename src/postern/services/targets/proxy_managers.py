@@ -103,7 +103,7 @@ class ProxyManagers:
             del self._attached[attached.principal.id]
         self._end(attached)
 
-    def answered(self, attached: Attached, order_id: UUID, answer: ProxyOutcome) -> None:
+    def record_answer(self, attached: Attached, order_id: UUID, answer: ProxyOutcome) -> None:
         """One to an order that was never given is passed over."""
         asked = attached.asked.pop(order_id, None)
         if asked is None:
@@ -135,7 +135,7 @@ class ProxyManagers:
             asking = self._access.admit_principal(principal, connection, verb=Verb.CONNECT, source=source, means=means)
             target = (await asking).connection
         except ReviewRequired as required:
-            target = required.wish.connection
+            target = required.requested_access.connection
         attached = self._of(principal)
         instance = attached.state.id
         then = ProxyState(instance, ProxyStatus.CONNECTED, target.name, target.type, target.subtype)

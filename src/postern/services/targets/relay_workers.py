@@ -25,7 +25,7 @@ class RelayWorkers:
         if await self._store.beat(RelayWorker(worker.id, worker.name, worker.started_at, now)):
             await self._signals.publish(Topic.WORKERS_CHANGED)
 
-    async def stopped(self, worker_id: UUID) -> None:
+    async def mark_stopped(self, worker_id: UUID) -> None:
         """All are told, so that agents look for it no more."""
         await self._store.forget(worker_id)
         await self._signals.publish(Topic.WORKERS_CHANGED)

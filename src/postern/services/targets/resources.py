@@ -9,7 +9,7 @@ from postern.domain.targets.resource import Resource
 from postern.errors import Conflict, NotFound
 from postern.services.identity.users import require_admin
 from postern.services.rules.access_control import AccessControl
-from postern.services.server.trail import changed
+from postern.services.server.audit_context import record_change
 from postern.store.ports.target_ports import ServerResourceStore
 
 
@@ -40,4 +40,4 @@ class Resources:
                 f"resource {now.name!r} has {now.total} connection{'' if now.total == 1 else 's'}: {named}; "
                 "delete them, or give them another resource_name, before you delete it"
             )
-        changed({"id": found.id, "name": found.name}, None)
+        record_change({"id": found.id, "name": found.name}, None)

@@ -13,10 +13,10 @@ from postern.services.identity.ssh_authorities import MEANS as SSH_AUTHORITY
 from postern.services.identity.ssh_authorities import SshAuthorities
 from postern.services.identity.ssh_keys import MEANS as SSH_KEY
 from postern.services.identity.ssh_keys import SshKeys
-from postern.services.issues.opening import Issues
+from postern.services.issues.session_issues import Issues
 from postern.services.reviews.access_requests import AccessRequests
-from postern.services.reviews.asking import ReviewRequests
-from postern.services.reviews.review_needed import ReviewNeeded
+from postern.services.reviews.requirement_lookup import RequirementLookup
+from postern.services.reviews.review_requests import ReviewRequests
 from postern.services.reviews.review_rules import ReviewRules
 from postern.services.reviews.reviewed_scripts import ReviewedScripts
 from postern.services.reviews.reviews import Reviews
@@ -34,11 +34,11 @@ from postern.services.targets.agents import Agents
 from postern.services.targets.connection_fields import FieldChecks
 from postern.services.targets.connections import Connections
 from postern.services.targets.declarations import Declarations
-from postern.services.targets.errands import Errands
 from postern.services.targets.host_keys import HostKeys
 from postern.services.targets.proxy_managers import ProxyManagers
 from postern.services.targets.relay_workers import RelayWorkers
 from postern.services.targets.resources import Resources
+from postern.services.targets.target_tasks import TargetTasks
 from postern.store.ports.common_ports import Clock, Signals
 from postern.store.ports.target_ports import Recordings
 from postern.store.stores import Stores
@@ -81,7 +81,7 @@ class ApprovalServices:
     """Who has to agree, and whether they did."""
 
     asking: ReviewRequests
-    review_needed: ReviewNeeded
+    review_needed: RequirementLookup
     reviews: Reviews
 
 
@@ -91,7 +91,7 @@ class AccessServices:
 
     access: Access
     access_requests: AccessRequests
-    errands: Errands
+    target_tasks: TargetTasks
     proxy_managers: ProxyManagers
     sessions: Sessions
     ssh_authorities: SshAuthorities
@@ -149,7 +149,7 @@ def build_targets(
 
 def _build_approvals(on: _Ground) -> ApprovalServices:
     stores, features, signals, now = on.stores, on.features, on.signals, on.now
-    needed = ReviewNeeded(stores.review_rules, features, signals, now)
+    needed = RequirementLookup(stores.review_rules, features, signals, now)
     return ApprovalServices(
         asking=ReviewRequests(stores.reviews, stores.sessions, needed, features, signals, now),
         review_needed=needed,
@@ -157,7 +157,7 @@ def _build_approvals(on: _Ground) -> ApprovalServices:
     )
 
 
-def _build_rules(on: _Ground, needed: ReviewNeeded) -> RuleServices:
+def _build_rules(on: _Ground, needed: RequirementLookup) -> RuleServices:
     stores, able, signals, now = on.stores, on.able, on.signals, on.now
     connections, enforceable, compiles = stores.connections, able.enforceable, able.compiles
     rails = GuardRails(
@@ -212,7 +212,9 @@ def _build_access(on: _Ground, approvals: ApprovalServices, rights: RunbookRight
     return AccessServices(
         access=access,
         access_requests=AccessRequests(access, approvals.asking, approvals.reviews),
-        errands=Errands(stores.errands, stores.principals, access, signals, now, answerable=on.able.enforceable),
+        target_tasks=TargetTasks(
+            stores.target_tasks, stores.principals, access, signals, now, answerable=on.able.enforceable
+        ),
         proxy_managers=ProxyManagers(access, now),
         sessions=Sessions(
             store=stores.sessions,
@@ -246,7 +248,7 @@ def _build_connections(on: _Ground, audit: Audit) -> ConnectionServices:
             store=stores.connections,
             control=control,
             agents=stores.agents,
-            tests=stores.errands,
+            tests=stores.target_tasks,
             checks=checks,
             signals=signals,
             now=now,

@@ -122,7 +122,7 @@ class Encryption:
         key = self._using.get(org_id) if self._fresh else None
         return UUID(bytes=(key or await self._key_for(org_id)).prefix[1:])
 
-    def derived(self, data_key: UUID, org_id: UUID | None, *, salt: bytes, info: bytes) -> bytes | None:
+    def derive_key(self, data_key: UUID, org_id: UUID | None, *, salt: bytes, info: bytes) -> bytes | None:
         """32 bytes of a data key (HKDF, RFC 5869), also of a retired one; None while it is not known here, which `load`
         may change. Raises Malformed when it is another organisation's."""
         key = self._known.get(ENVELOPE + data_key.bytes)
@@ -138,7 +138,7 @@ class Encryption:
 
     async def renew(self, org_id: UUID | None) -> None:
         """From now on another data key seals; the old one opens what it sealed. Other processes must `refresh`."""
-        await self._store.renew(await self._made(org_id))
+        await self._store.renew(await self._make_key(org_id))
         await self.load()
 
     def _open_direct(self, sealed: bytes, row: str) -> bytes:
@@ -159,11 +159,11 @@ class Encryption:
             if not self._fresh or org_id not in self._using:
                 await self._read()
             if org_id not in self._using:
-                await self._store.add_first(await self._made(org_id))
+                await self._store.add_first(await self._make_key(org_id))
                 await self._read()
             return self._using[org_id]
 
-    async def _made(self, org_id: UUID | None) -> DataKey:
+    async def _make_key(self, org_id: UUID | None) -> DataKey:
         material = os.urandom(KEY)
         draft = DataKey(uuid4(), org_id, b"", self._master.id, datetime.now(UTC))
         wrapped = await asyncio.to_thread(self._master.wrap, material, draft.context)
@@ -174,7 +174,7 @@ class Encryption:
         try:
             rows = await self._store.all()
             new = [row for row in rows if ENVELOPE + row.id.bytes not in self._known]
-            for row, material in zip(new, await asyncio.to_thread(self._unwrapped, new), strict=True):
+            for row, material in zip(new, await asyncio.to_thread(self._unwrap, new), strict=True):
                 opened = _Opened(row, material)
                 self._known[opened.prefix] = opened
         except BaseException:
@@ -184,7 +184,7 @@ class Encryption:
         self._using = {row.org_id: opened for row, opened in opened_rows if row.retired_at is None}
         self._first = {row.org_id: opened for row, opened in reversed(opened_rows)}
 
-    def _unwrapped(self, rows: Sequence[DataKey]) -> list[bytes]:
+    def _unwrap(self, rows: Sequence[DataKey]) -> list[bytes]:
         found = []
         for row in rows:
             master = self._masters.get(row.master)

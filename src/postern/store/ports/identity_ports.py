@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from postern.domain.identity.api_key import ApiKey
-from postern.domain.identity.login import Login, Provided, VoucherPurpose
+from postern.domain.identity.login import Login, Provided, TokenPurpose
 from postern.domain.identity.machine import MachineIdentity
 from postern.domain.identity.organisation import Organisation
 from postern.domain.identity.principal import (
@@ -122,7 +122,7 @@ class LoginStore(Protocol):
 
     async def extend(self, login_id: UUID, expires_at: datetime) -> None: ...
 
-    async def renewed(self, login_id: UUID, provided: Provided) -> None:
+    async def store_renewal(self, login_id: UUID, provided: Provided) -> None:
         """What the provider gave when it was asked again."""
 
     async def end(self, login_id: UUID, at: datetime) -> bool:
@@ -139,11 +139,11 @@ class LoginStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class NewVoucher:
+class NewOneTimeToken:
     """`digest` is the SHA-256 of its secret; `payload` is JSON. `user_id`: whose it is; it goes with them.
     `source`: the network of a stranger who asked for it."""
 
-    purpose: VoucherPurpose
+    purpose: TokenPurpose
     digest: bytes
     payload: Mapping[str, Any]
     at: datetime
@@ -152,24 +152,24 @@ class NewVoucher:
     source: str | None = None
 
 
-class VoucherStore(Protocol):
+class OneTimeTokenStore(Protocol):
     """Vouchers by the SHA-256 of their secret; payloads are sealed."""
 
-    async def add(self, voucher: NewVoucher) -> None:
+    async def add(self, one_time_token: NewOneTimeToken) -> None:
         """Where there are too many, the oldest of the source that has most makes room. Raises Conflict when the digest
         is taken, TooMany when too many of this purpose are outstanding that no stranger asked for."""
 
-    async def take(self, purpose: VoucherPurpose, digest: bytes, now: datetime) -> Mapping[str, Any] | None:
+    async def take(self, purpose: TokenPurpose, digest: bytes, now: datetime) -> Mapping[str, Any] | None:
         """The payload, for exactly one caller; None when there is none, or it has expired."""
 
-    async def peek(self, purpose: VoucherPurpose, digest: bytes, now: datetime) -> Mapping[str, Any] | None: ...
+    async def peek(self, purpose: TokenPurpose, digest: bytes, now: datetime) -> Mapping[str, Any] | None: ...
 
     async def change(
-        self, purpose: VoucherPurpose, digest: bytes, payload: Mapping[str, Any], user_id: UUID | None = None
+        self, purpose: TokenPurpose, digest: bytes, payload: Mapping[str, Any], user_id: UUID | None = None
     ) -> bool:
         """False when there is none any more. `user_id` as in `add`."""
 
-    async def forget(self, purpose: VoucherPurpose, user_id: UUID) -> None:
+    async def forget(self, purpose: TokenPurpose, user_id: UUID) -> None:
         """All of a user's for this purpose."""
 
     async def prune(self, now: datetime) -> None: ...

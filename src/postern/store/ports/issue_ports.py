@@ -42,12 +42,12 @@ class SessionIssueStore(Protocol):
         """What is to be done for one: what was not tried yet comes first. One that cannot be read is left out, and
         logged."""
 
-    async def trying(self, read: SessionIssue, now: datetime, next_at: datetime) -> bool:
+    async def claim_attempt(self, read: SessionIssue, now: datetime, next_at: datetime) -> bool:
         """Before a tracker is asked: the attempt counts from now on, and whoever else looks leaves it alone until
         `next_at`. False when nothing is to be done now, or somebody else has tried since it was `read`, so that the
         tracker must not be asked."""
 
-    async def made(self, session_id: UUID, issue: Issue, at: datetime) -> None:
+    async def mark_created(self, session_id: UUID, issue: Issue, at: datetime) -> None:
         """Also in the session's `integrations_metadata`, in the same transaction, if it is there already; see
         `follow`."""
 
@@ -56,9 +56,9 @@ class SessionIssueStore(Protocol):
         came after their issue was made are told of it; issues older than `unopened` whose session is not there are
         withdrawn. How many were changed."""
 
-    async def closed(self, session_id: UUID, at: datetime) -> None: ...
+    async def mark_closed(self, session_id: UUID, at: datetime) -> None: ...
 
-    async def failed(self, session_id: UUID, error: str, next_at: datetime | None, at: datetime) -> None:
+    async def mark_failed(self, session_id: UUID, error: str, next_at: datetime | None, at: datetime) -> None:
         """It is tried again at `next_at`; given up with None."""
 
     async def withdraw(self, session_id: UUID, at: datetime) -> None:
@@ -68,7 +68,7 @@ class SessionIssueStore(Protocol):
     async def forget(self, session_id: UUID) -> None:
         """One that was withdrawn, and which the tracker does not have."""
 
-    async def again(self, org_id: UUID, session_id: UUID | None, at: datetime) -> int:
+    async def retry(self, org_id: UUID, session_id: UUID | None, at: datetime) -> int:
         """Tries anew one, or with None all, of what was given up; how many."""
 
     async def prune(self, closed_before: datetime) -> None: ...

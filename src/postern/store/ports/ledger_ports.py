@@ -32,12 +32,12 @@ class LedgerStore(Protocol):
     async def head(self, org_id: UUID) -> LedgerHead | None:
         """None where there is no entry yet. Raises Malformed when somebody broke the row."""
 
-    async def unopened(self, limit: int) -> list[SessionFacts]:
+    async def find_unopened(self, limit: int) -> list[SessionFacts]:
         """Return opened sessions of any organisation that the ledger does not know, oldest first.
 
         A session that waits for a review, or to run, is left out: its start is not final before a worker claims it."""
 
-    async def unclosed(self, limit: int, *, damaged_before: datetime, lost_before: datetime) -> list[Recorded]:
+    async def find_unclosed(self, limit: int, *, damaged_before: datetime, lost_before: datetime) -> list[Recorded]:
         """Sessions that are done, that the ledger knows as opened and not as closed, and whose segments are all stored;
         with those that ended before `lost_before`, and those that ended before `damaged_before` whose last segment is
         damaged, whatever is stored of them. In the order of their ends."""
@@ -46,7 +46,7 @@ class LedgerStore(Protocol):
         """Of one organisation, in one transaction, with the marks on their sessions. False, and nothing was done, when
         another writer came first."""
 
-    async def queued(self, limit: int) -> list[Queued]:
+    async def read_queue(self, limit: int) -> list[Queued]:
         """Return what the ledger has still to seal, of any organisation, in the order in which it came."""
 
     async def seal(self, entry: LedgerEntry, sealed: Sequence[SealedRecord], done: Sequence[int]) -> bool:
@@ -63,7 +63,7 @@ class ProofStore(Protocol):
     async def records(self, org_id: UUID, after: Any, limit: int) -> list[SealedRecord | Damaged]:
         """Return sealed records by number, from behind `after`, with what they are about now."""
 
-    async def unrecorded(self, org_id: UUID, limit: int) -> list[tuple[RecordKind, str]]:
+    async def find_unsealed(self, org_id: UUID, limit: int) -> list[tuple[RecordKind, str]]:
         """Return the ids of audit entries and reviews that nobody sealed, and that do not wait to be sealed."""
 
     async def entry_before(self, org_id: UUID, at: datetime) -> int:
@@ -77,7 +77,7 @@ class ProofStore(Protocol):
     ) -> list[LedgerEntry | Damaged]:
         """Return entries by number, from behind `after`, whatever is missing between; with `kind` only those."""
 
-    async def recorded(
+    async def read_sessions(
         self,
         org_id: UUID,
         after: Any,

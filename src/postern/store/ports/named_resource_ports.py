@@ -23,7 +23,7 @@ class NamedResourceStore(Protocol[R]):
     async def get(self, org_id: UUID, name_or_id: str) -> R | None:
         """Return the one that is meant: a name wins over an identifier of the same spelling."""
 
-    async def known(self, org_id: UUID, ids: Sequence[UUID]) -> set[UUID]:
+    async def find_existing_ids(self, org_id: UUID, ids: Sequence[UUID]) -> set[UUID]:
         """Return which of these there are."""
 
     async def add(self, resource: R) -> None:

@@ -71,32 +71,32 @@ class Settled:
     deliveries: Sequence[NewDelivery] = ()
 
 
-class FollowUpStore(Protocol):
+class PostprocessingStore(Protocol):
     async def pending(self, bits: int, most: int, *, with_scripts: bool = False) -> list[Pending]:
         """Sessions, of all organisations, about which any of `bits` is to be done."""
 
     async def settle(self, done: Sequence[Settled]) -> int:
         """All of it or nothing; what somebody else has done meanwhile is left out. How many were done."""
 
-    async def untold(self, most: int) -> list[AuditEntry]:
+    async def find_unsent_entries(self, most: int) -> list[AuditEntry]:
         """Audit entries that nobody was told of, oldest first."""
 
-    async def tell_reviews(self, news: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
+    async def queue_review_events(self, news: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
         """This news of reviews (ReviewStore.news) is told by these deliveries. All or nothing."""
 
     async def violations(self, most: int) -> list[Violation]:
         """Of which nobody was told, the oldest first, and of one session in their order."""
 
-    async def tell_violations(self, told: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
+    async def queue_violation_events(self, told: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
         """These are told by these deliveries, and forgotten. All or nothing."""
 
     async def failed_runs(self, most: int) -> list[ScheduleRun]:
         """Of schedules, of which nobody was told, the oldest first."""
 
-    async def tell_failed_runs(self, told: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
+    async def queue_schedule_events(self, told: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
         """These are told by these deliveries, and forgotten. All or nothing."""
 
-    async def tell(self, entries: Sequence[AuditEntry], deliveries: Sequence[NewDelivery]) -> None:
+    async def queue_audit_events(self, entries: Sequence[AuditEntry], deliveries: Sequence[NewDelivery]) -> None:
         """These entries are told by these deliveries. All or nothing."""
 
     async def misses_sessions(self, org_id: UUID) -> bool:
@@ -116,12 +116,12 @@ class ViolationStore(Protocol):
 
 
 class ReportStore(Protocol):
-    async def masked(
+    async def count_masked(
         self, org_id: UUID, wanted: ReportFilter, span: ReportPeriod, group: GroupBy
     ) -> tuple[list[MaskedCount], Counts]:
         """All lines, in no order, and what was counted over all of them. Not by session."""
 
-    async def masked_by_session(
+    async def list_masked_sessions(
         self, org_id: UUID, wanted: ReportFilter, span: ReportPeriod, page: Page
     ) -> tuple[Listed[MaskedCount], int]:
         """Most masked first; and how much was masked over all pages."""
@@ -141,7 +141,7 @@ class ReportStore(Protocol):
 
 
 class ReviewReportStore(Protocol):
-    async def reviewed(self, org_id: UUID, start: datetime, end: datetime, most: int) -> list[Reviewed]:
+    async def find_reviewed(self, org_id: UUID, start: datetime, end: datetime, most: int) -> list[Reviewed]:
         """Those that were asked for from `start` until before `end`. Where there are `most` or more, `most` of them,
         without groups and voices."""
 
@@ -170,18 +170,18 @@ class DeliveryStore(Protocol):
     async def waiting(self, sink_id: UUID, most: int, *, as_of: datetime | None = None) -> list[Delivery]:
         """The next ones, in order. With `as_of` none where the sink is not active, or was updated at another time."""
 
-    async def delivered(self, sink_id: UUID, numbers: Sequence[int], at: datetime) -> None: ...
+    async def mark_delivered(self, sink_id: UUID, numbers: Sequence[int], at: datetime) -> None: ...
 
-    async def failed(self, sink_id: UUID, number: int, trouble: Trouble, at: datetime, *, give_up: bool) -> None:
+    async def mark_failed(self, sink_id: UUID, number: int, trouble: Trouble, at: datetime, *, give_up: bool) -> None:
         """The first one that waits was tried in vain."""
 
-    async def gone(self, sink_id: UUID, error: str, at: datetime) -> None:
+    async def mark_gone(self, sink_id: UUID, error: str, at: datetime) -> None:
         """The receiver wants nothing any more."""
 
-    async def again(self, sink_id: UUID, number: int | None) -> int:
+    async def retry(self, sink_id: UUID, number: int | None) -> int:
         """Lets one, or with None all that were given up, wait anew; how many. None of those that wait anyway."""
 
-    async def bound(self, most: int, at: datetime) -> Mapping[UUID, int]:
+    async def trim_queues(self, most: int, at: datetime) -> Mapping[UUID, int]:
         """Gives up the oldest of sinks that have more than `most` waiting; how many, by sink. Of those that were given
         up the oldest are forgotten where there are more than `most`."""
 

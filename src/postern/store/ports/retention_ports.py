@@ -61,11 +61,13 @@ class HoldStore(Protocol):
 
 
 class PurgeStore(Protocol):
-    async def closed(self, org_id: UUID, before: datetime, after: Position | None, most: int) -> list[RetainedSession]:
+    async def find_closed(
+        self, org_id: UUID, before: datetime, after: Position | None, most: int
+    ) -> list[RetainedSession]:
         """Sessions that began before then and are closed in the ledger, oldest first, from behind `after`. Some that
         are held may be among them."""
 
-    async def kept(self, org_id: UUID, session_id: UUID) -> RetainedSession | None:
+    async def find_retained(self, org_id: UUID, session_id: UUID) -> RetainedSession | None:
         """None when it is not closed in the ledger."""
 
     async def purgeable(self, session_ids: Sequence[UUID]) -> set[UUID]:
@@ -78,7 +80,7 @@ class PurgeStore(Protocol):
         """Of one organisation; with their entries of the ledger and that of the audit log, in one transaction. False,
         and nothing was done, when another writer of the ledger came first or one of them may not be purged."""
 
-    async def begun(self, at: datetime, most: int) -> list[Doomed]:
+    async def find_begun(self, at: datetime, most: int) -> list[Doomed]:
         """Those whose next try is due."""
 
     async def find(self, org_id: UUID, page: Page) -> Stretch[Purge]:
@@ -87,9 +89,9 @@ class PurgeStore(Protocol):
     async def forget(self, session_id: UUID, numbers: Sequence[int]) -> None:
         """These segments are deleted: takes their rows out."""
 
-    async def failed(self, session_id: UUID, attempts: int, error: str, next_at: datetime) -> None: ...
+    async def mark_failed(self, session_id: UUID, attempts: int, error: str, next_at: datetime) -> None: ...
 
-    async def done(self, purges: Sequence[Purge]) -> None:
+    async def mark_done(self, purges: Sequence[Purge]) -> None:
         """Nothing lies anywhere any more: takes the rows out."""
 
     async def tick(self, at: datetime, longest: float, quiet: float) -> datetime:

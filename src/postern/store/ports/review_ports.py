@@ -9,7 +9,15 @@ from typing import Protocol
 from uuid import UUID
 
 from postern.domain.lists import Page, Stretch
-from postern.domain.reviews.review import Binding, Demand, Person, Review, ReviewEvent, ReviewKind, ReviewStatus
+from postern.domain.reviews.review import (
+    ApprovalRequirement,
+    Binding,
+    Person,
+    Review,
+    ReviewEvent,
+    ReviewKind,
+    ReviewStatus,
+)
 from postern.domain.reviews.review_weighing import Seat, Weighed
 from postern.domain.sessions.session import Session
 from postern.domain.targets.command import NOTHING_ADDED, Invocation
@@ -41,7 +49,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class ReviewNews:
+class ReviewChange:
     """One thing to be told about a review. `kind` is `created`, `voiced` or a ReviewEvent."""
 
     id: UUID
@@ -71,7 +79,7 @@ class ReviewStore(Protocol):
     async def find(self, org_id: UUID, wanted: ReviewFilter, page: Page) -> Stretch[Review]:
         """Newest first; those that wait come before all others."""
 
-    async def grant(self, binding: Binding, demands: Sequence[Demand], now: datetime) -> Review | None:
+    async def grant(self, binding: Binding, demands: Sequence[ApprovalRequirement], now: datetime) -> Review | None:
         """Access that was given for exactly this binding by exactly these demands and has not ended; else one that
         still waits. One statement."""
 
@@ -92,13 +100,13 @@ class ReviewStore(Protocol):
         """All that is over: deadlines, grants, approvals that nobody used, scripts whose session is done, statements
         whose session is done, and what waits or is given on a connection that was deleted."""
 
-    async def estimated(self, review_id: UUID, estimate: Mapping[str, object]) -> bool:
+    async def store_estimate(self, review_id: UUID, estimate: Mapping[str, object]) -> bool:
         """Adds what was counted, while it waits."""
 
     async def makers(self, principal_id: UUID, credential_id: UUID | None) -> tuple[Person, ...]:
         """Who made the API keys of this principal, revoked or not, and this credential; not they themselves."""
 
-    async def news(self, most: int) -> list[ReviewNews]:
+    async def news(self, most: int) -> list[ReviewChange]:
         """What is yet to be told, the oldest first; FollowUpStore.tell_reviews tells it."""
 
     async def prune(self, before: datetime) -> None:

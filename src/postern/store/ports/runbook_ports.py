@@ -73,7 +73,9 @@ class SnapshotStore(Protocol):
         """`at`: when reading it began; what was read later than that stays. False when the repository is gone, or its
         settings are others by now. Raises Invalid when it is too large to be kept."""
 
-    async def failed(self, org_id: UUID, repository_id: UUID, error: str, settings_at: datetime, at: datetime) -> None:
+    async def mark_failed(
+        self, org_id: UUID, repository_id: UUID, error: str, settings_at: datetime, at: datetime
+    ) -> None:
         """What was read before stays, unless it was read by other settings."""
 
 
@@ -113,7 +115,7 @@ class ScheduleStore(NamedResourceStore[Schedule], Protocol):
         and sinks are to be told. True for exactly one of those who come at once. Where a later run was taken its error
         stays."""
 
-    async def unsettled(self, before: datetime, most: int, schedule_id: UUID | None = None) -> list[ScheduleRun]:
+    async def find_unsettled(self, before: datetime, most: int, schedule_id: UUID | None = None) -> list[ScheduleRun]:
         """Runs, of that schedule or of all, that were taken before then and of which is not known what came of them;
         the oldest first."""
 

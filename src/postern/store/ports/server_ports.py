@@ -14,7 +14,7 @@ from postern.domain.lists import Listed, Page, Stretch
 from postern.domain.server_log import LogFilter, LogLine
 from postern.domain.sessions.segment import Segment
 from postern.domain.targets.agent import Agent
-from postern.store.ports.identity_ports import NewVoucher
+from postern.store.ports.identity_ports import NewOneTimeToken
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,11 @@ class Founding:
 
     organisation: Organisation
     admin: Account
-    setup: NewVoucher
+    setup: NewOneTimeToken
     agent: Agent | None = None
 
 
-class FoundingStore(Protocol):
+class OrganisationBootstrap(Protocol):
     async def add(self, founding: Founding) -> None:
         """All of it or nothing. Raises Conflict when the organisation's name is taken, TooMany as VoucherStore."""
 
@@ -197,7 +197,7 @@ class SchemaStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class KeptAnswer:
+class StoredAnswer:
     """What a request that carried an idempotency key was answered; `status` is 0 while it is under way."""
 
     fingerprint: bytes
@@ -209,11 +209,11 @@ class KeptAnswer:
 class IdempotencyStore(Protocol):
     async def begin(
         self, principal: Principal, digest: bytes, fingerprint: bytes, at: datetime, kept_for: timedelta
-    ) -> KeptAnswer | None:
+    ) -> StoredAnswer | None:
         """None for the one caller that may go on; else what is known of the request that came before. One that is
         older than `kept_for` is forgotten. Raises TooMany when the principal has too many."""
 
-    async def finish(self, principal: Principal, digest: bytes, answer: KeptAnswer) -> None: ...
+    async def finish(self, principal: Principal, digest: bytes, answer: StoredAnswer) -> None: ...
 
     async def forget(self, principal: Principal, digest: bytes) -> None:
         """The request came to nothing: it may be tried again."""

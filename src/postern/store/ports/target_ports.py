@@ -28,8 +28,8 @@ from postern.domain.sessions.words import Search
 from postern.domain.targets.agent import Agent
 from postern.domain.targets.command import NOTHING_ADDED, Invocation
 from postern.domain.targets.connection import Connection, Extra, Toggle
-from postern.domain.targets.errand import Errand, TargetTest
 from postern.domain.targets.resource import Resource, TagUse
+from postern.domain.targets.target_task import TargetTask, TargetTest
 from postern.domain.worker import RelayWorker
 from postern.store.ports.named_resource_ports import NamedResourceStore
 
@@ -346,10 +346,10 @@ class AgentStore(NamedResourceStore[Agent], Protocol):
     async def search(self, org_id: UUID, wanted: AgentFilter, page: Page) -> Listed[Agent]:
         """By name."""
 
-    async def tell(self, agent_id: UUID, facts: Mapping[str, str]) -> None:
+    async def store_facts(self, agent_id: UUID, facts: Mapping[str, str]) -> None:
         """What it says of itself."""
 
-    async def seen(self, ids: Sequence[UUID], at: datetime) -> frozenset[UUID]:
+    async def mark_seen(self, ids: Sequence[UUID], at: datetime) -> frozenset[UUID]:
         """Touches these; answers which exist. One statement."""
 
     async def digests(self, ids: Sequence[UUID]) -> Mapping[UUID, bytes | None]:
@@ -362,19 +362,19 @@ class AgentStore(NamedResourceStore[Agent], Protocol):
         """When any agent of that mode was last heard of."""
 
 
-class ErrandStore(Protocol):
-    async def add(self, errand: Errand) -> None: ...
+class TargetTaskStore(Protocol):
+    async def add(self, target_task: TargetTask) -> None: ...
 
-    async def claim(self, errand_id: UUID, worker: str, since: datetime) -> Errand | None:
+    async def claim(self, task_id: UUID, worker: str, since: datetime) -> TargetTask | None:
         """For exactly one caller; None for all others, and when it was not made after `since`."""
 
-    async def answer(self, errand_id: UUID, worker: str, answer: str, at: datetime) -> bool:
+    async def answer(self, task_id: UUID, worker: str, answer: str, at: datetime) -> bool:
         """JSON. False when it was not this worker's to answer, or was answered, or is gone."""
 
-    async def look(self, errand_id: UUID) -> tuple[str | None, str | None]:
+    async def look(self, task_id: UUID) -> tuple[str | None, str | None]:
         """(worker, answer), None where there is none yet."""
 
-    async def remove(self, errand_id: UUID) -> None: ...
+    async def remove(self, task_id: UUID) -> None: ...
 
     async def prune(self, before: datetime) -> None:
         """Forgets those that were not made after `before`."""

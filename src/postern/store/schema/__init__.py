@@ -1,8 +1,8 @@
 """The tables. `metadata` knows them all once this package is imported."""
 
 from postern.store.schema import (
+    identity_tables,
     issue_tables,
-    people,
     recording_tables,
     retention_tables,
     review_tables,
@@ -15,9 +15,9 @@ from postern.store.schema import (
 from postern.store.schema.columns import metadata
 
 __all__ = [
+    "identity_tables",
     "issue_tables",
     "metadata",
-    "people",
     "recording_tables",
     "retention_tables",
     "review_tables",

@@ -51,7 +51,7 @@ resources = Table(
 )
 
 # Questions about a target that the API asks and a relay worker answers: tests of connections, and their schemas.
-errands = Table(
+target_tasks = Table(
     "errands",
     metadata,
     Column("id", Uuid, primary_key=True),

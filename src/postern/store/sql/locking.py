@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import Connection, select, update
 
 from postern.domain.identity.organisation import DEFAULT
-from postern.store.schema.people import orgs
+from postern.store.schema.identity_tables import orgs
 from postern.store.schema.session_tables import sessions
 from postern.store.sql.rows import among
 from postern.store.threaded import Executor

@@ -40,16 +40,16 @@ class Keyset:
         return tuple(column.desc() if self.is_descending else column.asc() for column in self.columns)
 
     def behind(self, position: Position) -> ColumnElement[bool]:
-        place, value = self._compared(position)
+        place, value = self._comparison(position)
         found: ColumnElement[bool] = place < value if self.is_descending else place > value
         return found
 
     def up_to(self, position: Position) -> ColumnElement[bool]:
-        place, value = self._compared(position)
+        place, value = self._comparison(position)
         found: ColumnElement[bool] = place >= value if self.is_descending else place <= value
         return found
 
-    def _compared(self, position: Position) -> tuple[Any, Any]:
+    def _comparison(self, position: Position) -> tuple[Any, Any]:
         pairs = zip(self.values_of(position), self.columns, strict=True)
         values = [literal(value, column.type) for value, column in pairs]
         return (self.columns[0], values[0]) if len(values) == 1 else (tuple_(*self.columns), tuple_(*values))

@@ -12,8 +12,8 @@ from sqlalchemy import ColumnElement, LargeBinary, Row, Select, Table, and_, fun
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.encryption.encryption_vault import DIRECT, ENVELOPE, PREFIX
+from postern.store.schema.identity_tables import logins, one_time_tokens, second_factors, token_keys, users
 from postern.store.schema.issue_tables import session_issues
-from postern.store.schema.people import logins, second_factors, token_keys, users, vouchers
 from postern.store.schema.recording_tables import ledger_keys
 from postern.store.schema.runbook_tables import (
     runbook_repositories,
@@ -68,7 +68,7 @@ PLACES = (
         idempotency_keys, "body", lambda row: f"idempotency_keys/{row.principal_id}/{row.digest.hex()}", "principal_id"
     ),
     _Place(runbook_schedules, "given", lambda row: f"runbook_schedules/{row.id}"),
-    _Place(vouchers, "payload", lambda row: f"vouchers/{row.digest.hex()}", server=True),
+    _Place(one_time_tokens, "payload", lambda row: f"vouchers/{row.digest.hex()}", server=True),
     _Place(session_starts, "content", lambda row: f"session_starts/{row.session_id}", server=True),
     _Place(session_issues, "new", lambda row: f"session_issues/{row.session_id}"),
     _Place(ledger_keys, "private", lambda row: f"ledger_keys/{row.id}"),

@@ -151,10 +151,10 @@ class ResourceTable(Generic[R]):
     def __init__(self, database: Database) -> None:
         self._database = database
         if type(self) not in self._built:
-            self._built[type(self)] = self.selected().order_by(self.table.c.name)
+            self._built[type(self)] = self.select_rows().order_by(self.table.c.name)
         self._all = self._built[type(self)]
 
-    def selected(self) -> Select[Any]:
+    def select_rows(self) -> Select[Any]:
         """Return what selects the rows that resources are read from."""
         shown = [column for link in self.links for column in link.columns(self.table)]
         return select(*self.table.c, *shown)
@@ -190,7 +190,7 @@ class ResourceTable(Generic[R]):
             row = found.mappings().one_or_none()
         return None if row is None else await self.read(row)
 
-    async def known(self, org_id: UUID, ids: Sequence[UUID]) -> set[UUID]:
+    async def find_existing_ids(self, org_id: UUID, ids: Sequence[UUID]) -> set[UUID]:
         """Return which of these there are."""
         wanted = select(self.table.c.id).where(self.table.c.org_id == org_id, self.table.c.id.in_(ids))
         async with self._database.statement() as statement:
@@ -215,7 +215,7 @@ class ResourceTable(Generic[R]):
         async with self._writing(resource) as transaction:
             same = update(self.table).where(*self._this(resource), self.table.c.version == resource.version)
             if (await transaction.execute(same.values(values))).rowcount != 1:
-                raise await self._lost(transaction, resource)
+                raise await self._missing_error(transaction, resource)
             for link in self.links:
                 await link.replace(transaction, resource)
         return replace(resource, version=resource.version + 1)  # type: ignore[type-var]
@@ -226,7 +226,7 @@ class ResourceTable(Generic[R]):
         async with self._database.transaction() as transaction:
             await self.before_removal(transaction, resource)
             if (await transaction.execute(same)).rowcount != 1:
-                raise await self._lost(transaction, resource)
+                raise await self._missing_error(transaction, resource)
 
     async def before_write(self, transaction: Executor, resource: R, *, is_new: bool) -> None:
         """What must happen first, in the same transaction."""
@@ -234,7 +234,7 @@ class ResourceTable(Generic[R]):
     async def before_removal(self, transaction: Executor, resource: R) -> None:
         """What must happen first, in the same transaction."""
 
-    def taken(self, resource: R) -> str:
+    def conflict_message(self, resource: R) -> str:
         """Return why the resource could not be written. Services check what it refers to first, so only a change at the
         same moment leads to the second reason."""
         also = ", or something that it refers to was just removed" if self.links else ""
@@ -263,7 +263,7 @@ class ResourceTable(Generic[R]):
                 await self.before_write(transaction, resource, is_new=is_new)
                 yield transaction
         except IntegrityError:
-            raise Conflict(self.taken(resource), field=self.field) from None
+            raise Conflict(self.conflict_message(resource), field=self.field) from None
 
     def _this(self, resource: R) -> tuple[ColumnElement[bool], ...]:
         """Identifiers that are made of something else are unique in an organisation only."""
@@ -277,7 +277,7 @@ class ResourceTable(Generic[R]):
         if there >= self.most:
             raise self.full(f"an organisation may have {self.most} {plural(self.noun)}; delete what nobody needs")
 
-    async def _lost(self, transaction: Executor, resource: R) -> Conflict | NotFound:
+    async def _missing_error(self, transaction: Executor, resource: R) -> Conflict | NotFound:
         there = select(self.table.c.id).where(*self._this(resource))
         if (await transaction.execute(there)).one_or_none() is None:
             return NotFound(f"there is no {self.noun} {resource.name!r} any more")

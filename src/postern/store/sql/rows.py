@@ -35,7 +35,7 @@ from postern.domain.targets.connection import Connection, ConnectionType, Extra,
 from postern.store.encryption import Encryption
 from postern.store.ports.target_ports import SecretUse
 from postern.store.prepared import Row
-from postern.store.schema.people import orgs, user_groups, users
+from postern.store.schema.identity_tables import orgs, user_groups, users
 from postern.store.schema.session_tables import sessions
 from postern.store.schema.target_tables import connection_guardrails, connections
 
@@ -53,7 +53,7 @@ _TOGGLES = (
 )
 
 
-def prefixed(table: Table, prefix: str) -> list[Label[Any]]:
+def prefix_columns(table: Table, prefix: str) -> list[Label[Any]]:
     """All columns, labelled so that several tables fit in one row."""
     return [column.label(f"{prefix}{column.name}") for column in table.c]
 

@@ -28,7 +28,7 @@ class SqlAudit:
 
     async def find(self, org_id: UUID, wanted: AuditFilter, page: Page) -> Stretch[AuditEntry]:
         listed = LongList(list(audit_log.c), _KEYSET, *_conditions(org_id, wanted))
-        async with self._database.planned() as statement:
+        async with self._database.plan_each() as statement:
             return await statement.run_sync(
                 lambda connection: find_page(connection, listed, page, lambda row: AuditEntry(**row))
             )

@@ -14,7 +14,7 @@ from postern.domain.identity.principal import Principal
 from postern.errors import TooMany
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.ports.server_ports import KeptAnswer
+from postern.store.ports.server_ports import StoredAnswer
 from postern.store.schema.server_tables import idempotency_keys as kept
 from postern.store.sql.rows import count_of
 from postern.store.threaded import Executor
@@ -33,7 +33,7 @@ class SqlIdempotency:
 
     async def begin(
         self, principal: Principal, digest: bytes, fingerprint: bytes, at: datetime, kept_for: timedelta
-    ) -> KeptAnswer | None:
+    ) -> StoredAnswer | None:
         mine = _is(principal.id, digest)
         row = {"principal_id": principal.id, "digest": digest, "fingerprint": fingerprint, "created_at": at}
         try:
@@ -48,16 +48,16 @@ class SqlIdempotency:
             async with self._database.statement() as connection:
                 found = (await connection.execute(select(*kept.c).where(mine))).one_or_none()
             if found is None:  # forgotten this very moment: as if it were under way, to be tried again
-                return KeptAnswer(fingerprint, 0, {}, b"")
+                return StoredAnswer(fingerprint, 0, {}, b"")
             if found.status == 0:
-                return KeptAnswer(found.fingerprint, 0, {}, b"")
+                return StoredAnswer(found.fingerprint, 0, {}, b"")
             name = _row(principal.id, digest)
             clear = json.loads(await self._encryption.open(found.body, row=name, org_id=principal.org_id))
             body = base64.b64decode(clear["body"])
-            return KeptAnswer(found.fingerprint, found.status, clear["headers"], body)
+            return StoredAnswer(found.fingerprint, found.status, clear["headers"], body)
         return None
 
-    async def finish(self, principal: Principal, digest: bytes, answer: KeptAnswer) -> None:
+    async def finish(self, principal: Principal, digest: bytes, answer: StoredAnswer) -> None:
         clear = {"headers": dict(answer.headers), "body": base64.b64encode(answer.body).decode()}
         name = _row(principal.id, digest)
         sealed = await self._encryption.seal(json.dumps(clear).encode(), row=name, org_id=principal.org_id)

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from postern.domain.identity.login import LoginMethod
-from postern.services.server.trail import follow
+from postern.services.server.audit_context import collect_change
 from postern.settings import Settings
 from postern.store.signals import SocketSignals
 from postern.wiring import paths
@@ -34,10 +34,10 @@ async def _reset(settings: Settings) -> Reset:
     try:
         await _reach(signals)
         async with open_app(settings, signals) as app:
-            with follow() as trail:
+            with collect_change() as trail:
                 before, admin_with_password = await app.services.auth_settings.reset()
             await app.services.audit.on_host(
-                "postern auth reset", action="reset", resource_type="serverconfig/auth", trail=trail
+                "postern auth reset", action="reset", resource_type="serverconfig/auth", audit_context=trail
             )
     finally:
         await signals.stop()

@@ -16,7 +16,7 @@ from uuid import UUID
 from postern.domain.lists import Page
 from postern.errors import Misconfigured, NotFound
 from postern.services.server.audit import Audit
-from postern.services.server.trail import changed, follow
+from postern.services.server.audit_context import collect_change, record_change
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.encryption import make_file_key
@@ -126,9 +126,11 @@ async def _rotate(settings: Settings, to: str, tell: Callable[[int], None]) -> t
             rewrapped = await store.rewrap(wrapped, {key.id: key.master for key in left})
             tell(rewrapped)
             done += rewrapped
-        with follow() as trail:
-            changed(None, {"master": new.id, "wrapped": done})
-        await _audit(database).on_host("postern keys rotate", action="rotate", resource_type="keys", trail=trail)
+        with collect_change() as trail:
+            record_change(None, {"master": new.id, "wrapped": done})
+        await _audit(database).on_host(
+            "postern keys rotate", action="rotate", resource_type="keys", audit_context=trail
+        )
     return new.id, done
 
 
@@ -164,9 +166,9 @@ async def _renew(settings: Settings, organisation: str | None, tell: Callable[[i
             await encryption.renew(org_id)
         await _tell(settings)
         done = [Renewed(name, await reseal(database, encryption, org_id, tell)) for name, org_id in owners]
-        with follow() as trail:
-            changed(None, {one.organisation or "server": one.values for one in done})
-        await _audit(database).on_host("postern keys renew", action="renew", resource_type="keys", trail=trail)
+        with collect_change() as trail:
+            record_change(None, {one.organisation or "server": one.values for one in done})
+        await _audit(database).on_host("postern keys renew", action="renew", resource_type="keys", audit_context=trail)
         return done
 
 

@@ -12,7 +12,7 @@ from postern.domain.identity.principal import Account
 from postern.errors import NotFound
 from postern.services.identity.accounts import FIRST_ADMIN
 from postern.services.identity.setup_links import SetupLink
-from postern.services.server.trail import follow
+from postern.services.server.audit_context import collect_change
 from postern.settings import Settings
 from postern.store.signals import LocalSignals
 from postern.wiring import paths
@@ -31,8 +31,8 @@ def make(
 async def _make(settings: Settings, email: str, organisation: str | None, reset: bool = False) -> SetupLink:
     async with open_app(settings, LocalSignals()) as app:
         account = await _account(app, email, organisation)
-        with follow() as trail:
-            link = await app.services.setup_links.make_for(account, from_host=True)
+        with collect_change() as trail:
+            link = await app.services.setup_links.issue_for(account, from_host=True)
             if reset:
                 await app.services.second_factors.clear(account.principal)
         await app.services.audit.on_host(
@@ -40,7 +40,7 @@ async def _make(settings: Settings, email: str, organisation: str | None, reset:
             action="create",
             resource_type="setup-link",
             resource=account.principal.email,
-            trail=trail,
+            audit_context=trail,
         )
         return link
 

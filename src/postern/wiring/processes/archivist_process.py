@@ -19,10 +19,10 @@ from postern.settings import Settings
 from postern.store.signals import SocketSignals
 from postern.wiring import paths
 from postern.wiring.app import open_app
+from postern.wiring.background_job_wiring import build_background_jobs
 from postern.wiring.metrics_wiring import rounds_told, telling
 from postern.wiring.recordings_wiring import trouble_told
 from postern.wiring.tracing_wiring import tracing
-from postern.wiring.upkeep_wiring import build_upkeep
 
 HEARTBEAT = 5.0  # seconds
 _NICENESS = 5  # whoever waits for an answer goes first
@@ -41,7 +41,7 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
     async with open_app(settings, signals) as app:
         held, index = app.stored, app.services.session_texts.index
         archivist = Archiver(settings.home, held.blobs, app.stores.segments, held.keys, index=index, tracer=tracer)
-        upkeep = build_upkeep(settings, app, meters, tracer)
+        upkeep = build_background_jobs(settings, app, meters, tracer)
         await signals.start()
         counted, told = rounds_told(meters), trouble_told(settings.home)
 

@@ -127,7 +127,7 @@ async def _setter(app: App) -> Principal:
 async def _setup_url(app: App) -> str:
     """Good also where people log in at an identity provider, and the password is not."""
     account = await _first_admin(app)
-    return (await app.services.setup_links.make_for(account, from_host=True)).url.reveal() if account else ""
+    return (await app.services.setup_links.issue_for(account, from_host=True)).url.reveal() if account else ""
 
 
 async def _first_admin(app: App) -> Account | None:

@@ -27,7 +27,6 @@ from postern.gateway.clients.pending_logins import PendingLogins
 from postern.gateway.clients.session_setup import SessionSetup
 from postern.gateway.clients.tunnel_endpoint import TunnelEndpoint
 from postern.gateway.engine import Engine, Parts, SessionRecording
-from postern.gateway.gateway_errands import ErrandRuns
 from postern.gateway.gateway_protocols import (
     GATEWAY_SPECS,
     WIRE_SPECS,
@@ -44,6 +43,7 @@ from postern.gateway.relay_worker import Worker
 from postern.gateway.rules.held_requests import HeldRequests
 from postern.gateway.rules.violations import Violations
 from postern.gateway.script_execution import Executions
+from postern.gateway.target_task_runner import TargetTaskRunner
 from postern.gateway.worker_heartbeat import WorkerHeartbeat
 from postern.gateway.worker_hooks import SessionHooks
 from postern.inspection.guardrails.guardrail_interceptor import GuardRailInterceptor
@@ -228,7 +228,7 @@ def build_worker(
         violations=violations,
         hooks=hooks,
         executions=Executions(name, made.sessions, engine, made.signals),
-        errands=ErrandRuns(name, made.errands, agent, made.signals, tracer=tracer),
+        target_tasks=TargetTaskRunner(name, made.target_tasks, agent, made.signals, tracer=tracer),
         door=door,
         tunnels=tunnels,
         logins=logins,

@@ -56,7 +56,7 @@ async def list_api_key_credentials(
     key: Key, caller: Caller, services: Use, page: Paging
 ) -> ListAnswer[KeyCredentialAnswer]:
     """Live credentials that the key issued to machine identities, also of a revoked key: they outlive it."""
-    issued = await services.api_keys.issued(caller, key)
+    issued = await services.api_keys.find_issued(caller, key)
     found = Listed(issued[page.offset : page.offset + page.limit], len(issued))
     return listed([KeyCredentialAnswer.of(one) for one in found.items], found, page)
 

@@ -18,7 +18,7 @@ from postern.api.schemas.identity.local_auth_schemas import (
     SetupRequest,
 )
 from postern.api.schemas.identity.user_schemas import StatusAnswer
-from postern.domain.identity.login import VoucherPurpose
+from postern.domain.identity.login import TokenPurpose
 from postern.domain.secret import Secret
 from postern.errors import Denied
 from postern.services.identity.logins.local_login import SecondStep
@@ -52,7 +52,7 @@ async def second_factor(
 ) -> LoginAnswer:
     """The second step of a login. Five tries for a ticket, ten wrong codes in an hour for an account."""
     ticket = Secret(body.ticket)
-    known = await services.local_login.whose(VoucherPurpose.SECOND_FACTOR, ticket)
+    known = await services.local_login.whose(TokenPurpose.SECOND_FACTOR, ticket)
     request.state.principal = known.principal  # for the audit log: they knew the password
     opened = await services.local_login.second_step(ticket, body.answer(), hand_over.client(facts))
     return _answer(opened, hand_over)
@@ -64,7 +64,7 @@ async def set_up(
 ) -> LoginAnswer:
     """Sets the password by a set-up link, ends all logins of the account, and logs in."""
     token = Secret(body.token)
-    request.state.principal = (await services.local_login.whose(VoucherPurpose.SETUP, token)).principal
+    request.state.principal = (await services.local_login.whose(TokenPurpose.SETUP, token)).principal
     step = await services.local_login.set_up(token, Secret(body.password), body.name, hand_over.client(facts))
     return _answer(step, hand_over)
 
@@ -72,7 +72,7 @@ async def set_up(
 @router.post("/users/{nameOrID}/setup-link", status_code=201, responses=errors(404, 429))
 async def make_setup_link(key: Key, caller: Caller, services: Use) -> SetupLinkAnswer:
     """A link by which a user sets their password, once, within 24 hours. For administrators; older ones are void."""
-    return SetupLinkAnswer.of(await services.setup_links.make(caller, key))
+    return SetupLinkAnswer.of(await services.setup_links.issue(caller, key))
 
 
 def _answer(step: OpenedLogin | SecondStep, hand_over: HandOver) -> LoginAnswer:

@@ -42,8 +42,8 @@ async def login(
     screen_hint: Annotated[str, Query(max_length=32, description="Passed on to the provider")] = "",
 ) -> LoginUrlAnswer:
     """Where to go to log in at the organisation's OpenID provider. 400 where people log in otherwise."""
-    wish = ProviderLoginRequest(redirect, code_challenge, organization, prompt, screen_hint)
-    started = await services.oidc_login.begin(wish, api_url=info.api_url, address=address)
+    login_request = ProviderLoginRequest(redirect, code_challenge, organization, prompt, screen_hint)
+    started = await services.oidc_login.begin(login_request, api_url=info.api_url, address=address)
     set_state_cookie(response, started, info)
     return LoginUrlAnswer(login_url=started.login_url)
 
@@ -81,7 +81,7 @@ async def exchange(
 ) -> StatusAnswer:
     """Once, turns the code that a command line was given into its token, in the header `Token`."""
     code, verifier = Secret(body.code), Secret(body.code_verifier)
-    account, opened = await services.handover.exchange(code, verifier, facts)
+    account, opened = await services.code_exchange.exchange(code, verifier, facts)
     request.state.principal = account.principal
     response.headers["Token"] = opened.token.reveal()
     return StatusAnswer()

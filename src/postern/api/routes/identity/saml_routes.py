@@ -16,7 +16,7 @@ from postern.api.info import Info
 from postern.api.responses import open_errors
 from postern.api.schemas.identity.login_schemas import AtOrganization, CodeChallenge, LoginUrlAnswer, Redirect
 from postern.errors import Malformed
-from postern.services.identity.logins.saml_login import SamlReturned, SamlWish
+from postern.services.identity.logins.saml_login import SamlReturned, SamlSignInRequest
 
 router = APIRouter(prefix="/saml", tags=["Authentication"], route_class=AuditedRoute)
 
@@ -44,8 +44,8 @@ async def saml_login(
     force_authn: Annotated[bool, Query(description="Whether the provider must ask for a proof again")] = False,
 ) -> LoginUrlAnswer:
     """Where to go to log in at the organisation's SAML provider. 400 where people log in otherwise."""
-    wish = SamlWish(redirect, code_challenge, organization, force_authn)
-    started = await services.saml_login.begin(wish, api_url=info.api_url, address=address)
+    login_request = SamlSignInRequest(redirect, code_challenge, organization, force_authn)
+    started = await services.saml_login.begin(login_request, api_url=info.api_url, address=address)
     set_saml_cookie(response, started, info)
     return LoginUrlAnswer(login_url=started.login_url)
 

@@ -20,14 +20,14 @@ from postern.api.browser.cookies import set_login_cookie
 from postern.api.browser.web_login_pages import Back
 from postern.api.info import Info, ServerAddresses
 from postern.api.responses import open_errors
-from postern.domain.identity.login import ClientKind, VoucherPurpose
+from postern.domain.identity.login import ClientKind, TokenPurpose
 from postern.domain.identity.second_factor import FactorKind
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, Malformed, PosternError, TooMany, Unauthenticated, status_of
 from postern.services.identity.logins.factor_check import FactorAnswer
-from postern.services.identity.logins.landing import landing_of
 from postern.services.identity.logins.local_login import SecondStep
 from postern.services.identity.logins.logins import ClientFacts, OpenedLogin
+from postern.services.identity.logins.redirect_targets import redirect_target_of
 
 router = APIRouter(prefix="/web", tags=["Authentication"], route_class=AuditedRoute)
 # At the gateway's own root, and not below /api: what is printed and sent to people.
@@ -58,7 +58,7 @@ async def web_login_page(
 ) -> Response:
     """For people: a form to log in with a password, in this browser. Leads on to the identity provider where they log
     in there."""
-    landing_of(back, None, info.api_url)
+    redirect_target_of(back, None, info.api_url)
     provider = await to_provider(request, services, info, back, organization or None)
     return provider or web_login_pages.login(Back(back, organization))
 
@@ -74,7 +74,7 @@ async def web_login(request: Request, services: Use, info: Info, facts: Facts) -
     form = await form_of(request)
     require_own_submit(request, info)
     back = Back(form.get("back", "/"), form.get("organization", ""))
-    landing_of(back.path, None, info.api_url)
+    redirect_target_of(back.path, None, info.api_url)
     email = request.state.claimed = form.get("email", "")
     try:
         step = await services.local_login.login(
@@ -98,9 +98,9 @@ async def web_second_factor(request: Request, services: Use, info: Info, facts: 
     form = await form_of(request)
     require_own_submit(request, info)
     back, ticket, code = form.get("back", "/"), Secret(form.get("ticket", "")), form.get("code", "").strip()
-    landing_of(back, None, info.api_url)
+    redirect_target_of(back, None, info.api_url)
     try:
-        known = await services.local_login.whose(VoucherPurpose.SECOND_FACTOR, ticket)
+        known = await services.local_login.whose(TokenPurpose.SECOND_FACTOR, ticket)
     except Unauthenticated as error:
         return web_login_pages.login(Back(back), error.message, status_of(error))
     request.state.principal = known.principal
@@ -128,7 +128,7 @@ async def web_set_up(request: Request, services: Use, info: Info, facts: Facts) 
     try:
         if form.get("password", "") != form.get("again", ""):
             raise Invalid("password: the two are not the same", field="password")
-        request.state.principal = (await services.local_login.whose(VoucherPurpose.SETUP, token)).principal
+        request.state.principal = (await services.local_login.whose(TokenPurpose.SETUP, token)).principal
         step = await services.local_login.set_up(token, Secret(form.get("password", "")), None, _in_browser(facts))
     except _TOLD as error:
         return web_login_pages.set_up(error.message, token.reveal(), status_of(error))
@@ -163,6 +163,6 @@ def _go_on(step: OpenedLogin | SecondStep, back: str, info: ServerAddresses) -> 
                 "this account has a security key alone, which this page cannot ask: log in with `postern login`"
             )
         return web_login_pages.second_factor(back, step.ticket.reveal())
-    response = RedirectResponse(landing_of(back, None, info.api_url).url, status_code=303)
+    response = RedirectResponse(redirect_target_of(back, None, info.api_url).url, status_code=303)
     set_login_cookie(response, step, info)
     return response

@@ -19,7 +19,7 @@ from postern.api.schemas.runbooks.runbook_run_schemas import (
 )
 from postern.api.schemas.sessions.session_schemas import ExecAnswer
 from postern.domain.sessions.session import SessionStatus
-from postern.services.done import DoneSignals
+from postern.services.completion import CompletionSignals
 
 router = APIRouter(tags=["Runbooks"], route_class=AuditedRoute)
 
@@ -47,9 +47,9 @@ async def run_runbook(
         correlation_id=body.correlation_id,
         reason=body.reason,
     )
-    done: DoneSignals = request.app.state.done
+    done: CompletionSignals = request.app.state.done
     session_id = uuid4()
-    async with done.listen(session_id) as event:
+    async with done.subscribe(session_id) as event:
         session = await services.runbook_runs.submit(
             caller.principal, wanted, source=address, means=caller.means, session_id=session_id
         )

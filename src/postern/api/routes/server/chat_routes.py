@@ -64,7 +64,7 @@ async def slack_interaction(id: str, request: Request, services: Use) -> Respons
     except ValueError:
         raise Unauthenticated("this is not signed as it must be") from None
     headers = request.headers
-    done = await services.chat_desk.handle(
+    done = await services.chat_decisions.handle(
         sink_id, headers.get("X-Slack-Request-Timestamp", ""), headers.get("X-Slack-Signature", ""), body
     )
     if done.actor is not None:

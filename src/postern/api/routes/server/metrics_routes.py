@@ -30,5 +30,5 @@ async def _reader(request: Request) -> Principal | None:
 async def metrics(reader: Annotated[Principal | None, Depends(_reader)], services: Use) -> Response:
     """Of all processes of this machine; for administrators and auditors of the default organisation, and for who has
     the token of the metrics."""
-    text = await (services.metrics.scraped() if reader is None else services.metrics.text(reader))
+    text = await (services.metrics.read_authorised() if reader is None else services.metrics.text(reader))
     return Response(text, media_type=_MEDIA)

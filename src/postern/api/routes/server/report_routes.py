@@ -86,4 +86,4 @@ async def report_reviews(
 @router.post("/rebuild", status_code=202, responses=errors(403, 409))
 async def rebuild_reports(caller: Caller, services: Use) -> None:
     """Counts all ended sessions of the organisation anew, in the background. For administrators."""
-    await services.follow_up.rebuild(caller)
+    await services.postprocessing.rebuild(caller)

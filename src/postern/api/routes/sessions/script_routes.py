@@ -28,7 +28,7 @@ from postern.domain.targets.command import Invocation, check_arguments, decoded_
 from postern.domain.targets.connection import OF_VALUES
 from postern.errors import NotFound
 from postern.services.bundle import Services
-from postern.services.done import DoneSignals, looks
+from postern.services.completion import CompletionSignals, poll_times
 
 router = APIRouter(tags=["Sessions"], route_class=AuditedRoute)
 
@@ -71,9 +71,9 @@ async def run_script(
 
     Where scripts open an issue, 422 lists what its template asks for and `tracker_fields` do not say, and 503 says why
     it could not be made: then nothing runs."""
-    done: DoneSignals = request.app.state.done
+    done: CompletionSignals = request.app.state.done
     session_id = uuid4()
-    async with done.listen(session_id) as event:
+    async with done.subscribe(session_id) as event:
         session = await services.sessions.submit(
             caller.principal,
             body.connection,
@@ -105,9 +105,9 @@ async def run_reviewed_script(
     format: Format = Format.TEXT,  # noqa: A002 - the API's name
 ) -> ExecAnswer:
     """Runs a script whose review is approved: as it was reviewed, once, by who asked. Answers as `POST /sessions`."""
-    done: DoneSignals = request.app.state.done
+    done: CompletionSignals = request.app.state.done
     session = await services.sessions.script(caller, session_id)
-    async with done.listen(session.id) as event:
+    async with done.subscribe(session.id) as event:
         session = await services.sessions.execute(caller, session_id)
         session = await wait_for_end(services, caller, session, event, patience)
     return await told(services, caller, session, format, response, info.api_url)
@@ -126,9 +126,9 @@ async def script_end(
 ) -> ExecAnswer:
     """What `POST /sessions` answers, for a script that waits, runs already or has ended. Waits up to 50 s for the
     end."""
-    done: DoneSignals = request.app.state.done
+    done: CompletionSignals = request.app.state.done
     session = await services.sessions.script(caller, session_id)
-    async with done.listen(session.id) as event:
+    async with done.subscribe(session.id) as event:
         session = await services.sessions.script(caller, session_id)  # it may have ended before anybody listened
         if session.status is not SessionStatus.DONE:
             session = await wait_for_end(services, caller, session, event, patience)
@@ -161,7 +161,7 @@ async def wait_for_end(
     services: Services, caller: Principal, session: Session, event: asyncio.Event, wait: float
 ) -> Session:
     """The session as it is when it has ended, or after so many seconds."""
-    async for _ in looks(event, wait, _LOOK_AGAIN):
+    async for _ in poll_times(event, wait, _LOOK_AGAIN):
         session = await services.sessions.get(caller, session.id)
         if session.status is SessionStatus.DONE:
             break

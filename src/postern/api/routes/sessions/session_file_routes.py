@@ -22,7 +22,7 @@ from postern.domain.secret import Secret
 from postern.domain.sessions.recorded import Exchange
 from postern.errors import Unauthenticated
 from postern.services.bundle import Services
-from postern.services.recordings.places import ConcurrencyLimit
+from postern.services.recordings.concurrency_limit import ConcurrencyLimit
 from postern.services.recordings.recording_pages import RecordingPart, part
 
 router = APIRouter(prefix="/sessions", tags=["Sessions"], route_class=AuditedRoute)
@@ -162,7 +162,7 @@ async def _download(
         wanted = recording_files.RecordingFileRequest.read(opened.form)
     except (KeyError, ValueError):
         raise Unauthenticated("this link is of another release; ask for a new one") from None
-    with links.places.taken(opened.principal.id):  # finding the length of a file is work, too
+    with links.places.acquire(opened.principal.id):  # finding the length of a file is work, too
         answer = await downloads.answer(
             services, opened.session, wanted, asked=asked, condition=condition, is_head=is_head
         )
@@ -177,7 +177,7 @@ def _counted(answer: Response, places: ConcurrencyLimit, principal_id: Any) -> R
 
 
 async def _holding(pieces: Any, places: ConcurrencyLimit, principal_id: Any) -> AsyncIterator[bytes]:
-    with places.taken(principal_id):
+    with places.acquire(principal_id):
         async for piece in pieces:
             yield piece
 

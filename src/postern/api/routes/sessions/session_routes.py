@@ -150,7 +150,7 @@ async def get_results(
 ) -> StreamingResponse:
     """All that a script answered, as far as its recording goes: as the database's texts, after masking. In JSON one
     object for each statement: `columns`, `rows`, `tag`, `notices`, `error`, `truncated`."""
-    session = await services.sessions.finished(caller, session_id)
+    session = await services.sessions.require_finished(caller, session_id)
     chunks = _result_chunks(services, session, form)
     first = await asyncio.to_thread(next, chunks, b"")  # what raises does so before the answer begins
     return StreamingResponse(chain([first], chunks), media_type=MEDIA[form])

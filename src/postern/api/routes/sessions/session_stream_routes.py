@@ -24,7 +24,7 @@ from postern.api.responses import errors
 from postern.api.route import Route
 from postern.domain.identity.principal import Principal
 from postern.domain.secret import Secret
-from postern.domain.sessions.recorded import SIZE, RecordedPosition, Tail, placed
+from postern.domain.sessions.recorded import SIZE, RecordedPosition, Tail, with_positions
 from postern.domain.sessions.session import Session, SessionStatus, require_recording
 from postern.errors import Denied, NotFound, TooMany, Unauthenticated, Unavailable
 from postern.services.bundle import Services
@@ -84,7 +84,7 @@ async def _events(
     request: Request, services: Services, caller: Principal, session: Session, after: RecordedPosition
 ) -> AsyncGenerator[str, None]:
     try:
-        with services.watchers.taken(caller.id):
+        with services.watchers.acquire(caller.id):
             watch = _Watch(request, services, session, after)
             try:
                 async with aclosing(watch.texts()) as texts:
@@ -147,7 +147,7 @@ class _Watch:
     def _read(self) -> str:
         found = self.tail.read(settled=self._is_done)
         texts = []
-        for place, moment in placed(found, RecordedPosition(-1, 0)):
+        for place, moment in with_positions(found, RecordedPosition(-1, 0)):
             if place.micros == self._base.micros:  # goes on with those of the last read
                 place = RecordedPosition(place.micros, place.nth + self._base.nth)
             last = place

@@ -10,14 +10,14 @@ from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Address, Caller, Use
 from postern.api.crud import Key
 from postern.api.responses import errors
-from postern.api.schemas.targets.errand_schemas import (
+from postern.api.schemas.targets.introspection_schemas import (
     ColumnsAnswer,
     ConnectionTestAnswer,
     DatabasesAnswer,
     TablesAnswer,
 )
 from postern.domain.identity.principal import Principal
-from postern.domain.targets.errand import ErrandKind
+from postern.domain.targets.target_task import TargetTaskKind
 from postern.services.bundle import Services
 
 router = APIRouter(prefix="/connections/{nameOrID}", tags=["Connections"], route_class=AuditedRoute)
@@ -32,7 +32,7 @@ async def test_connection(
     key: Key, request: Request, caller: Caller, services: Use, address: Address
 ) -> ConnectionTestAnswer:
     """Logs in to the target and asks it something. 400 with the reason when that fails."""
-    await _ask(request, services, caller, key, ErrandKind.TEST, {}, address)
+    await _ask(request, services, caller, key, TargetTaskKind.TEST, {}, address)
     return ConnectionTestAnswer(success=True)
 
 
@@ -41,7 +41,7 @@ async def list_databases(
     key: Key, request: Request, caller: Caller, services: Use, address: Address
 ) -> DatabasesAnswer:
     """Those that the connection's user may connect to, by name."""
-    found = await _ask(request, services, caller, key, ErrandKind.DATABASES, {}, address)
+    found = await _ask(request, services, caller, key, TargetTaskKind.DATABASES, {}, address)
     return DatabasesAnswer.model_validate(found)
 
 
@@ -57,7 +57,9 @@ async def list_tables(
 ) -> TablesAnswer:
     """By schema and name. The database's own schemas are left out unless one is asked for."""
     given = {"database": database, "schema": schema}
-    return TablesAnswer.model_validate(await _ask(request, services, caller, key, ErrandKind.TABLES, given, address))
+    return TablesAnswer.model_validate(
+        await _ask(request, services, caller, key, TargetTaskKind.TABLES, given, address)
+    )
 
 
 @router.get("/columns", responses=_ERRORS)
@@ -73,7 +75,9 @@ async def list_columns(
 ) -> ColumnsAnswer:
     """Of one table, in its own order. 404 when there is no such table."""
     given = {"database": database, "schema": schema, "table": table}
-    return ColumnsAnswer.model_validate(await _ask(request, services, caller, key, ErrandKind.COLUMNS, given, address))
+    return ColumnsAnswer.model_validate(
+        await _ask(request, services, caller, key, TargetTaskKind.COLUMNS, given, address)
+    )
 
 
 async def _ask(
@@ -81,10 +85,10 @@ async def _ask(
     services: Services,
     caller: Principal,
     connection: str,
-    kind: ErrandKind,
+    kind: TargetTaskKind,
     arguments: dict[str, str | None],
     source: str,
 ) -> dict[str, Any]:
-    wait: float = request.app.state.errand_wait
-    answer = await services.errands.ask(caller, connection, kind, arguments, source=source, wait=wait)
+    wait: float = request.app.state.target_task_wait
+    answer = await services.target_tasks.ask(caller, connection, kind, arguments, source=source, wait=wait)
     return {**answer.result, "truncated": answer.truncated}

@@ -10,11 +10,11 @@ from pydantic import Field
 
 from postern.api.schemas.common import Answer, Body
 from postern.domain.identity.principal import Principal
-from postern.domain.reviews.review import Choice, Person, Review, ReviewKind, ReviewOutcome, ReviewStatus, Voice
+from postern.domain.reviews.review import Choice, Person, Review, ReviewKind, ReviewOutcome, ReviewStatus, Vote
 from postern.domain.reviews.review_groups import (
-    DemandProgress,
     GroupEntry,
     GroupStatus,
+    RequirementProgress,
     address,
     entries,
     progress,
@@ -84,7 +84,7 @@ class RequirementProgressAnswer(Answer):
     is_met: bool
 
     @classmethod
-    def of(cls, found: DemandProgress) -> Self:
+    def of(cls, found: RequirementProgress) -> Self:
         demand = found.demand
         return cls(
             rule=demand.rule,
@@ -109,7 +109,7 @@ class VoiceAnswer(Answer):
     comment: str
 
     @classmethod
-    def of(cls, voice: Voice) -> Self:
+    def of(cls, voice: Vote) -> Self:
         return cls(
             status=voice.choice,
             reviewed_by=PersonAnswer.of(voice.reviewer),
@@ -234,7 +234,7 @@ class DecisionRequest(Body):
         return self.comment or self.rejection_reason
 
 
-def _is_self_approval(voice: Voice) -> bool:
+def _is_self_approval(voice: Vote) -> bool:
     return voice.own and voice.choice is Choice.APPROVED
 
 

@@ -7,11 +7,11 @@ from datetime import datetime
 from pydantic import Field
 
 from postern.api.schemas.common import Answer, NamedResourceAnswer, ResourceBody, SortedNames
-from postern.domain.reviews.review import Demand
+from postern.domain.reviews.review import ApprovalRequirement
 from postern.domain.rules.access import Ground
 from postern.domain.rules.access_rule import AccessRule
 from postern.domain.sessions.session import Verb
-from postern.services.reviews.review_needed import RequiredReviews
+from postern.services.reviews.requirement_lookup import RequiredReviews
 from postern.services.rules.access_rules import Explained
 
 
@@ -55,7 +55,7 @@ class ApprovalRequirementAnswer(Answer):
     force_approval_groups: list[str] = Field(description="Whose members may approve alone, marked")
 
     @classmethod
-    def of(cls, demand: Demand) -> ApprovalRequirementAnswer:
+    def of(cls, demand: ApprovalRequirement) -> ApprovalRequirementAnswer:
         return cls(
             rule=demand.rule or None,
             groups=list(demand.groups),

@@ -25,8 +25,8 @@ from postern.domain.identity.credential import Credential, CredentialStatus
 from postern.domain.reference import is_reference
 from postern.domain.secret import Secret
 from postern.domain.targets.connection import ConnectionStatus, ConnectionType, Toggle
-from postern.domain.targets.errand import TargetStatus, TargetTest
 from postern.domain.targets.target_keys import readable_values
+from postern.domain.targets.target_task import TargetStatus, TargetTest
 from postern.services.targets.connections import ConnectionView
 
 Mode = Annotated[Toggle, Field(strict=False)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from postern.domain.targets.errand import ErrandKind
+from postern.domain.targets.target_task import TargetTaskKind
 from postern.protocols.gateway_queries import Catalogue, Question, Row
 from postern.protocols.mysql.queries import mysql_schema as schema
 from postern.protocols.mysql.queries.mysql_query import MysqlQuery
@@ -41,11 +41,11 @@ def _columns(rows: Sequence[Row]) -> dict[str, Any]:
     return {"columns": [{"name": name, "type": kind, "nullable": nullable == "YES"} for name, kind, nullable in rows]}
 
 
-_QUESTIONS: Mapping[ErrandKind, Question] = {
-    ErrandKind.TEST: Question("select 1", (), lambda _: {"success": True}),
-    ErrandKind.DATABASES: Question(_DATABASES, (), lambda rows: {"databases": [name for (name,) in rows]}),
-    ErrandKind.TABLES: Question(_TABLES, ("schema", "schema"), _tables, overhead=32),
-    ErrandKind.COLUMNS: Question(
+_QUESTIONS: Mapping[TargetTaskKind, Question] = {
+    TargetTaskKind.TEST: Question("select 1", (), lambda _: {"success": True}),
+    TargetTaskKind.DATABASES: Question(_DATABASES, (), lambda rows: {"databases": [name for (name,) in rows]}),
+    TargetTaskKind.TABLES: Question(_TABLES, ("schema", "schema"), _tables, overhead=32),
+    TargetTaskKind.COLUMNS: Question(
         _COLUMNS,
         ("table", "schema"),
         _columns,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from postern.domain.rules.statement import Effect
-from postern.domain.targets.target_schema import Relation, TargetSchema, reached
+from postern.domain.targets.target_schema import Relation, TargetSchema, find_reachable
 from postern.protocols.postgres.dialect.postgres_system_catalogue import CALM, OPERATORS, RELATIONS, TYPES
 
 # Volatile only because their results change; they have no side effects.
@@ -203,8 +203,8 @@ class TargetNames:
         own = (relation.schema, relation.name)
         if not relation.parents and own not in self._heirs:
             return set()
-        below = reached([own], lambda key: self._heirs.get(key, ()))
-        return (below | reached([own], self._parents)) - {own}
+        below = find_reachable([own], lambda key: self._heirs.get(key, ()))
+        return (below | find_reachable([own], self._parents)) - {own}
 
     def _parents(self, key: tuple[str, str]) -> Sequence[tuple[str, str]]:
         relation = self.schema.relations.get(key)

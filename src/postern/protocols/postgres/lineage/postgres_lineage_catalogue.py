@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from postern.domain.targets.target_schema import ColumnRef, Key, Relation, TargetSchema, reached
+from postern.domain.targets.target_schema import ColumnRef, Key, Relation, TargetSchema, find_reachable
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, NameRules, Out, union
 from postern.inspection.lineage.views import Views, also_named
 from postern.protocols.postgres.lineage.postgres_builtins import FUNCTIONS, OPERATORS, QUOTING
@@ -143,8 +143,8 @@ class PostgresLineageCatalogue(Views):
 
     def family(self, relation: Relation, name: str) -> frozenset[ColumnRef]:
         """Return the column, and the same column of the relation's partitions, children and parents."""
-        below = reached([(relation.schema, relation.name)], lambda key: self._children.get(key, ()))
-        found = reached(below, self._parents)
+        below = find_reachable([(relation.schema, relation.name)], lambda key: self._children.get(key, ()))
+        found = find_reachable(below, self._parents)
         return frozenset(ColumnRef(schema, table, name) for schema, table in found if self._has(schema, table, name))
 
     def _parents(self, key: Key) -> tuple[Key, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from postern.domain.targets.errand import ErrandKind
+from postern.domain.targets.target_task import TargetTaskKind
 from postern.protocols.gateway_queries import Catalogue, Question, Row
 from postern.protocols.postgres.queries import postgres_schema as schema
 from postern.protocols.postgres.queries.postgres_query import PostgresQuery
@@ -55,11 +55,11 @@ def _columns(rows: Sequence[Row]) -> dict[str, Any]:
     return {"columns": [{"name": name, "type": kind, "nullable": nullable == "t"} for name, kind, nullable in rows]}
 
 
-_QUESTIONS: Mapping[ErrandKind, Question] = {
-    ErrandKind.TEST: Question("select 1", (), lambda _: {"success": True}),
-    ErrandKind.DATABASES: Question(_DATABASES, (), lambda rows: {"databases": [name for (name,) in rows]}),
-    ErrandKind.TABLES: Question(_TABLES, ("schema",), _tables, overhead=32),
-    ErrandKind.COLUMNS: Question(
+_QUESTIONS: Mapping[TargetTaskKind, Question] = {
+    TargetTaskKind.TEST: Question("select 1", (), lambda _: {"success": True}),
+    TargetTaskKind.DATABASES: Question(_DATABASES, (), lambda rows: {"databases": [name for (name,) in rows]}),
+    TargetTaskKind.TABLES: Question(_TABLES, ("schema",), _tables, overhead=32),
+    TargetTaskKind.COLUMNS: Question(
         _COLUMNS,
         ("table", "schema"),
         _columns,

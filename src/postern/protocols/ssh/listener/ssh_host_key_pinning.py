@@ -19,7 +19,7 @@ from postern.relay.relay_target import Start, Target
 
 
 class PinnedHostKeys(Protocol):
-    async def known(self, connection: Connection) -> tuple[str, ...]:
+    async def find_known(self, connection: Connection) -> tuple[str, ...]:
         """Return the pinned keys in OpenSSH's form. Raises Unavailable."""
 
     async def pin(self, connection: Connection, key: str, session_id: UUID) -> None:
@@ -38,7 +38,7 @@ class Believing:
         connection = permit.connection
         if connection.protocol != SSH:
             return await self._agent.dial(permit, start, session_id)
-        start = replace(start, host_keys=await self._host_keys.known(connection))
+        start = replace(start, host_keys=await self._host_keys.find_known(connection))
         target = await self._agent.dial(permit, start, session_id)
         met = target.parameters.get("host_key")
         if met is not None:

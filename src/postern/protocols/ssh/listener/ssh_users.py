@@ -93,7 +93,7 @@ async def by_key(keys: SshKeys, user: str, fingerprint: str) -> SshUser:
     async def standing() -> Principal:
         return (await keys.standing(holder)).principal
 
-    return SshUser(holder.principal, holder.means, standing, lambda: keys.used(holder))
+    return SshUser(holder.principal, holder.means, standing, lambda: keys.record_use(holder))
 
 
 async def by_certificate(authorities: SshAuthorities, user: str, certificate: SshCertificate, address: str) -> SshUser:

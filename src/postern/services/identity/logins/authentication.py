@@ -43,7 +43,7 @@ class Caller:
         return "provider" if self.login is None else f"login:{self.login.id}"
 
 
-class KeyDoor(Protocol):
+class KeyAuthenticator(Protocol):
     """API keys."""
 
     async def authenticate(self, key: Secret, address: str) -> tuple[ApiKey, Principal]:
@@ -53,14 +53,14 @@ class KeyDoor(Protocol):
         """Whom a key acts as, as long as it may be used from there. Raises Unauthenticated."""
 
 
-class ProviderDoor(Protocol):
+class TokenAuthenticator(Protocol):
     """Access tokens of the identity provider."""
 
     async def authenticate(self, token: Secret) -> Principal:
         """Raises Unauthenticated, Unavailable."""
 
 
-class FactorDoor(Protocol):
+class FactorAuthenticator(Protocol):
     """Who has to enrol a second factor before anything else."""
 
     async def is_missing(self, login: Login) -> bool: ...
@@ -71,9 +71,9 @@ class Authentication:
         self,
         logins: Logins,
         features: Features,
-        factors: FactorDoor,
-        api_keys: KeyDoor | None = None,
-        provider: ProviderDoor | None = None,
+        factors: FactorAuthenticator,
+        api_keys: KeyAuthenticator | None = None,
+        provider: TokenAuthenticator | None = None,
     ) -> None:
         self._logins = logins
         self._features = features
@@ -119,7 +119,7 @@ class Authentication:
         return principal
 
     async def _require_keys(self, principal: Principal) -> None:
-        if not await self._features.enabled(principal.org_id, Feature.API_KEYS):
+        if not await self._features.is_enabled(principal.org_id, Feature.API_KEYS):
             raise Unauthenticated("API keys are switched off in this organisation; ask an administrator")
 
 

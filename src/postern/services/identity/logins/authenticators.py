@@ -71,7 +71,9 @@ class Authenticators:
     def __init__(self, server: Addressed) -> None:
         self._server = server
 
-    async def creation(self, principal: Principal, challenge: bytes, known: Sequence[Key]) -> dict[str, Any]:
+    async def registration_options(
+        self, principal: Principal, challenge: bytes, known: Sequence[Key]
+    ) -> dict[str, Any]:
         """PublicKeyCredentialCreationOptions as JSON. Raises Invalid where browsers offer no WebAuthn."""
         place = await self._place()
         try:
@@ -100,7 +102,7 @@ class Authenticators:
         shown: dict[str, Any] = json.loads(webauthn.options_to_json(options))
         return shown
 
-    async def created(self, credential: Mapping[str, Any], challenge: bytes) -> tuple[Key, int]:
+    async def verify_registration(self, credential: Mapping[str, Any], challenge: bytes) -> tuple[Key, int]:
         """The new key and its signature counter. Raises Invalid."""
         place = await self._place()
         try:
@@ -114,7 +116,7 @@ class Authenticators:
             raise Invalid(f"credential: was not accepted: {error}", field="credential") from None
         return Key(verified.credential_id, verified.credential_public_key), verified.sign_count
 
-    async def request(self, challenge: bytes, known: Sequence[Key]) -> dict[str, Any]:
+    async def assertion_options(self, challenge: bytes, known: Sequence[Key]) -> dict[str, Any]:
         """PublicKeyCredentialRequestOptions as JSON."""
         place = await self._place()
         options = webauthn.generate_authentication_options(
@@ -126,7 +128,7 @@ class Authenticators:
         shown: dict[str, Any] = json.loads(webauthn.options_to_json(options))
         return shown
 
-    async def signed(self, assertion: Mapping[str, Any], challenge: bytes, key: Key, counter: int) -> int:
+    async def verify_assertion(self, assertion: Mapping[str, Any], challenge: bytes, key: Key, counter: int) -> int:
         """The signature counter now. Raises Unauthenticated, also for a counter that did not grow: there is a clone
         of the authenticator then, or was."""
         place = await self._place()

@@ -17,7 +17,7 @@ def new_code() -> str:
     return "".join(secrets.choice(_LETTERS) for _ in range(_LENGTH))
 
 
-def shown(code: str) -> str:
+def format_code(code: str) -> str:
     """As two halves."""
     return f"{code[:4]}-{code[4:]}"
 

@@ -13,17 +13,17 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from postern.domain.identity.login import Login, VoucherPurpose
+from postern.domain.identity.login import Login, TokenPurpose
 from postern.domain.identity.principal import Account, Principal
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, TooMany, Unauthenticated
 from postern.services.identity.logins import codes
-from postern.services.identity.logins.handover import Handover, lent, packed
+from postern.services.identity.logins.code_exchange import CodeExchange, provided_to_json, provided_until_expiry
+from postern.services.identity.logins.login_throttle import neighbourhood
 from postern.services.identity.logins.logins import ClientFacts, OpenedLogin
+from postern.services.identity.logins.one_time_tokens import OneTimeTokens
 from postern.services.identity.logins.passwords import Throttle
-from postern.services.identity.logins.tries import neighbourhood
-from postern.services.identity.logins.vouchers import Vouchers
-from postern.services.server.trail import changed
+from postern.services.server.audit_context import record_change
 from postern.store.ports.common_ports import Clock
 
 LIFE = timedelta(minutes=10)
@@ -54,9 +54,9 @@ class DeviceLoginRequest:
 
 
 class DeviceLogin:
-    def __init__(self, handover: Handover, vouchers: Vouchers, now: Clock) -> None:
-        self._handover = handover
-        self._vouchers = vouchers
+    def __init__(self, code_exchange: CodeExchange, one_time_tokens: OneTimeTokens, now: Clock) -> None:
+        self._code_exchange = code_exchange
+        self._one_time_tokens = one_time_tokens
         self._now = now
         self._asked: OrderedDict[bytes, datetime] = OrderedDict()
         self._begun = Throttle(now, failures=30, window=_WINDOW)  # for each network
@@ -70,10 +70,10 @@ class DeviceLogin:
         device_code = Secret(secrets.token_urlsafe(32))
         user_code = await self._user_code(device_code, client)
         waiting = {"answer": ""}
-        await self._vouchers.make(
-            VoucherPurpose.DEVICE, waiting, LIFE, secret=_device(device_code), source=client.source
+        await self._one_time_tokens.issue(
+            TokenPurpose.DEVICE, waiting, LIFE, secret=_device(device_code), source=client.source
         )
-        return DeviceCodes(device_code, codes.shown(user_code), LIFE)
+        return DeviceCodes(device_code, codes.format_code(user_code), LIFE)
 
     async def look(self, principal: Principal, user_code: str) -> DeviceLoginRequest:
         """Raises NotFound, TooMany."""
@@ -87,45 +87,45 @@ class DeviceLogin:
         NotFound, TooMany."""
         asking = await self.look(account.principal, user_code)
         try:
-            payload = await self._vouchers.take(VoucherPurpose.DEVICE, _person(codes.plain(user_code)))
+            payload = await self._one_time_tokens.take(TokenPurpose.DEVICE, _person(codes.plain(user_code)))
             given = {
                 "answer": "allow" if allow else "deny",
                 "org_id": str(account.principal.org_id),
                 "user_id": str(account.principal.id),
                 "method": login.method,
-                "provided": packed(lent(login, self._now())),
+                "provided": provided_to_json(provided_until_expiry(login, self._now())),
             }
-            await self._vouchers.change(VoucherPurpose.DEVICE, _device(Secret(payload["device_code"])), given)
+            await self._one_time_tokens.change(TokenPurpose.DEVICE, _device(Secret(payload["device_code"])), given)
         except Unauthenticated:
             raise codes.no_such_code() from None
-        changed(None, {"user_code": asking.user_code, "address": asking.source, "allowed": allow})
+        record_change(None, {"user_code": asking.user_code, "address": asking.source, "allowed": allow})
         return asking
 
     async def poll(self, device_code: Secret, client: ClientFacts) -> tuple[Account, OpenedLogin] | None:
         """None while nobody has answered. Raises TooMany when asked too often, Denied when somebody refused,
         Unauthenticated when it has expired, was used, or never was."""
-        payload = await self._vouchers.peek(VoucherPurpose.DEVICE, _device(device_code))
+        payload = await self._one_time_tokens.peek(TokenPurpose.DEVICE, _device(device_code))
         self._check_pace(device_code)
         if not payload["answer"]:
             return None
-        payload = await self._vouchers.take(VoucherPurpose.DEVICE, _device(device_code))
+        payload = await self._one_time_tokens.take(TokenPurpose.DEVICE, _device(device_code))
         if payload["answer"] != "allow":
             raise Denied("access_denied: somebody refused this login in the browser")
-        return await self._handover.redeem(payload, client)
+        return await self._code_exchange.redeem(payload, client)
 
     async def _user_code(self, device_code: Secret, client: ClientFacts) -> str:
         for _ in range(5):
             code = codes.new_code()
             payload = {
                 "device_code": device_code.reveal(),
-                "user_code": codes.shown(code),
+                "user_code": codes.format_code(code),
                 "source": client.source,
                 "user_agent": client.user_agent[:_MAX_AGENT],
                 "since": self._now().isoformat(),
             }
             try:
-                await self._vouchers.make(
-                    VoucherPurpose.DEVICE, payload, LIFE, secret=_person(code), source=client.source
+                await self._one_time_tokens.issue(
+                    TokenPurpose.DEVICE, payload, LIFE, secret=_person(code), source=client.source
                 )
             except Conflict:
                 continue
@@ -137,7 +137,7 @@ class DeviceLogin:
         self._tries.check(key)
         self._tries.fail(key)
         try:
-            payload = await self._vouchers.peek(VoucherPurpose.DEVICE, _person(codes.plain(user_code)))
+            payload = await self._one_time_tokens.peek(TokenPurpose.DEVICE, _person(codes.plain(user_code)))
         except Unauthenticated:
             raise codes.no_such_code() from None
         self._tries.undo(key)

@@ -41,7 +41,7 @@ class FactorCheck:
         self._now = now
         self._guesses = Throttle(now, failures=_MOST_FAILURES, window=_WINDOW)
 
-    async def confirmed(self, user_id: UUID) -> list[SecondFactor]:
+    async def find_confirmed(self, user_id: UUID) -> list[SecondFactor]:
         """Those that count, recovery codes left out: they replace a factor and are none."""
         found = await self._store.of(user_id)
         return [one for one in found if one.confirmed_at is not None and one.kind is not FactorKind.RECOVERY]
@@ -51,18 +51,18 @@ class FactorCheck:
 
         Codes can be guessed, so wrong ones are counted, before they are looked at."""
         if answer.kind is FactorKind.WEBAUTHN:
-            accepted = await self._signed(user_id, answer.assertion, challenge)
+            accepted = await self._check_assertion(user_id, answer.assertion, challenge)
         else:
             key = str(user_id)
             self._guesses.check(key)
             self._guesses.fail(key)
-            accepted = await self._coded(user_id, answer)
+            accepted = await self._check_code(user_id, answer)
             if accepted:
                 self._guesses.undo(key)
         if not accepted:
             raise Unauthenticated("the second factor was not accepted; each code is good once, and for a short time")
 
-    async def _coded(self, user_id: UUID, answer: FactorAnswer) -> bool:
+    async def _check_code(self, user_id: UUID, answer: FactorAnswer) -> bool:
         if answer.code is None:
             return False
         check = self._totp if answer.kind is FactorKind.TOTP else self._recovery
@@ -80,20 +80,24 @@ class FactorCheck:
         matching = [factor for factor in factors if hmac.compare_digest(factor.material, digest)]
         return bool(matching) and await self._store.remove(matching[0].id)
 
-    async def _signed(self, user_id: UUID, assertion: Mapping[str, Any] | None, challenge: bytes | None) -> bool:
+    async def _check_assertion(
+        self, user_id: UUID, assertion: Mapping[str, Any] | None, challenge: bytes | None
+    ) -> bool:
         if assertion is None or challenge is None:
             return False
         wanted = credential_id_of(assertion)
         for factor in await self._of(user_id, FactorKind.WEBAUTHN):
             key = Key.load(factor.material)
             if key.credential_id == wanted:
-                return await self._counted(factor, key, assertion, challenge)
+                return await self._check_counter(factor, key, assertion, challenge)
         return False
 
-    async def _counted(self, factor: SecondFactor, key: Key, assertion: Mapping[str, Any], challenge: bytes) -> bool:
+    async def _check_counter(
+        self, factor: SecondFactor, key: Key, assertion: Mapping[str, Any], challenge: bytes
+    ) -> bool:
         """Authenticators that do not count say 0 for ever; their answers are told apart by the challenge alone."""
         try:
-            counter = await self._authenticators.signed(assertion, challenge, key, factor.counter)
+            counter = await self._authenticators.verify_assertion(assertion, challenge, key, factor.counter)
         except Unauthenticated as error:
             log.warning("user %s, authenticator %s: %s", factor.user_id, factor.id, error)
             raise

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from postern.domain.identity.login import LoginMethod, VoucherPurpose
+from postern.domain.identity.login import LoginMethod, TokenPurpose
 from postern.domain.identity.principal import Account, Principal, PrincipalStatus
 from postern.domain.identity.second_factor import FactorKind, SecondFactor
 from postern.domain.secret import Secret
@@ -24,8 +24,8 @@ from postern.services.identity.logins.authenticators import (
 )
 from postern.services.identity.logins.factor_check import FactorAnswer, FactorCheck
 from postern.services.identity.logins.logins import ClientFacts, Logins, OpenedLogin
+from postern.services.identity.logins.one_time_tokens import OneTimeTokens
 from postern.services.identity.logins.passwords import Throttle
-from postern.services.identity.logins.vouchers import Vouchers
 from postern.services.identity.users import checked_name
 from postern.store.ports.common_ports import Clock
 from postern.store.ports.identity_ports import PrincipalStore
@@ -53,7 +53,7 @@ class LocalLogin:
         store: PrincipalStore,
         accounts: Accounts,
         logins: Logins,
-        vouchers: Vouchers,
+        one_time_tokens: OneTimeTokens,
         check: FactorCheck,
         authenticators: Authenticators,
         now: Clock,
@@ -61,7 +61,7 @@ class LocalLogin:
         self._store = store
         self._accounts = accounts
         self._logins = logins
-        self._vouchers = vouchers
+        self._one_time_tokens = one_time_tokens
         self._check = check
         self._authenticators = authenticators
         self._now = now
@@ -72,7 +72,7 @@ class LocalLogin:
         self, email: str, password: Secret, client: ClientFacts, *, organisation: str | None = None
     ) -> OpenedLogin | SecondStep:
         """Raises Unauthenticated, TooMany, Denied, as Accounts.prove."""
-        account = await self._accounts.prove(email, password, client.source, organisation=organisation)
+        account = await self._accounts.authenticate(email, password, client.source, organisation=organisation)
         return await self._after_password(account, client)
 
     async def change_password(
@@ -82,13 +82,13 @@ class LocalLogin:
         account = await self._accounts.change_password(principal, current, new, client.source)
         return await self._logins.open(account, LoginMethod.LOCAL, client)
 
-    async def whose(self, purpose: VoucherPurpose, ticket: Secret) -> Account:
+    async def whose(self, purpose: TokenPurpose, ticket: Secret) -> Account:
         """Who goes on by this ticket or set-up link. Raises Unauthenticated."""
-        return await self._account(await self._vouchers.peek(purpose, ticket))
+        return await self._account(await self._one_time_tokens.peek(purpose, ticket))
 
     async def second_step(self, ticket: Secret, answer: FactorAnswer, client: ClientFacts) -> OpenedLogin:
         """The ticket is used up when the answer is right. Raises Unauthenticated, TooMany, Denied."""
-        payload = await self._vouchers.peek(VoucherPurpose.SECOND_FACTOR, ticket)
+        payload = await self._one_time_tokens.peek(TokenPurpose.SECOND_FACTOR, ticket)
         key = hashlib.sha256(ticket.reveal().encode(errors="replace")).hexdigest()
         self._tries.check(key)
         self._tries.fail(key)
@@ -97,7 +97,7 @@ class LocalLogin:
             await self._accounts.require_local(account.principal.org_id)
         challenge = challenge_of(payload["challenge"]) if payload["challenge"] else None
         await self._check.require(account.principal.id, answer, challenge)
-        await self._vouchers.take(VoucherPurpose.SECOND_FACTOR, ticket)
+        await self._one_time_tokens.take(TokenPurpose.SECOND_FACTOR, ticket)
         return await self._open(account, client)
 
     async def set_up(
@@ -105,7 +105,7 @@ class LocalLogin:
     ) -> OpenedLogin | SecondStep:
         """Sets the password by a set-up link, makes an invited account active, ends all its logins. The link is used
         up unless the password is refused. Raises Unauthenticated, Denied, Invalid, TooMany."""
-        payload = await self._vouchers.peek(VoucherPurpose.SETUP, token)
+        payload = await self._one_time_tokens.peek(TokenPurpose.SETUP, token)
         account = await self._account(payload)
         from_host = bool(payload.get("from_host"))
         if not from_host:
@@ -113,17 +113,17 @@ class LocalLogin:
         if account.principal.status is PrincipalStatus.INACTIVE:
             raise Denied("this account is inactive; ask an administrator")
         named = checked_name(name) if name is not None else account.principal.name
-        password_hash = await self._accounts.hashed(account.principal, password, "password")
-        await self._vouchers.take(VoucherPurpose.SETUP, token)
+        password_hash = await self._accounts.hash_password(account.principal, password, "password")
+        await self._one_time_tokens.take(TokenPurpose.SETUP, token)
         active = replace(account.principal, name=named, status=PrincipalStatus.ACTIVE)
         await self._store.update(replace(account, principal=active), self._now())
-        await self._accounts.keep_password(active, password_hash)
+        await self._accounts.store_password(active, password_hash)
         return await self._after_password(await self._account(payload), client, from_host=from_host)
 
     async def _after_password(
         self, account: Account, client: ClientFacts, *, from_host: bool = False
     ) -> OpenedLogin | SecondStep:
-        factors = await self._check.confirmed(account.principal.id)
+        factors = await self._check.find_confirmed(account.principal.id)
         if not factors:
             return await self._open(account, client)
         self._tickets.check(str(account.principal.id))
@@ -136,8 +136,8 @@ class LocalLogin:
             "challenge": challenge_text(challenge),
             "from_host": from_host,
         }
-        ticket = await self._vouchers.make(VoucherPurpose.SECOND_FACTOR, payload, TICKET_LIFE)
-        request = await self._authenticators.request(challenge, keys) if keys else None
+        ticket = await self._one_time_tokens.issue(TokenPurpose.SECOND_FACTOR, payload, TICKET_LIFE)
+        request = await self._authenticators.assertion_options(challenge, keys) if keys else None
         return SecondStep(account, ticket, tuple(factors), request)
 
     async def _open(self, account: Account, client: ClientFacts) -> OpenedLogin:

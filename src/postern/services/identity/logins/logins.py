@@ -18,7 +18,7 @@ from postern.domain.identity.principal import Account, Principal
 from postern.domain.secret import Secret
 from postern.errors import NotFound, Unauthenticated
 from postern.services.identity.logins.tokens import Tokens
-from postern.services.server.trail import changed
+from postern.services.server.audit_context import record_change
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.identity_ports import LoginStore
 
@@ -95,16 +95,16 @@ class Logins:
     async def authenticate(self, token: Secret) -> tuple[Login, Account]:
         """Whose token it is, as the store knows them now. Raises Unauthenticated, Unavailable. One statement."""
         claims = await self._tokens.verify(token)
-        return await self._asked(claims.login_id, claims.principal_id)
+        return await self._load_current(claims.login_id, claims.principal_id)
 
     async def standing(self, login_id: UUID, user_id: UUID) -> Account:
         """Whose login it is, as long as it stands. Raises as `authenticate`."""
-        return (await self._asked(login_id, user_id))[1]
+        return (await self._load_current(login_id, user_id))[1]
 
-    async def _asked(self, login_id: UUID, user_id: UUID) -> tuple[Login, Account]:
+    async def _load_current(self, login_id: UUID, user_id: UUID) -> tuple[Login, Account]:
         login, account = await self._standing(login_id)
         if account.principal.id != user_id:
-            raise _ended()
+            raise _ended_error()
         if login.provided is not None and self._now() >= login.provided.expires_at:
             return await self._renew(login.id)
         return login, account
@@ -129,9 +129,9 @@ class Logins:
         if login.user_id != principal.id and not principal.is_admin:
             raise NotFound(f"there is no login {login_id}")
         if await self._store.end(login_id, self._now()):
-            changed({"id": login.id, "user_id": login.user_id, "ended": False}, {"id": login.id, "ended": True})
+            record_change({"id": login.id, "user_id": login.user_id, "ended": False}, {"id": login.id, "ended": True})
         if login.client is ClientKind.SSH:
-            await self._tell(login.user_id)
+            await self._signal_change(login.user_id)
 
     async def end_all(self, user_id: UUID, *, but: UUID | None = None) -> int:
         """When a password changed, or somebody may not be here any more. What is under way to become a login (an
@@ -139,19 +139,19 @@ class Logins:
         live = await self._store.live(user_id, self._now())
         ended = await self._store.end_all(user_id, self._now(), but=but)
         if any(login.client is ClientKind.SSH for login in live):
-            await self._tell(user_id)
+            await self._signal_change(user_id)
         return ended
 
     async def prune(self) -> None:
         await self._store.prune(self._now() - LOGIN_LIFE)
 
-    async def _tell(self, user_id: UUID) -> None:
+    async def _signal_change(self, user_id: UUID) -> None:
         await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(user_id))
 
     async def _standing(self, login_id: UUID) -> tuple[Login, Account]:
         found = await self._store.standing(login_id)
         if found is None or not found[0].is_live(self._now()):
-            raise _ended()
+            raise _ended_error()
         require_active(found[1].principal)
         return found
 
@@ -165,13 +165,13 @@ class Logins:
                 if provided is None or self._now() < provided.expires_at:
                     return login, account
                 if self._renewal is None or provided.refresh is None:
-                    raise _ended()
+                    raise _ended_error()
                 try:
                     renewed = await self._renewal.renew(login, account)
                 except Unauthenticated:
                     await self._store.end(login_id, self._now())
                     raise
-                await self._store.renewed(login_id, renewed)
+                await self._store.store_renewal(login_id, renewed)
                 return await self._standing(login_id)
         finally:
             if not lock.locked():
@@ -184,5 +184,5 @@ def require_active(principal: Principal) -> None:
         raise Unauthenticated("this account is not active; ask an administrator")
 
 
-def _ended() -> Unauthenticated:
+def _ended_error() -> Unauthenticated:
     return Unauthenticated("this login has ended; log in again")

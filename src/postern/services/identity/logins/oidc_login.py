@@ -13,16 +13,16 @@ from typing import Any
 from uuid import UUID
 
 from postern.domain.identity.auth_config import OidcConfig
-from postern.domain.identity.login import ClientKind, LoginMethod, VoucherPurpose
+from postern.domain.identity.login import ClientKind, LoginMethod, TokenPurpose
 from postern.domain.identity.openid import Begun
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, Malformed, PosternError, Unauthenticated, Unavailable
-from postern.services.identity.logins.handover import Handover, Landed
-from postern.services.identity.logins.landing import Landing, landing_of
+from postern.services.identity.logins.code_exchange import CodeExchange, LoginRedirect
 from postern.services.identity.logins.logins import ClientFacts
+from postern.services.identity.logins.one_time_tokens import OneTimeTokens
 from postern.services.identity.logins.openid_port import OpenId, provider_of
+from postern.services.identity.logins.redirect_targets import RedirectTarget, redirect_target_of
 from postern.services.identity.logins.sign_in import SignIn
-from postern.services.identity.logins.vouchers import Vouchers
 from postern.services.server.auth_configs import AuthConfigs
 from postern.store.ports.server_ports import OrganisationStore
 
@@ -82,58 +82,67 @@ class OidcLogin:
         openid: OpenId | None,
         configs: AuthConfigs,
         organisations: OrganisationStore,
-        vouchers: Vouchers,
+        one_time_tokens: OneTimeTokens,
         sign_in: SignIn,
-        handover: Handover,
+        code_exchange: CodeExchange,
     ) -> None:
         self._openid = openid
         self._configs = configs
         self._organisations = organisations
-        self._vouchers = vouchers
+        self._one_time_tokens = one_time_tokens
         self._sign_in = sign_in
-        self._handover = handover
+        self._code_exchange = code_exchange
 
-    async def begin(self, wish: ProviderLoginRequest, *, api_url: str, address: str) -> Started:
+    async def begin(self, login_request: ProviderLoginRequest, *, api_url: str, address: str) -> Started:
         """`address` is the client's. Raises Malformed where people do not log in this way, Invalid, TooMany,
         Unavailable."""
-        landing = landing_of(wish.redirect, wish.code_challenge, api_url)
-        _check_hints(wish)
-        org_id, config = await self._provider(wish.organization)
+        redirect_target = redirect_target_of(login_request.redirect, login_request.code_challenge, api_url)
+        _check_hints(login_request)
+        org_id, config = await self._provider(login_request.organization)
         state = Secret(secrets.token_urlsafe(32))
         begun = await self._client().begin(
-            config, redirect_uri=api_url + CALLBACK, state=state, prompt=wish.prompt, screen_hint=wish.screen_hint
+            config,
+            redirect_uri=api_url + CALLBACK,
+            state=state,
+            prompt=login_request.prompt,
+            screen_hint=login_request.screen_hint,
         )
-        binding = Secret(secrets.token_urlsafe(32)) if landing.client is ClientKind.WEB else None
+        binding = Secret(secrets.token_urlsafe(32)) if redirect_target.client is ClientKind.WEB else None
         payload = {
             "org_id": str(org_id),
             "issuer": config.issuer_url,
             "client_id": config.client_id,
             "nonce": begun.nonce,
             "code_verifier": begun.code_verifier,
-            "redirect": landing.url,
-            "client": landing.client,
-            "code_challenge": landing.code_challenge,
+            "redirect": redirect_target.url,
+            "client": redirect_target.client,
+            "code_challenge": redirect_target.code_challenge,
             "binding": binding.reveal() if binding else "",
         }
-        await self._vouchers.make(VoucherPurpose.OIDC_STATE, payload, STATE_LIFE, secret=state, source=address)
+        await self._one_time_tokens.issue(TokenPurpose.OIDC_STATE, payload, STATE_LIFE, secret=state, source=address)
         return Started(begun.url, state, binding)
 
-    async def finish(self, returned: Returned, client: ClientFacts, *, api_url: str) -> Landed:
+    async def finish(self, returned: Returned, client: ClientFacts, *, api_url: str) -> LoginRedirect:
         """With a state of ours, whatever goes wrong later is told where the login was to end, as `error` and
         `error_description`. Raises Unauthenticated for a state that is not good in this browser."""
-        kept = await self._vouchers.take(VoucherPurpose.OIDC_STATE, returned.state)
-        landing = Landing(kept["redirect"], ClientKind(kept["client"]), kept["code_challenge"])
-        if landing.client is ClientKind.WEB and not _same(returned.binding, kept["binding"]):
+        kept = await self._one_time_tokens.take(TokenPurpose.OIDC_STATE, returned.state)
+        redirect_target = RedirectTarget(kept["redirect"], ClientKind(kept["client"]), kept["code_challenge"])
+        if redirect_target.client is ClientKind.WEB and not _same(returned.binding, kept["binding"]):
             raise Unauthenticated("this login was begun in another browser; begin again in this one")
         try:
-            return await self._land(kept, landing, returned, client, api_url)
+            return await self._land(kept, redirect_target, returned, client, api_url)
         except PosternError as problem:
             log.warning("a login at %s came to nothing: %s", kept["issuer"], problem.message)
-            return Landed(landing.with_query(error=_code(problem), error_description=problem.message))
+            return LoginRedirect(redirect_target.with_query(error=_code(problem), error_description=problem.message))
 
     async def _land(
-        self, kept: Mapping[str, Any], landing: Landing, returned: Returned, client: ClientFacts, api_url: str
-    ) -> Landed:
+        self,
+        kept: Mapping[str, Any],
+        redirect_target: RedirectTarget,
+        returned: Returned,
+        client: ClientFacts,
+        api_url: str,
+    ) -> LoginRedirect:
         if returned.code is None:
             raise _Refused(returned.error if returned.error in _ERRORS else "server_error")
         org_id = UUID(kept["org_id"])
@@ -148,7 +157,9 @@ class OidcLogin:
             issuer=returned.issuer,
         )
         account = await self._sign_in.account_of(org_id, granted.identity)
-        return await self._handover.land(landing, account, LoginMethod.OIDC, client, granted.provided)
+        return await self._code_exchange.finish_login(
+            redirect_target, account, LoginMethod.OIDC, client, granted.provided
+        )
 
     async def _provider(self, organization: str | None) -> tuple[UUID, OidcConfig]:
         """The same answer whether there is no such organisation or it logs in otherwise."""
@@ -186,10 +197,10 @@ def _code(problem: PosternError) -> str:
     return "temporarily_unavailable" if isinstance(problem, Unavailable) else "login_failed"
 
 
-def _check_hints(wish: ProviderLoginRequest) -> None:
-    if set(wish.prompt.split()) - _PROMPTS:
+def _check_hints(login_request: ProviderLoginRequest) -> None:
+    if set(login_request.prompt.split()) - _PROMPTS:
         raise Invalid(f"prompt: must be of {', '.join(sorted(_PROMPTS))}", field="prompt")
-    if wish.screen_hint and not _HINT.fullmatch(wish.screen_hint):
+    if login_request.screen_hint and not _HINT.fullmatch(login_request.screen_hint):
         raise Invalid("screen_hint: must have 1 to 32 letters, digits, - or _", field="screen_hint")
 
 

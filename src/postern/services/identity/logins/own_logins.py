@@ -12,7 +12,7 @@ from postern.services.identity.accounts import Accounts
 from postern.services.identity.logins.authentication import Caller
 from postern.services.identity.logins.logins import Logins, OpenedLogin
 from postern.services.identity.logins.tokens import Tokens
-from postern.services.server.trail import changed
+from postern.services.server.audit_context import record_change
 from postern.store.ports.identity_ports import PrincipalStore
 from postern.store.ports.server_ports import OrganisationStore
 
@@ -76,13 +76,13 @@ class OwnLogins:
         if not principal.is_admin or principal.org_id != (await self._organisations.default()).id:
             raise Denied("only administrators of the default organisation may rotate the keys of tokens")
         await self._tokens.rotate(revoke=revoke)
-        changed(None, {"changed": "the keys that sign tokens", "revoked": revoke})
+        record_change(None, {"changed": "the keys that sign tokens", "revoked": revoke})
 
     async def _end_all(self, user: Principal, kept: UUID | None) -> int:
         live = await self._logins.live(user)
         await self._logins.end_all(user.id, but=kept)
         ended = sum(login.id != kept for login in live)
-        changed({"email": user.email, "live": len(live)}, {"email": user.email, "live": len(live) - ended})
+        record_change({"email": user.email, "live": len(live)}, {"email": user.email, "live": len(live) - ended})
         return ended
 
     async def _user(self, principal: Principal, key: str) -> Principal:

@@ -26,7 +26,7 @@ class OidcRenewal:
             raise Unauthenticated("this login has ended; log in again")
         try:
             granted = await self._openid.renew(config, provided.refresh, principal.subject)
-            await self._sign_in.confirmed(account, granted.identity)
+            await self._sign_in.reconfirm(account, granted.identity)
         except (Denied, Invalid) as refused:
             raise Unauthenticated(refused.message) from None
         return granted.provided

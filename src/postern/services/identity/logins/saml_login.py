@@ -17,16 +17,16 @@ from typing import Any
 from uuid import UUID
 
 from postern.domain.identity.auth_config import SamlConfig
-from postern.domain.identity.login import ClientKind, LoginMethod, Provided, VoucherPurpose
+from postern.domain.identity.login import ClientKind, LoginMethod, Provided, TokenPurpose
 from postern.domain.identity.saml import Asserted, SamlLoginRequest, ServiceProvider
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Malformed, PosternError, Unauthenticated, Unavailable
-from postern.services.identity.logins.handover import Handover, Landed
-from postern.services.identity.logins.landing import Landing, landing_of
+from postern.services.identity.logins.code_exchange import CodeExchange, LoginRedirect
 from postern.services.identity.logins.logins import TOKEN_LIFE, ClientFacts
+from postern.services.identity.logins.one_time_tokens import OneTimeTokens
+from postern.services.identity.logins.redirect_targets import RedirectTarget, redirect_target_of
 from postern.services.identity.logins.saml_port import Saml
 from postern.services.identity.logins.sign_in import SignIn
-from postern.services.identity.logins.vouchers import Vouchers
 from postern.services.server.auth_configs import AuthConfigs
 from postern.store.ports.common_ports import Clock
 from postern.store.ports.server_ports import OrganisationStore
@@ -40,7 +40,7 @@ _RELAY_STATE = re.compile(r"[A-Za-z0-9_-]{43}")  # 256 bits; SAML allows 80 byte
 
 
 @dataclass(frozen=True, slots=True)
-class SamlWish:
+class SamlSignInRequest:
     """What a client asks for: where to go in the end, at which organisation, and whether the provider must ask for
     a proof again although it knows the person."""
 
@@ -82,82 +82,82 @@ class SamlLogin:
         saml: Saml | None,
         configs: AuthConfigs,
         organisations: OrganisationStore,
-        vouchers: Vouchers,
+        one_time_tokens: OneTimeTokens,
         sign_in: SignIn,
-        handover: Handover,
+        code_exchange: CodeExchange,
         now: Clock,
     ) -> None:
         self._saml = saml
         self._configs = configs
         self._organisations = organisations
-        self._vouchers = vouchers
+        self._one_time_tokens = one_time_tokens
         self._sign_in = sign_in
-        self._handover = handover
+        self._code_exchange = code_exchange
         self._now = now
 
     def metadata(self, *, api_url: str) -> bytes:
         """For whoever sets up the identity provider. Raises Unavailable."""
         return self._client().metadata(service_provider(api_url))
 
-    async def begin(self, wish: SamlWish, *, api_url: str, address: str) -> SamlStarted:
+    async def begin(self, login_request: SamlSignInRequest, *, api_url: str, address: str) -> SamlStarted:
         """`address` is the client's. Raises Malformed where people do not log in this way, Invalid, TooMany,
         Unavailable."""
-        landing = landing_of(wish.redirect, wish.code_challenge, api_url)
-        org_id, config = await self._provider(wish.organization)
+        redirect_target = redirect_target_of(login_request.redirect, login_request.code_challenge, api_url)
+        org_id, config = await self._provider(login_request.organization)
         # An id must not begin with a digit, nor be guessed (Core 1.3.4).
-        request = SamlLoginRequest(f"_{secrets.token_hex(32)}", secrets.token_urlsafe(32), wish.force_authn)
+        request = SamlLoginRequest(f"_{secrets.token_hex(32)}", secrets.token_urlsafe(32), login_request.force_authn)
         login_url = await self._client().login_url(config, service_provider(api_url), request)
-        binding = Secret(secrets.token_urlsafe(32)) if landing.client is ClientKind.WEB else None
+        binding = Secret(secrets.token_urlsafe(32)) if redirect_target.client is ClientKind.WEB else None
         payload = {
             "org_id": str(org_id),
             "request_id": request.id,
-            "redirect": landing.url,
-            "client": landing.client,
-            "code_challenge": landing.code_challenge,
+            "redirect": redirect_target.url,
+            "client": redirect_target.client,
+            "code_challenge": redirect_target.code_challenge,
             "binding": binding.reveal() if binding else "",
         }
-        await self._vouchers.make(
-            VoucherPurpose.SAML_REQUEST, payload, REQUEST_LIFE, secret=Secret(request.relay_state), source=address
+        await self._one_time_tokens.issue(
+            TokenPurpose.SAML_REQUEST, payload, REQUEST_LIFE, secret=Secret(request.relay_state), source=address
         )
         return SamlStarted(login_url, request.relay_state, binding)
 
-    async def finish(self, returned: SamlReturned, client: ClientFacts, *, api_url: str) -> Landed:
+    async def finish(self, returned: SamlReturned, client: ClientFacts, *, api_url: str) -> LoginRedirect:
         """For the answer to a request of ours, whatever else is wrong is told where the login was to end, as `error`
         and `error_description`. Raises Denied for any other answer."""
-        kept = await self._asked(returned)
-        landing = Landing(kept["redirect"], ClientKind(kept["client"]), kept["code_challenge"])
+        kept = await self._take_request(returned)
+        redirect_target = RedirectTarget(kept["redirect"], ClientKind(kept["client"]), kept["code_challenge"])
         org_id = UUID(kept["org_id"])
         try:
-            asserted = await self._asserted(org_id, kept["request_id"], returned.response, api_url)
+            asserted = await self._verify_response(org_id, kept["request_id"], returned.response, api_url)
         except Denied:
             raise
         except PosternError as problem:
-            return _ended(landing, problem)
+            return _failure_redirect(redirect_target, problem)
         try:
             await self._use(asserted)
             account = await self._sign_in.account_of(org_id, asserted.identity)
             provided = Provided(self._end_of(asserted))
-            return await self._handover.land(landing, account, LoginMethod.SAML, client, provided)
+            return await self._code_exchange.finish_login(redirect_target, account, LoginMethod.SAML, client, provided)
         except PosternError as problem:
-            return _ended(landing, problem)
+            return _failure_redirect(redirect_target, problem)
 
-    async def _asked(self, returned: SamlReturned) -> Mapping[str, Any]:
+    async def _take_request(self, returned: SamlReturned) -> Mapping[str, Any]:
         """What was kept of the request, this once. Nothing of the answer has been read yet."""
         if not _RELAY_STATE.fullmatch(returned.relay_state):
             raise Denied("logins begin at the gateway, and not at the identity provider: open the gateway's own page")
         try:
-            kept = await self._vouchers.take(VoucherPurpose.SAML_REQUEST, Secret(returned.relay_state))
+            kept = await self._one_time_tokens.take(TokenPurpose.SAML_REQUEST, Secret(returned.relay_state))
         except Unauthenticated as problem:
             raise Denied(problem.message) from None
         if ClientKind(kept["client"]) is ClientKind.WEB and not _same(returned.binding, kept["binding"]):
             raise Denied("this login was begun in another browser; begin again in this one")
         return kept
 
-    async def _asserted(self, org_id: UUID, request_id: str, response: str, api_url: str) -> Asserted:
+    async def _verify_response(self, org_id: UUID, request_id: str, response: str, api_url: str) -> Asserted:
         config = await self._config(org_id)
         if config is None:
             raise Unauthenticated("the way to log in was changed meanwhile; log in again")
-        return await self._client().asserted(config, service_provider(api_url), request_id, response)
+        return await self._client().verify_response(config, service_provider(api_url), request_id, response)
 
     async def _use(self, asserted: Asserted) -> None:
         """Each assertion once (Profiles 4.1.4.5): kept until it could not be shown any more. The blank keeps this
@@ -165,7 +165,7 @@ class SamlLogin:
         mark = Secret(f"assertion {asserted.identity.issuer} {asserted.assertion_id}")
         life = max(asserted.usable_until - self._now(), timedelta(seconds=1))
         try:
-            await self._vouchers.make(VoucherPurpose.SAML_REQUEST, {}, life, secret=mark)
+            await self._one_time_tokens.issue(TokenPurpose.SAML_REQUEST, {}, life, secret=mark)
         except Conflict:
             raise Unauthenticated("this assertion was used already; log in again") from None
 
@@ -196,13 +196,13 @@ class SamlLogin:
         return self._saml
 
 
-def _ended(landing: Landing, problem: PosternError) -> Landed:
+def _failure_redirect(redirect_target: RedirectTarget, problem: PosternError) -> LoginRedirect:
     log.warning("a login by SAML came to nothing: %s", problem.message)
     if isinstance(problem, Denied):
         code = "access_denied"
     else:
         code = "temporarily_unavailable" if isinstance(problem, Unavailable) else "login_failed"
-    return Landed(landing.with_query(error=code, error_description=problem.message))
+    return LoginRedirect(redirect_target.with_query(error=code, error_description=problem.message))
 
 
 def _same(given: Secret | None, kept: str) -> bool:

@@ -13,7 +13,9 @@ class Saml(Protocol):
         """Where the browser goes with an AuthnRequest (binding HTTP-Redirect). Raises Invalid for metadata that
         cannot be used, Unavailable when it cannot be fetched."""
 
-    async def asserted(self, config: SamlConfig, us: ServiceProvider, request_id: str, response: str) -> Asserted:
+    async def verify_response(
+        self, config: SamlConfig, us: ServiceProvider, request_id: str, response: str
+    ) -> Asserted:
         """`response` is Base64, as in the form that the browser sent (binding HTTP-POST). Raises Denied for the
         answer to another request, Unauthenticated for any other that does not prove who somebody is, and as
         `login_url`."""

@@ -30,8 +30,8 @@ from postern.services.identity.logins.authenticators import (
 )
 from postern.services.identity.logins.factor_check import FactorAnswer, FactorCheck
 from postern.services.identity.logins.logins import Logins
+from postern.services.server.audit_context import record_change
 from postern.services.server.auth_configs import AuthConfigs
-from postern.services.server.trail import changed
 from postern.store.ports.common_ports import Clock
 from postern.store.ports.identity_ports import PrincipalStore, SecondFactorStore
 
@@ -76,7 +76,7 @@ class RequiredFactors:
             return False
         if login.id in self._satisfied:
             return False
-        if not await self._check.confirmed(login.user_id):
+        if not await self._check.find_confirmed(login.user_id):
             return True
         self._satisfied[login.id] = login.user_id
         if len(self._satisfied) > _MAX_REMEMBERED:
@@ -125,7 +125,7 @@ class SecondFactors:
         if kind is FactorKind.RECOVERY:
             raise Invalid("kind: recovery codes come with the first factor", field="kind")
         await self._require_same_person(caller, proof, address)
-        confirmed = await self._check.confirmed(principal.id)
+        confirmed = await self._check.find_confirmed(principal.id)
         if len(confirmed) >= MOST:
             raise Invalid(f"you have {MOST} second factors already; remove one first")
         for old in await self._store.of(principal.id):
@@ -139,11 +139,11 @@ class SecondFactors:
         else:
             challenge = new_challenge()
             known = [Key.load(one.material) for one in confirmed if one.kind is FactorKind.WEBAUTHN]
-            creation = await self._authenticators.creation(principal, challenge, known)
+            creation = await self._authenticators.registration_options(principal, challenge, known)
             factor = replace(factor, material=challenge_text(challenge).encode())
             enrolment = FactorEnrolment(factor, creation=creation)
         await self._store.add(factor)
-        changed(None, factor)
+        record_change(None, factor)
         return enrolment
 
     async def confirm(
@@ -154,12 +154,12 @@ class SecondFactors:
         Answers the recovery codes with the first one, to show once. Raises NotFound, Invalid."""
         principal, login = caller.principal, _login_of(caller)
         factor = await self._pending(principal, factor_id)
-        is_first = not await self._check.confirmed(principal.id)
+        is_first = not await self._check.find_confirmed(principal.id)
         if factor.kind is FactorKind.TOTP:
             await self._confirm_totp(factor, code)
         else:
             await self._confirm_webauthn(factor, credential)
-        changed(None, factor)
+        record_change(None, factor)
         if not is_first:
             return []
         await self._logins.end_all(principal.id, but=login.id)
@@ -168,15 +168,15 @@ class SecondFactors:
     async def new_recovery_codes(self, caller: Caller, proof: FactorProof, address: str) -> list[str]:
         """To show once; the older ones are void. Raises as `enrol`."""
         await self._require_same_person(caller, proof, address)
-        if not await self._check.confirmed(caller.principal.id):
+        if not await self._check.find_confirmed(caller.principal.id):
             raise Invalid("you have no second factor; recovery codes come with the first one")
-        changed(None, {"changed": "recovery codes"})
+        record_change(None, {"changed": "recovery codes"})
         return await self._new_codes(caller.principal.id)
 
     async def remove(self, caller: Caller, factor_id: UUID, proof: FactorProof, address: str) -> None:
         """With the last one its recovery codes go, too. Raises NotFound, Invalid, and as `enrol`."""
         principal = caller.principal
-        confirmed = await self._check.confirmed(principal.id)
+        confirmed = await self._check.find_confirmed(principal.id)
         found = next((one for one in confirmed if one.id == factor_id), None)
         if found is None:
             raise NotFound(f"you have no second factor {factor_id}")
@@ -187,7 +187,7 @@ class SecondFactors:
         if len(confirmed) == 1:
             await self._store.clear(principal.id)
             self._required.forget(principal.id)
-        changed(found, None)
+        record_change(found, None)
 
     async def reset(self, principal: Principal, key: str) -> None:
         """By an administrator, for somebody who lost theirs: removes all, and ends their logins.
@@ -206,7 +206,7 @@ class SecondFactors:
         """Of one who lost them; the caller has the right to. Ends their logins."""
         removed = await self._store.clear(user.id)
         await self._logins.end_all(user.id)
-        changed({"email": user.email, "second_factors": removed}, {"email": user.email, "second_factors": 0})
+        record_change({"email": user.email, "second_factors": removed}, {"email": user.email, "second_factors": 0})
 
     async def _require_same_person(self, caller: Caller, proof: FactorProof, address: str) -> None:
         """Raises Denied, Unauthenticated, TooMany."""
@@ -239,7 +239,9 @@ class SecondFactors:
     async def _confirm_webauthn(self, factor: SecondFactor, credential: Mapping[str, Any] | None) -> None:
         if credential is None:
             raise Invalid("credential: is required", field="credential")
-        key, counter = await self._authenticators.created(credential, challenge_of(factor.material.decode()))
+        key, counter = await self._authenticators.verify_registration(
+            credential, challenge_of(factor.material.decode())
+        )
         if not await self._store.remove(factor.id):  # somebody else was faster with this challenge
             raise NotFound(f"you have no second factor {factor.id} that waits to be confirmed")
         await self._store.add(replace(factor, material=key.dump(), counter=counter, confirmed_at=self._now()))

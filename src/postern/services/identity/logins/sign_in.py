@@ -24,7 +24,7 @@ from postern.domain.identity.principal import (
 from postern.domain.lists import Page
 from postern.errors import Conflict, Denied, Invalid
 from postern.services.identity.users import checked_email, checked_groups, checked_name
-from postern.services.server.trail import changed
+from postern.services.server.audit_context import record_change
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.identity_ports import PrincipalStore
 from postern.store.ports.server_ports import OrganisationStore
@@ -47,13 +47,13 @@ class SignIn:
         if not _names_somebody(identity):
             raise Denied("the identity provider does not say who you are")
         known = await self._store.by_subject(org_id, identity.issuer, identity.subject)
-        before = known or await self._invited(org_id, identity)
+        before = known or await self._find_invited(org_id, identity)
         account = before or await self._new(org_id, identity)
         found = await self._confirm(account, identity, self._now())
-        changed(before, found)
+        record_change(before, found)
         return found
 
-    async def confirmed(self, account: Account, identity: Identity) -> Account:
+    async def reconfirm(self, account: Account, identity: Identity) -> Account:
         """The same account when the provider was asked again, which is no new login. Raises Denied."""
         principal = account.principal
         if (identity.issuer, identity.subject) != (principal.issuer, principal.subject):
@@ -75,8 +75,8 @@ class SignIn:
             raise Denied("this account was deleted while you logged in")
         return found
 
-    async def _invited(self, org_id: UUID, identity: Identity) -> Account | None:
-        account = await self._provisioned(org_id, identity)
+    async def _find_invited(self, org_id: UUID, identity: Identity) -> Account | None:
+        account = await self._find_provisioned(org_id, identity)
         if account is not None:
             return account
         if identity.email:
@@ -96,7 +96,7 @@ class SignIn:
         await self._store.set_password(account.principal.id, None, self._now())
         return account
 
-    async def _provisioned(self, org_id: UUID, identity: Identity) -> Account | None:
+    async def _find_provisioned(self, org_id: UUID, identity: Identity) -> Account | None:
         """Whom the provider's own provisioning (SCIM) told of, by its identifier of them, before they came."""
         wanted = PrincipalFilter(external_id=identity.subject, status=PrincipalStatus.INVITED)
         found = (await self._store.find(org_id, wanted, Page(limit=2))).items

@@ -20,28 +20,28 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
-from postern.domain.identity.login import ClientKind, Login, VoucherPurpose
+from postern.domain.identity.login import ClientKind, Login, TokenPurpose
 from postern.domain.identity.principal import Account, Principal
 from postern.domain.rules.permit import Permit
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, TooMany, Unauthenticated
-from postern.services.done import DoneSignals, looks
+from postern.services.completion import CompletionSignals, poll_times
 from postern.services.identity.logins import codes
-from postern.services.identity.logins.handover import Handover, lent, packed
+from postern.services.identity.logins.code_exchange import CodeExchange, provided_to_json, provided_until_expiry
+from postern.services.identity.logins.login_throttle import neighbourhood
 from postern.services.identity.logins.logins import ClientFacts, Logins
+from postern.services.identity.logins.one_time_tokens import OneTimeTokens
 from postern.services.identity.logins.passwords import Throttle
-from postern.services.identity.logins.tries import neighbourhood
-from postern.services.identity.logins.vouchers import Vouchers
 from postern.services.identity.ssh_keys import is_called
+from postern.services.server.audit_context import record_change
 from postern.services.server.server_configs import ServerConfigs
-from postern.services.server.trail import changed
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.identity_ports import LoginStore
 
 MEANS = "ssh-login"
 LIFE = timedelta(minutes=5)
 PAGE = "/api/login/ssh"
-_PURPOSE = VoucherPurpose.SSH_LOGIN
+_PURPOSE = TokenPurpose.SSH_LOGIN
 _WINDOW = timedelta(minutes=15)
 _LOOK_AGAIN = 5.0  # seconds
 _MAX_TEXT = 255
@@ -103,7 +103,7 @@ class LoginProof:
         self._store = store
         self._now = now
 
-    async def ended(self, permit: Permit) -> str | None:
+    async def find_end_reason(self, permit: Permit) -> str | None:
         found = await self._store.standing(UUID(permit.means.partition(":")[2]))
         if found is None or not found[0].is_live(self._now()) or found[0].user_id != permit.principal.id:
             return "the login of this SSH client has ended; connect again"
@@ -115,20 +115,20 @@ class SshLogins:
 
     def __init__(
         self,
-        handover: Handover,
-        vouchers: Vouchers,
+        code_exchange: CodeExchange,
+        one_time_tokens: OneTimeTokens,
         logins: Logins,
         server: ServerConfigs,
         signals: Signals,
         now: Clock,
     ) -> None:
-        self._handover = handover
-        self._vouchers = vouchers
+        self._code_exchange = code_exchange
+        self._one_time_tokens = one_time_tokens
         self._logins = logins
         self._server = server
         self._signals = signals
         self._now = now
-        self._done = DoneSignals(signals, Topic.SSH_LOGIN_SETTLED, "ssh_login_id")
+        self._done = CompletionSignals(signals, Topic.SSH_LOGIN_SETTLED, "ssh_login_id")
         self._begun = Throttle(now, failures=30, window=_WINDOW, what="logins begun")  # for each network
         self._tries = Throttle(now, failures=10, window=_WINDOW, what="wrong codes")  # for each person
 
@@ -149,20 +149,20 @@ class SshLogins:
             "since": self._now().isoformat(),
         }
         code = await self._code(asked, address)
-        await self._vouchers.make(_PURPOSE, {"answer": ""}, LIFE, secret=_client(secret), source=address)
+        await self._one_time_tokens.issue(_PURPOSE, {"answer": ""}, LIFE, secret=_client(secret), source=address)
         base = (await self._server.current()).api_url
-        url = f"{base}{PAGE}?{urlencode({'user_code': codes.shown(code)})}"
+        url = f"{base}{PAGE}?{urlencode({'user_code': codes.format_code(code)})}"
         return WaitingSshLogin(key, secret, url, number, address, wanted, code)
 
     async def wait(self, waiting: WaitingSshLogin) -> BrowserLogin:
         """Until somebody has decided. Raises Denied when it was refused, Unauthenticated once it is gone, or for one
         who is not active any more, Unavailable."""
-        async with self._done.listen(waiting.id) as event:
-            found = await self._settled(waiting)
+        async with self._done.subscribe(waiting.id) as event:
+            found = await self._take_decision(waiting)
             if found is not None:
                 return found
-            async for _ in looks(event, LIFE.total_seconds() + _LOOK_AGAIN, _LOOK_AGAIN):
-                found = await self._settled(waiting)
+            async for _ in poll_times(event, LIFE.total_seconds() + _LOOK_AGAIN, _LOOK_AGAIN):
+                found = await self._take_decision(waiting)
                 if found is not None:
                     return found
         raise Unauthenticated("nobody let this login in in time; connect again")
@@ -171,7 +171,7 @@ class SshLogins:
         """Its client has gone: nobody can let it in any more."""
         for secret in (_client(waiting.secret), _person(waiting.code)):
             try:
-                await self._vouchers.take(_PURPOSE, secret)
+                await self._one_time_tokens.take(_PURPOSE, secret)
             except Unauthenticated:
                 continue
 
@@ -198,16 +198,16 @@ class SshLogins:
                 "org_id": str(account.principal.org_id),
                 "user_id": str(account.principal.id),
                 "method": login.method,
-                "provided": packed(lent(login, self._now())),
+                "provided": provided_to_json(provided_until_expiry(login, self._now())),
             }
         try:
-            await self._vouchers.take(_PURPOSE, _person(codes.plain(code)))
-            await self._vouchers.change(_PURPOSE, _client(Secret(asked["secret"])), given)
+            await self._one_time_tokens.take(_PURPOSE, _person(codes.plain(code)))
+            await self._one_time_tokens.change(_PURPOSE, _client(Secret(asked["secret"])), given)
         except Unauthenticated:
             raise codes.no_such_code() from None
         await self._signals.publish(Topic.SSH_LOGIN_SETTLED, ssh_login_id=asked["id"])
         shown = {"user": asking.wanted.user, "connection": asking.wanted.connection, "address": asking.address}
-        changed(None, {**shown, "allowed": given["answer"] == "allow"})
+        record_change(None, {**shown, "allowed": given["answer"] == "allow"})
         if problem is not None:
             raise Denied(problem)
         return asking
@@ -221,23 +221,23 @@ class SshLogins:
         """With the client's connection."""
         await self._logins.end(given.principal, given.login.id)
 
-    async def _settled(self, waiting: WaitingSshLogin) -> BrowserLogin | None:
-        payload = await self._vouchers.peek(_PURPOSE, _client(waiting.secret))
+    async def _take_decision(self, waiting: WaitingSshLogin) -> BrowserLogin | None:
+        payload = await self._one_time_tokens.peek(_PURPOSE, _client(waiting.secret))
         if not payload["answer"]:
             return None
-        payload = await self._vouchers.take(_PURPOSE, _client(waiting.secret))
+        payload = await self._one_time_tokens.take(_PURPOSE, _client(waiting.secret))
         if payload["answer"] != "allow":
             raise Denied("this login was refused in the browser")
         facts = ClientFacts(ClientKind.SSH, waiting.address, waiting.wanted.client)
-        account, opened = await self._handover.redeem(payload, facts, ClientKind.SSH)
+        account, opened = await self._code_exchange.redeem(payload, facts, ClientKind.SSH)
         return BrowserLogin(account.principal, opened.login)
 
     async def _code(self, asked: dict[str, Any], address: str) -> str:
         for _ in range(5):
             code = codes.new_code()
-            payload = {**asked, "code": codes.shown(code)}
+            payload = {**asked, "code": codes.format_code(code)}
             try:
-                await self._vouchers.make(_PURPOSE, payload, LIFE, secret=_person(code), source=address)
+                await self._one_time_tokens.issue(_PURPOSE, payload, LIFE, secret=_person(code), source=address)
             except Conflict:
                 continue
             return code
@@ -248,7 +248,7 @@ class SshLogins:
         self._tries.check(key)
         self._tries.fail(key)
         try:
-            payload = await self._vouchers.peek(_PURPOSE, _person(codes.plain(code)))
+            payload = await self._one_time_tokens.peek(_PURPOSE, _person(codes.plain(code)))
         except Unauthenticated:
             raise codes.no_such_code() from None
         self._tries.undo(key)

@@ -126,14 +126,14 @@ class Tokens:
             key = await self._key_of(token)
             if key is None:
                 raise ForeignToken(_INVALID)
-            verified = self._verified[digest] = self._checked(token, key)
+            verified = self._verified[digest] = self._verify_claims(token, key)
             if len(self._verified) > _MAX_REMEMBERED:
                 self._verified.popitem(last=False)
         elif verified.expires_at <= int(self._now().timestamp()):
             raise _invalid()
         return verified.claims
 
-    def _checked(self, token: Secret, key: OKPKey) -> _Verified:
+    def _verify_claims(self, token: Secret, key: OKPKey) -> _Verified:
         """Raises Unauthenticated."""
         registry = jwt.JWTClaimsRegistry(
             now=int(self._now().timestamp()),
@@ -180,13 +180,13 @@ class Tokens:
             generation = -1
             while generation != self._generation:  # they changed while we asked: what came may be from before
                 generation = self._generation
-                kept = await self._kept(now)
+                kept = await self._load_keys(now)
             good = [key for key in kept if key.retired_at is None or now < key.retired_at + RETIRED_KEYS_STAY]
-            self._keys = {str(key.id): _imported(key) for key in good}
+            self._keys = {str(key.id): _import_key(key) for key in good}
             self._signing = str(next(key.id for key in good if key.retired_at is None))
             self._looked_at = now
 
-    async def _kept(self, now: datetime) -> list[SigningKey]:
+    async def _load_keys(self, now: datetime) -> list[SigningKey]:
         """At least one."""
         kept = await self._store.all()
         if not kept:
@@ -213,7 +213,7 @@ def _new_key(now: datetime) -> SigningKey:
     return SigningKey(uuid4(), private, now)
 
 
-def _imported(key: SigningKey) -> OKPKey:
+def _import_key(key: SigningKey) -> OKPKey:
     return OKPKey.import_key(json.loads(key.private) | {"kid": str(key.id)})
 
 

@@ -14,7 +14,7 @@ from alembic import op
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from postern.store.schema.columns import metadata
-from postern.store.schema.people import groups, orgs
+from postern.store.schema.identity_tables import groups, orgs
 from postern.store.schema.session_tables import FULL_TEXT
 
 revision = "1"

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from postern.domain.identity.principal import PrincipalKind, PrincipalStatus
 from postern.errors import Invalid
-from postern.store.schema.people import orgs, user_groups, users
+from postern.store.schema.identity_tables import orgs, user_groups, users
 from postern.store.sql.locking import one_at_a_time
 from postern.store.threaded import Executor
 

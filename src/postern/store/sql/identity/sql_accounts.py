@@ -16,7 +16,7 @@ from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter
 from postern.errors import Invalid
 from postern.store.database import Database
 from postern.store.prepared import Row
-from postern.store.schema.people import user_groups, users
+from postern.store.schema.identity_tables import user_groups, users
 from postern.store.sql.identity.sql_principals import ACCOUNT, SqlPrincipals, add_account, change_account
 from postern.store.sql.resource_table import ResourceTable
 from postern.store.sql.rows import account_of, as_uuid
@@ -36,13 +36,13 @@ class SqlAccounts(ResourceTable[Account]):
         super().__init__(database)
         self._principals = SqlPrincipals(database)
 
-    def selected(self) -> Select[Any]:
+    def select_rows(self) -> Select[Any]:
         return ACCOUNT.where(users.c.kind == self.kind)
 
     async def read(self, row: Row) -> Account:
         return account_of(row)
 
-    def named(self, name: str) -> ColumnElement[bool]:
+    def matches_name(self, name: str) -> ColumnElement[bool]:
         return users.c.subject == name
 
     async def find(self, org_id: UUID, page: Page, where: RuleFilter = ALL_RULES) -> Listed[Account]:
@@ -50,9 +50,9 @@ class SqlAccounts(ResourceTable[Account]):
 
     async def get(self, org_id: UUID, name_or_id: str) -> Account | None:
         """Return the one that is meant: a subject wins over an e-mail address or an identifier of the same spelling."""
-        meant = or_(self.named(name_or_id), users.c.id == as_uuid(name_or_id))
+        meant = or_(self.matches_name(name_or_id), users.c.id == as_uuid(name_or_id))
         first = case((users.c.subject == name_or_id, 0), else_=1)
-        wanted = self.selected().where(users.c.org_id == org_id, meant).order_by(first).limit(1)
+        wanted = self.select_rows().where(users.c.org_id == org_id, meant).order_by(first).limit(1)
         async with self._database.statement() as statement:
             row = (await statement.execute(wanted)).mappings().one_or_none()
         return None if row is None else account_of(row)
@@ -70,7 +70,7 @@ class SqlAccounts(ResourceTable[Account]):
     async def remove(self, resource: Account) -> None:
         await self._principals.remove(resource.id, resource.version)
 
-    def taken(self, resource: Account) -> str:
+    def conflict_message(self, resource: Account) -> str:
         return f"{self.field}: a principal {resource.name!r} exists already; choose another"
 
 
@@ -81,7 +81,7 @@ class SqlServiceAccounts(SqlAccounts):
 class SqlUsers(SqlAccounts):
     noun, kind, field = "user", PrincipalKind.USER, "email"
 
-    def named(self, name: str) -> ColumnElement[bool]:
+    def matches_name(self, name: str) -> ColumnElement[bool]:
         return or_(users.c.subject == name, users.c.email == fold_name(name))
 
 

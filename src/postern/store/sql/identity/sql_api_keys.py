@@ -11,17 +11,20 @@ from sqlalchemy import Select, bindparam, select, update
 from postern.domain.identity.api_key import ApiKey, digest_of
 from postern.domain.identity.principal import GroupSource
 from postern.store.prepared import PreparedStatement, Row
-from postern.store.schema.people import api_keys, orgs, users
+from postern.store.schema.identity_tables import api_keys, orgs, users
 from postern.store.sql.identity.sql_principals import add_account, change_account
 from postern.store.sql.resource_table import ResourceTable
-from postern.store.sql.rows import account_of, groups_column, prefixed, role_groups_columns
+from postern.store.sql.rows import account_of, groups_column, prefix_columns, role_groups_columns
 from postern.store.threaded import Executor
 
 _FIELDS = [column.name for column in api_keys.c if column.name not in ("principal_id", "digest")]
 _WRITTEN = [name for name in _FIELDS if name not in ("id", "org_id", "created_at", "last_used_at", "version")]
 _KEY = (
     select(
-        *prefixed(api_keys, "key_"), *prefixed(users, "user_"), groups_column("user_"), *role_groups_columns("user_")
+        *prefix_columns(api_keys, "key_"),
+        *prefix_columns(users, "user_"),
+        groups_column("user_"),
+        *role_groups_columns("user_"),
     )
     .select_from(api_keys)
     .join(users, users.c.id == api_keys.c.principal_id)
@@ -34,7 +37,7 @@ _BY_DIGEST = PreparedStatement(_KEY.where(api_keys.c.digest == bindparam("digest
 class SqlApiKeys(ResourceTable[ApiKey]):
     table, noun = api_keys, "API key"
 
-    def selected(self) -> Select[Any]:
+    def select_rows(self) -> Select[Any]:
         return _KEY
 
     async def by_digest(self, digest: bytes) -> ApiKey | None:
@@ -64,7 +67,7 @@ class SqlApiKeys(ResourceTable[ApiKey]):
         else:
             await change_account(transaction, account, at, account.principal.groups, GroupSource.MANUAL)
 
-    def taken(self, resource: ApiKey) -> str:
+    def conflict_message(self, resource: ApiKey) -> str:
         return f"name: an API key or another principal {resource.name!r} exists already"
 
 

@@ -12,7 +12,7 @@ from postern.domain.identity.credential import Credential, IssuedCredential, Ver
 from postern.domain.lists import Page, Stretch
 from postern.errors import Conflict
 from postern.store.database import Database
-from postern.store.schema.people import users
+from postern.store.schema.identity_tables import users
 from postern.store.schema.target_tables import connections, credentials
 from postern.store.sql.long_lists import LongList, by_time, find_page
 
@@ -50,7 +50,7 @@ class SqlCredentials:
         if user_id is not None:
             lead.append(credentials.c.user_id == user_id)
         listed = LongList(_COLUMNS, by_time(credentials.c.created_at, credentials.c.id), lead)
-        async with self._database.planned() as statement:
+        async with self._database.plan_each() as statement:
             return await statement.run_sync(lambda connection: find_page(connection, listed, page, _credential_of))
 
     async def of_user(self, org_id: UUID, user_id: UUID) -> list[tuple[Credential, str]]:

@@ -15,7 +15,7 @@ from postern.domain.lists import Listed, Page
 from postern.errors import Invalid, NotFound
 from postern.store.database import Database
 from postern.store.prepared import Row
-from postern.store.schema.people import groups, user_groups, users
+from postern.store.schema.identity_tables import groups, user_groups, users
 from postern.store.sql.identity.admins import keeping_an_admin
 from postern.store.sql.identity.sql_principals import ACCOUNT, count_changes
 from postern.store.sql.resource_table import ResourceTable
@@ -34,7 +34,7 @@ class SqlGroups(ResourceTable[UserGroup]):
         super().__init__(database)
         self._rules = (SqlAccessRules(database), SqlReviewRules(database), SqlRunbookRules(database))
 
-    def selected(self) -> Select[Any]:
+    def select_rows(self) -> Select[Any]:
         members = select(func.count(user_groups.c.user_id.distinct())).join(users, users.c.id == user_groups.c.user_id)
         own = members.where(user_groups.c.name == groups.c.name, users.c.org_id == groups.c.org_id)
         return select(*groups.c, own.correlate(groups).scalar_subquery().label("members"))

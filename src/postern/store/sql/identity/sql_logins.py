@@ -8,14 +8,14 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, bindparam, delete, insert, or_, select, update
 
-from postern.domain.identity.login import ClientKind, Login, LoginMethod, Provided, VoucherPurpose
+from postern.domain.identity.login import ClientKind, Login, LoginMethod, Provided, TokenPurpose
 from postern.domain.identity.principal import Account
 from postern.domain.secret import Secret
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.prepared import PreparedStatement, Row
-from postern.store.schema.people import logins, orgs, users, vouchers
-from postern.store.sql.rows import account_of, groups_column, prefixed, role_groups_columns
+from postern.store.schema.identity_tables import logins, one_time_tokens, orgs, users
+from postern.store.sql.rows import account_of, groups_column, prefix_columns, role_groups_columns
 
 MOST_LIVE = 100  # logins of one user; the oldest make room
 _PLAIN = (
@@ -24,14 +24,14 @@ _PLAIN = (
 )
 # Vouchers by which a login is opened without a further question to the person.
 _BECOME_LOGINS = (
-    *(VoucherPurpose.EXCHANGE, VoucherPurpose.DEVICE),
-    *(VoucherPurpose.SSH_LOGIN, VoucherPurpose.SECOND_FACTOR),
+    *(TokenPurpose.EXCHANGE, TokenPurpose.DEVICE),
+    *(TokenPurpose.SSH_LOGIN, TokenPurpose.SECOND_FACTOR),
 )
 # Every request of the API runs it.
 _STANDING = PreparedStatement(
     select(
-        *prefixed(logins, "login_"),
-        *prefixed(users, "user_"),
+        *prefix_columns(logins, "login_"),
+        *prefix_columns(users, "user_"),
         groups_column("user_"),
         *role_groups_columns("user_"),
     )
@@ -48,7 +48,7 @@ class SqlLogins:
         self._encryption = encryption
 
     async def add(self, login: Login) -> None:
-        values = {name: getattr(login, name) for name in _PLAIN} | await self._provided(
+        values = {name: getattr(login, name) for name in _PLAIN} | await self._provider_columns(
             login.org_id, login.id, login.provided
         )
         others = (
@@ -76,12 +76,12 @@ class SqlLogins:
         async with self._database.statement() as connection:
             await connection.execute(update(logins).where(logins.c.id == login_id).values(expires_at=expires_at))
 
-    async def renewed(self, login_id: UUID, provided: Provided) -> None:
+    async def store_renewal(self, login_id: UUID, provided: Provided) -> None:
         async with self._database.statement() as connection:
             org_id = (await connection.execute(select(logins.c.org_id).where(logins.c.id == login_id))).scalar()
         if org_id is None:
             return
-        values = await self._provided(org_id, login_id, provided)
+        values = await self._provider_columns(org_id, login_id, provided)
         async with self._database.statement() as connection:
             await connection.execute(update(logins).where(logins.c.id == login_id).values(values))
 
@@ -94,7 +94,9 @@ class SqlLogins:
         ended = update(logins).where(logins.c.user_id == user_id, logins.c.ended_at.is_(None)).values(ended_at=at)
         if but is not None:
             ended = ended.where(logins.c.id != but)
-        under_way = delete(vouchers).where(vouchers.c.user_id == user_id, vouchers.c.purpose.in_(_BECOME_LOGINS))
+        under_way = delete(one_time_tokens).where(
+            one_time_tokens.c.user_id == user_id, one_time_tokens.c.purpose.in_(_BECOME_LOGINS)
+        )
         async with self._database.transaction() as transaction:
             await transaction.execute(under_way)
             return (await transaction.execute(ended)).rowcount
@@ -109,7 +111,7 @@ class SqlLogins:
         async with self._database.statement() as connection:
             await connection.execute(delete(logins).where(or_(logins.c.ended_at < before, logins.c.ends_at < before)))
 
-    async def _provided(self, org_id: UUID, login_id: UUID, provided: Provided | None) -> dict[str, Any]:
+    async def _provider_columns(self, org_id: UUID, login_id: UUID, provided: Provided | None) -> dict[str, Any]:
         if provided is None:
             return {"provider_expires_at": None, "provider_refresh": None}
         sealed = None

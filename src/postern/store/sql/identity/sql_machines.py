@@ -14,7 +14,7 @@ from postern.domain.identity.principal import Account, PrincipalKind
 from postern.domain.lists import Listed, Page
 from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter
 from postern.store.prepared import Row
-from postern.store.schema.people import machines, users
+from postern.store.schema.identity_tables import machines, users
 from postern.store.schema.target_tables import connections, credentials
 from postern.store.sql.identity.sql_principals import ACCOUNT, account_values
 from postern.store.sql.resource_table import ResourceTable, replace_rows
@@ -40,7 +40,7 @@ class SqlMachines(ResourceTable[MachineIdentity]):
     table, noun = users, "machine identity"
     links = (_Particulars(),)
 
-    def selected(self) -> Select[Any]:
+    def select_rows(self) -> Select[Any]:
         own = [column for link in self.links for column in link.columns(users)]
         return ACCOUNT.add_columns(*own).join(machines, machines.c.user_id == users.c.id)
 
@@ -71,5 +71,5 @@ class SqlMachines(ResourceTable[MachineIdentity]):
             held = (await statement.execute(wanted)).all()
         return {key: tuple(sorted(one.name for one in held if one.user_id == key)) for key in ids}
 
-    def taken(self, resource: MachineIdentity) -> str:
+    def conflict_message(self, resource: MachineIdentity) -> str:
         return f"name: a principal {resource.name!r} exists already; choose another name"

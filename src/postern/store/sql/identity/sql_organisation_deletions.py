@@ -22,7 +22,7 @@ from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.ports.server_ports import AuditEntry, OrganisationSummary
 from postern.store.schema.columns import metadata
-from postern.store.schema.people import api_keys, logins, orgs, users, vouchers
+from postern.store.schema.identity_tables import api_keys, logins, one_time_tokens, orgs, users
 from postern.store.schema.recording_tables import ledger, ledger_heads, segments
 from postern.store.schema.retention_tables import KEEPING, holds
 from postern.store.schema.runbook_tables import runbook_schedules
@@ -167,7 +167,7 @@ def _invalidate(connection: Connection, org_id: UUID) -> None:
     connection.execute(update(users).where(users.c.org_id == org_id).values(status=PrincipalStatus.INACTIVE))
     for table in _ACCESS:
         connection.execute(delete(table).where(table.c.org_id == org_id))
-    connection.execute(delete(vouchers).where(vouchers.c.user_id.in_(own)))
+    connection.execute(delete(one_time_tokens).where(one_time_tokens.c.user_id.in_(own)))
     connection.execute(update(agents).where(agents.c.org_id == org_id).values(digest=None))
 
 

@@ -19,7 +19,7 @@ from postern.domain.lists import Listed, Page
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.schema.people import groups, orgs, user_groups, users
+from postern.store.schema.identity_tables import groups, orgs, user_groups, users
 from postern.store.schema.server_tables import org_settings
 from postern.store.sql.identity.sql_principals import count_changes, hold_groups
 from postern.store.sql.locking import one_at_a_time
@@ -89,8 +89,8 @@ class SqlSettings:
         self._encryption = encryption
 
     async def get(self, org_id: UUID, name: str) -> Mapping[str, Any] | None:
-        sealed = await self._sealed(org_id, name)
-        return None if sealed is None else await self._opened(org_id, name, sealed)
+        sealed = await self._read_sealed(org_id, name)
+        return None if sealed is None else await self._open(org_id, name, sealed)
 
     async def put(self, org_id: UUID, name: str, value: Mapping[str, Any], at: datetime) -> None:
         sealed = await self._seal(org_id, name, value)
@@ -112,8 +112,8 @@ class SqlSettings:
         self, org_id: UUID, name: str, read: Mapping[str, Any], value: Mapping[str, Any], at: datetime
     ) -> bool:
         """The same settings are sealed in other bytes each time, so that these tell what is there."""
-        sealed = await self._sealed(org_id, name)
-        if sealed is None or await self._opened(org_id, name, sealed) != read:
+        sealed = await self._read_sealed(org_id, name)
+        if sealed is None or await self._open(org_id, name, sealed) != read:
             return False
         same = (*_this(org_id, name), org_settings.c.value == sealed)
         values = {"value": await self._seal(org_id, name, value), "updated_at": at}
@@ -124,12 +124,12 @@ class SqlSettings:
         async with self._database.statement() as connection:
             await connection.execute(delete(org_settings).where(*_this(org_id, name)))
 
-    async def _sealed(self, org_id: UUID, name: str) -> bytes | None:
+    async def _read_sealed(self, org_id: UUID, name: str) -> bytes | None:
         async with self._database.statement() as connection:
             found = await connection.execute(select(org_settings.c.value).where(*_this(org_id, name)))
             return found.scalar_one_or_none()
 
-    async def _opened(self, org_id: UUID, name: str, sealed: bytes) -> dict[str, Any]:
+    async def _open(self, org_id: UUID, name: str, sealed: bytes) -> dict[str, Any]:
         clear = await self._encryption.open(sealed, row=_row(org_id, name), org_id=org_id)
         value: dict[str, Any] = json.loads(clear)
         return value

@@ -19,7 +19,7 @@ from postern.domain.lists import Listed, Page
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.prepared import PreparedStatement
-from postern.store.schema.people import api_keys, groups, orgs, user_groups, users
+from postern.store.schema.identity_tables import api_keys, groups, orgs, user_groups, users
 from postern.store.sql.identity.admins import keeping_an_admin
 from postern.store.sql.locking import one_at_a_time
 from postern.store.sql.resource_table import CHANGED_MEANWHILE

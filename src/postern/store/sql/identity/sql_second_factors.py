@@ -13,7 +13,7 @@ from postern.domain.identity.second_factor import FactorKind, SecondFactor
 from postern.errors import NotFound
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.schema.people import second_factors, users
+from postern.store.schema.identity_tables import second_factors, users
 
 _PLAIN = [column.name for column in second_factors.c if column.name != "material"]
 

@@ -27,7 +27,7 @@ class SqlSshAuthorities(ResourceTable[SshAuthority]):
     async def read(self, row: Row) -> SshAuthority:
         return SshAuthority(**{name: row[name] for name in _PLAIN}, key=public_key_of(row))
 
-    def taken(self, resource: SshAuthority) -> str:
+    def conflict_message(self, resource: SshAuthority) -> str:
         return (
             f"name: SSH authority {resource.name!r} exists already, or its key vouches for an organisation already; "
             "choose another name, or another key for each organisation"

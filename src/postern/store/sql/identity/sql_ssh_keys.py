@@ -14,14 +14,14 @@ from postern.domain.lists import Listed, Page
 from postern.errors import Conflict
 from postern.store.database import Database
 from postern.store.prepared import Row
-from postern.store.schema.people import orgs, users
+from postern.store.schema.identity_tables import orgs, users
 from postern.store.schema.ssh_tables import ssh_keys
-from postern.store.sql.rows import account_of, as_uuid, count_of, groups_column, prefixed, role_groups_columns
+from postern.store.sql.rows import account_of, as_uuid, count_of, groups_column, prefix_columns, role_groups_columns
 
 _HELD = (
     select(
-        *prefixed(ssh_keys, "key_"),
-        *prefixed(users, "user_"),
+        *prefix_columns(ssh_keys, "key_"),
+        *prefix_columns(users, "user_"),
         groups_column("user_"),
         *role_groups_columns("user_"),
         orgs.c.name.label("organisation"),

@@ -10,7 +10,7 @@ from sqlalchemy import Row, delete, insert, select, update
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.ports.identity_ports import SigningKey
-from postern.store.schema.people import token_keys
+from postern.store.schema.identity_tables import token_keys
 from postern.store.sql.locking import one_at_a_time
 from postern.store.sql.rows import count_of
 

@@ -16,7 +16,7 @@ from postern.domain.lists import Listed, Page
 from postern.domain.sink import Sink
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.schema.people import users
+from postern.store.schema.identity_tables import users
 from postern.store.schema.server_tables import chat_links, chat_messages, sinks
 from postern.store.sql.notifications.sql_sinks import sink_of
 from postern.store.sql.rows import count_of

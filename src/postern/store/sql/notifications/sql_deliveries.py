@@ -44,7 +44,7 @@ class SqlDeliveries:
         if state is not None:
             lead.append(deliveries.c.state == state)
         listed = LongList(list(deliveries.c), by_number(deliveries.c.number), lead)
-        async with self._database.planned() as statement:
+        async with self._database.plan_each() as statement:
             return await statement.run_sync(lambda connection: find_page(connection, listed, page, _delivery_of))
 
     async def due(self, now: datetime) -> list[Sink]:
@@ -73,7 +73,7 @@ class SqlDeliveries:
         async with self._database.statement() as connection:
             return [_delivery_of(row) for row in (await connection.execute(wanted)).mappings()]
 
-    async def delivered(self, sink_id: UUID, numbers: Sequence[int], at: datetime) -> None:
+    async def mark_delivered(self, sink_id: UUID, numbers: Sequence[int], at: datetime) -> None:
         done: dict[str, Any] = {"state": DeliveryState.DELIVERED, "error": "", "attempted_at": at, **_TRIED}
         fine = {"failures": 0, "failing_since": None, "error": "", "next_at": None, "delivered_at": at}
 
@@ -83,7 +83,7 @@ class SqlDeliveries:
 
         await self._database.together(work)
 
-    async def failed(self, sink_id: UUID, number: int, trouble: Trouble, at: datetime, *, give_up: bool) -> None:
+    async def mark_failed(self, sink_id: UUID, number: int, trouble: Trouble, at: datetime, *, give_up: bool) -> None:
         error = trouble.error[:_MAX_ERROR]
         tried: dict[str, Any] = {"error": error, "attempted_at": at, **_TRIED}
         if give_up:
@@ -101,7 +101,7 @@ class SqlDeliveries:
 
         await self._database.together(work)
 
-    async def gone(self, sink_id: UUID, error: str, at: datetime) -> None:
+    async def mark_gone(self, sink_id: UUID, error: str, at: datetime) -> None:
         waiting = (deliveries.c.sink_id == sink_id, deliveries.c.state == DeliveryState.WAITING)
         lost = {"state": DeliveryState.GIVEN_UP, "error": error[:_MAX_ERROR], "attempted_at": at}
 
@@ -112,7 +112,7 @@ class SqlDeliveries:
 
         await self._database.together(work)
 
-    async def again(self, sink_id: UUID, number: int | None) -> int:
+    async def retry(self, sink_id: UUID, number: int | None) -> int:
         wanted = [deliveries.c.sink_id == sink_id]
         if number is None:
             wanted.append(deliveries.c.state == DeliveryState.GIVEN_UP)
@@ -122,7 +122,7 @@ class SqlDeliveries:
         async with self._database.statement() as connection:
             return int((await connection.execute(update(deliveries).where(*wanted).values(anew))).rowcount)
 
-    async def bound(self, most: int, at: datetime) -> Mapping[UUID, int]:
+    async def trim_queues(self, most: int, at: datetime) -> Mapping[UUID, int]:
         lost = {"state": DeliveryState.GIVEN_UP, "attempted_at": at, "error": f"more than {most} events were waiting"}
         given_up = {}
         for sink_id, too_old in await self._too_many(DeliveryState.WAITING, most):

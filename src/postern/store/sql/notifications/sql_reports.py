@@ -30,7 +30,7 @@ class SqlReports:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def masked(
+    async def count_masked(
         self, org_id: UUID, wanted: ReportFilter, span: ReportPeriod, group: GroupBy
     ) -> tuple[list[MaskedCount], Counts]:
         resource, types = _GROUPS[group], session_counts.c.info_type
@@ -42,7 +42,7 @@ class SqlReports:
         total = sum((_counts(row[2:]) for row in rows if row[1] == ""), Counts())
         return [MaskedCount(row[0], row[1], _counts(row[2:]).masked) for row in rows if row[1]], total
 
-    async def masked_by_session(
+    async def list_masked_sessions(
         self, org_id: UUID, wanted: ReportFilter, span: ReportPeriod, page: Page
     ) -> tuple[Listed[MaskedCount], int]:
         table = session_maskings.c

@@ -17,7 +17,7 @@ from postern.domain.sessions.ledger import AnchorState, Checkpoint, LedgerEntry,
 from postern.errors import Malformed, Misconfigured
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.schema.people import orgs
+from postern.store.schema.identity_tables import orgs
 from postern.store.schema.recording_tables import checkpoint_anchors, checkpoints, ledger, ledger_keys
 from postern.store.sql.locking import one_at_a_time
 from postern.store.sql.long_lists import LongList, by_number, find_page
@@ -50,7 +50,7 @@ class SqlCheckpoints:
     async def find(self, org_id: UUID, page: Page) -> Stretch[tuple[Checkpoint, list[AnchorState]]]:
         own = checkpoints.c.org_id == org_id
         listed = LongList(list(checkpoints.c), by_number(checkpoints.c.number), [own])
-        async with self._database.planned() as statement:
+        async with self._database.plan_each() as statement:
             found = await statement.run_sync(
                 lambda connection: find_page(connection, listed, page, lambda row: Checkpoint(**row))
             )

@@ -13,7 +13,7 @@ from postern.domain.sessions.ledger import LedgerEntry
 from postern.domain.sessions.retention import LegalHold
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
-from postern.store.schema.people import orgs
+from postern.store.schema.identity_tables import orgs
 from postern.store.schema.retention_tables import holds, purges
 from postern.store.schema.session_tables import sessions
 from postern.store.sql.long_lists import LongList, by_time, find_page
@@ -28,7 +28,7 @@ class SqlHolds:
 
     async def find(self, org_id: UUID, page: Page) -> Stretch[LegalHold]:
         listed = LongList(list(holds.c), by_time(holds.c.at, holds.c.id), [holds.c.org_id == org_id])
-        async with self._database.planned() as statement:
+        async with self._database.plan_each() as statement:
             return await statement.run_sync(lambda connection: find_page(connection, listed, page, _hold_of))
 
     async def of(self, session_id: UUID) -> list[LegalHold]:

@@ -89,16 +89,16 @@ class SqlLedger:
             found = await statement.run_sync(read)
         return None if found is None else LedgerHead(found["number"], found["hash"], found["at"], found["records"])
 
-    async def unopened(self, limit: int) -> list[SessionFacts]:
+    async def find_unopened(self, limit: int) -> list[SessionFacts]:
         wanted = (
             select(*raw(sessions))
             .where(sessions.c.opened_entry.is_(None), sessions.c.status != SessionStatus.READY, ~_WAITS_FOR_REVIEW)
             .order_by(sessions.c.start_date, sessions.c.id)
             .limit(limit)
         )
-        return [recorded.facts for recorded in await self._recorded(wanted)]
+        return [recorded.facts for recorded in await self._read_recorded(wanted)]
 
-    async def unclosed(self, limit: int, *, damaged_before: datetime, lost_before: datetime) -> list[Recorded]:
+    async def find_unclosed(self, limit: int, *, damaged_before: datetime, lost_before: datetime) -> list[Recorded]:
         of_session = segments.c.session_id == sessions.c.id
         count = select(func.count()).where(of_session).correlate(sessions).scalar_subquery()
         last = select(segments.c.number).where(of_session, segments.c.is_last).correlate(sessions)
@@ -113,7 +113,7 @@ class SqlLedger:
         has_ended = sessions.c.end_date.is_not(None)
         is_waiting = (sessions.c.closed_entry.is_(None), sessions.c.opened_entry.is_not(None), has_ended)
         wanted = select(*raw(sessions)).where(*is_waiting, ready)
-        return await self._recorded(wanted.order_by(sessions.c.end_date, sessions.c.id).limit(limit))
+        return await self._read_recorded(wanted.order_by(sessions.c.end_date, sessions.c.id).limit(limit))
 
     async def append(self, entries: Sequence[LedgerEntry]) -> bool:
         try:
@@ -122,9 +122,9 @@ class SqlLedger:
             return False
         return True
 
-    async def queued(self, limit: int) -> list[Queued]:
+    async def read_queue(self, limit: int) -> list[Queued]:
         async with self._database.statement() as connection:
-            return await connection.run_sync(lambda connection: sql_sealed_records.queued(connection, limit))
+            return await connection.run_sync(lambda connection: sql_sealed_records.read_queue(connection, limit))
 
     async def seal(self, entry: LedgerEntry, sealed: Sequence[SealedRecord], done: Sequence[int]) -> bool:
         def work(connection: Connection) -> None:
@@ -144,10 +144,10 @@ class SqlLedger:
                 lambda connection: sql_sealed_records.records_after(connection, org_id, after, limit)
             )
 
-    async def unrecorded(self, org_id: UUID, limit: int) -> list[tuple[RecordKind, str]]:
+    async def find_unsealed(self, org_id: UUID, limit: int) -> list[tuple[RecordKind, str]]:
         async with self._database.statement() as connection:
             return await connection.run_sync(
-                lambda connection: sql_sealed_records.unrecorded(connection, org_id, limit)
+                lambda connection: sql_sealed_records.find_unsealed(connection, org_id, limit)
             )
 
     async def entry_before(self, org_id: UUID, at: datetime) -> int:
@@ -183,7 +183,7 @@ class SqlLedger:
         async with self._database.statement() as statement:
             return await statement.run_sync(read)
 
-    async def recorded(
+    async def read_sessions(
         self,
         org_id: UUID,
         after: Any,
@@ -230,7 +230,7 @@ class SqlLedger:
         async with self._database.statement() as statement:
             return await statement.run_sync(read)
 
-    async def _recorded(self, wanted: Select[Any]) -> list[Recorded]:
+    async def _read_recorded(self, wanted: Select[Any]) -> list[Recorded]:
         """For the writer, which comes back to what it cannot read."""
         async with self._database.statement() as statement:
             found = await statement.run_sync(lambda connection: _recorded_rows(connection, wanted))

@@ -54,7 +54,9 @@ class SqlPurges:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def closed(self, org_id: UUID, before: datetime, after: Position | None, most: int) -> list[RetainedSession]:
+    async def find_closed(
+        self, org_id: UUID, before: datetime, after: Position | None, most: int
+    ) -> list[RetainedSession]:
         wanted = _kept().where(sessions.c.org_id == org_id, sessions.c.start_date < before)
         if after is not None:
             place = tuple_(sessions.c.start_date, sessions.c.id)
@@ -64,7 +66,7 @@ class SqlPurges:
             rows = await connection.execute(wanted.order_by(sessions.c.start_date, sessions.c.id).limit(most))
             return [_kept_of(row) for row in rows.all()]
 
-    async def kept(self, org_id: UUID, session_id: UUID) -> RetainedSession | None:
+    async def find_retained(self, org_id: UUID, session_id: UUID) -> RetainedSession | None:
         wanted = _kept().where(sessions.c.org_id == org_id, sessions.c.id == session_id)
         async with self._database.statement() as connection:
             row = (await connection.execute(wanted)).one_or_none()
@@ -87,7 +89,7 @@ class SqlPurges:
             return False
         return True
 
-    async def begun(self, at: datetime, most: int) -> list[Doomed]:
+    async def find_begun(self, at: datetime, most: int) -> list[Doomed]:
         wanted = select(*purges.c).where(purges.c.next_at <= at).order_by(purges.c.next_at, purges.c.session_id)
         async with self._database.statement() as connection:
             rows = (await connection.execute(wanted.limit(most))).all()
@@ -104,7 +106,7 @@ class SqlPurges:
     async def find(self, org_id: UUID, page: Page) -> Stretch[Purge]:
         keyset = by_time(purges.c.begun_at, purges.c.session_id, is_descending=False)
         listed = LongList(list(purges.c), keyset, [purges.c.org_id == org_id])
-        async with self._database.planned() as statement:
+        async with self._database.plan_each() as statement:
             return await statement.run_sync(lambda connection: find_page(connection, listed, page, _purge_of))
 
     async def forget(self, session_id: UUID, numbers: Sequence[int]) -> None:
@@ -112,12 +114,12 @@ class SqlPurges:
         async with self._database.statement() as connection:
             await connection.execute(delete(segments).where(*gone))
 
-    async def failed(self, session_id: UUID, attempts: int, error: str, next_at: datetime) -> None:
+    async def mark_failed(self, session_id: UUID, attempts: int, error: str, next_at: datetime) -> None:
         values = {"attempts": attempts, "error": error, "next_at": next_at}
         async with self._database.statement() as connection:
             await connection.execute(update(purges).where(purges.c.session_id == session_id).values(values))
 
-    async def done(self, purges: Sequence[Purge]) -> None:
+    async def mark_done(self, purges: Sequence[Purge]) -> None:
         await self._database.together(lambda connection: _done(connection, purges))
 
     async def tick(self, at: datetime, longest: float, quiet: float) -> datetime:

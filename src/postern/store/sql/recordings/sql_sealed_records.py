@@ -36,7 +36,7 @@ def enqueue(connection: Connection, kind: RecordKind, org_id: Any, subject: UUID
     connection.execute(insert(record_queue).values(values))
 
 
-def queued(connection: Connection, limit: int) -> list[Queued]:
+def read_queue(connection: Connection, limit: int) -> list[Queued]:
     """Return the oldest that wait, with what they are about now."""
     rows = connection.execute(select(*record_queue.c).order_by(record_queue.c.number).limit(limit)).all()
     facts = _facts(connection, [row.subject for row in rows])
@@ -93,7 +93,7 @@ def records_after(connection: Connection, org_id: UUID, after: Any, limit: int) 
     return answer
 
 
-def unrecorded(connection: Connection, org_id: UUID, limit: int) -> list[tuple[RecordKind, str]]:
+def find_unsealed(connection: Connection, org_id: UUID, limit: int) -> list[tuple[RecordKind, str]]:
     """Return rows that nothing sealed and nothing is going to."""
     found = []
     for kind, table in ((RecordKind.AUDIT, audit_log), (RecordKind.REVIEW, reviews)):

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, and_, exists, or_
 
-from postern.domain.reviews.review import Binding, Demand, ReviewKind, ReviewStatus
+from postern.domain.reviews.review import ApprovalRequirement, Binding, ReviewKind, ReviewStatus
 from postern.store.ports.review_ports import ReviewFilter
 from postern.store.schema.review_tables import review_groups, reviews
 from postern.store.sql.reviews.review_rows import asked_by
@@ -45,7 +45,7 @@ def _is_for(groups: frozenset[str]) -> ColumnElement[bool]:
     return mine.correlate(reviews)
 
 
-def bound_to(binding: Binding, demands: Sequence[Demand]) -> list[ColumnElement[bool]]:
+def bound_to(binding: Binding, demands: Sequence[ApprovalRequirement]) -> list[ColumnElement[bool]]:
     """Access that is bound to exactly this, and was asked for by exactly these demands."""
     return [
         reviews.c.kind == ReviewKind.JIT,

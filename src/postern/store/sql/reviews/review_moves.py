@@ -22,7 +22,7 @@ from postern.domain.sessions.session import EndReason, SessionStatus
 from postern.errors import Conflict, NotFound
 from postern.store.ports.review_ports import Moved, Weigh
 from postern.store.ports.target_ports import SessionEnd
-from postern.store.schema.people import orgs, user_groups, users
+from postern.store.schema.identity_tables import orgs, user_groups, users
 from postern.store.schema.review_tables import review_news, review_voices, reviews
 from postern.store.schema.session_tables import sessions
 from postern.store.schema.target_tables import connections
@@ -56,7 +56,7 @@ def decide(connection: Connection, review_id: UUID, reviewer_id: UUID, weigh: We
     if said.event is None:
         values = {"time_window": window_values(said.time_window)}
         connection.execute(update(reviews).where(reviews.c.id == review.id).values(values))
-        tell(connection, review.id, VOICED, at)
+        queue_event(connection, review.id, VOICED, at)
         return Moved(_one(connection, review.id))
     if said.event is ReviewEvent.APPROVED:
         return _approve(connection, review, said, at)
@@ -81,7 +81,7 @@ def _as_asked_now(connection: Connection, review: Review) -> Review:
 
 def _approve(connection: Connection, review: Review, said: Weighed, at: datetime) -> Moved:
     """Raises Conflict when nobody waits for it any more."""
-    given = review.approved(at, said.time_window)
+    given = review.approve(at, said.time_window)
     if review.session_id is not None and not _goes_on(connection, review.kind, review.session_id):
         raise Conflict("the session of this review has ended, so there is nothing to approve any more")
     values = {
@@ -93,7 +93,7 @@ def _approve(connection: Connection, review: Review, said: Weighed, at: datetime
         "ended_at": at if is_final(given.kind, given.status) else None,
     }
     connection.execute(update(reviews).where(reviews.c.id == review.id).values(values))
-    tell(connection, review.id, ReviewEvent.APPROVED, at)
+    queue_event(connection, review.id, ReviewEvent.APPROVED, at)
     return Moved(_one(connection, review.id))
 
 
@@ -132,14 +132,14 @@ def _end(
     if review.status is ReviewStatus.PENDING:
         values["decided_at"] = at
     connection.execute(update(reviews).where(reviews.c.id == review.id).values(values))
-    tell(connection, review.id, event, at)
+    queue_event(connection, review.id, event, at)
     ended = False
     if event in _ENDINGS and review.session_id is not None and review.kind is not ReviewKind.STATEMENT:
         ended = withdraw_session(connection, review.session_id, SessionEnd(at, _ENDINGS[event], detail=why))
     return Moved(_one(connection, review.id), ended)
 
 
-def tell(connection: Connection, review_id: UUID, kind: str, at: datetime) -> None:
+def queue_event(connection: Connection, review_id: UUID, kind: str, at: datetime) -> None:
     """Queue what happened for those who are notified, and for the ledger."""
     connection.execute(insert(review_news).values(id=uuid4(), review_id=review_id, kind=kind, at=at))
     own = select(reviews.c.org_id, reviews.c.session_id).where(reviews.c.id == review_id)

@@ -10,7 +10,16 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Select, select
 
-from postern.domain.reviews.review import Binding, Choice, Demand, Person, Review, ReviewKind, ReviewStatus, Voice
+from postern.domain.reviews.review import (
+    ApprovalRequirement,
+    Binding,
+    Choice,
+    Person,
+    Review,
+    ReviewKind,
+    ReviewStatus,
+    Vote,
+)
 from postern.domain.reviews.time_window import TIME_RANGE, TimeWindow, configuration, time_window
 from postern.store.prepared import Row
 from postern.store.schema.review_tables import review_voices
@@ -39,7 +48,7 @@ def review_values(review: Review) -> dict[str, Any]:
     }
 
 
-def review_of(row: Row, voices: Iterable[Voice] = ()) -> Review:
+def review_of(row: Row, voices: Iterable[Vote] = ()) -> Review:
     window = row["time_window"]
     return Review(
         **{name: row[name] for name in _PLAIN},
@@ -62,13 +71,13 @@ def load(connection: Connection, which: Select[Any]) -> list[Review]:
     ids = {row["id"] for row in rows}
     wanted = select(*review_voices.c).where(review_voices.c.review_id.in_(ids))
     ordered = wanted.order_by(review_voices.c.at, review_voices.c.principal_id)
-    voices: dict[UUID, list[Voice]] = {}
+    voices: dict[UUID, list[Vote]] = {}
     for row in connection.execute(ordered).mappings():
         voices.setdefault(row["review_id"], []).append(voice_of(row))
     return [review_of(row, voices.get(row["id"], ())) for row in rows]
 
 
-def voice_values(review_id: UUID, voice: Voice) -> dict[str, Any]:
+def voice_values(review_id: UUID, voice: Vote) -> dict[str, Any]:
     return {
         "review_id": review_id,
         "principal_id": voice.reviewer.principal_id,
@@ -82,8 +91,8 @@ def voice_values(review_id: UUID, voice: Voice) -> dict[str, Any]:
     }
 
 
-def voice_of(row: Row, prefix: str = "") -> Voice:
-    return Voice(
+def voice_of(row: Row, prefix: str = "") -> Vote:
+    return Vote(
         reviewer=_person_of(row[prefix + "reviewer"]),
         choice=Choice(row[prefix + "choice"]),
         groups=frozenset(row[prefix + "groups"]),
@@ -94,7 +103,7 @@ def voice_of(row: Row, prefix: str = "") -> Voice:
     )
 
 
-def asked_by(demands: Sequence[Demand]) -> str:
+def asked_by(demands: Sequence[ApprovalRequirement]) -> str:
     """A digest of the demands, the same for the same ones."""
     written = json.dumps([_demand_values(demand.ordered) for demand in demands], sort_keys=True)
     return hashlib.sha256(written.encode()).hexdigest()
@@ -119,7 +128,7 @@ def _person_of(kept: Mapping[str, Any]) -> Person:
     return Person(**{**kept, "principal_id": None if key is None else UUID(key)})
 
 
-def _demand_values(demand: Demand) -> dict[str, Any]:
+def _demand_values(demand: ApprovalRequirement) -> dict[str, Any]:
     return {
         "rule": demand.rule,
         "groups": list(demand.groups),
@@ -129,5 +138,5 @@ def _demand_values(demand: Demand) -> dict[str, Any]:
     }
 
 
-def _demand_of(kept: Mapping[str, Any]) -> Demand:
-    return Demand(**{**kept, "groups": tuple(kept["groups"]), "force_groups": tuple(kept["force_groups"])})
+def _demand_of(kept: Mapping[str, Any]) -> ApprovalRequirement:
+    return ApprovalRequirement(**{**kept, "groups": tuple(kept["groups"]), "force_groups": tuple(kept["force_groups"])})

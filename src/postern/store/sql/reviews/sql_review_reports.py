@@ -21,7 +21,7 @@ class SqlReviewReports:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def reviewed(self, org_id: UUID, start: datetime, end: datetime, most: int) -> list[Reviewed]:
+    async def find_reviewed(self, org_id: UUID, start: datetime, end: datetime, most: int) -> list[Reviewed]:
         async with self._database.statement() as statement:
             return await statement.run_sync(lambda connection: _reviewed(connection, org_id, start, end, most))
 

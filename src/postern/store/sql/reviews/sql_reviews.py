@@ -31,9 +31,9 @@ from postern.domain.event import CREATED
 from postern.domain.lists import Count, Page, Position, Stretch
 from postern.domain.reviews.review import (
     LATELY,
+    ApprovalRequirement,
     Binding,
     Crowd,
-    Demand,
     Person,
     Review,
     ReviewEvent,
@@ -45,17 +45,17 @@ from postern.domain.targets.command import NOTHING_ADDED, Invocation
 from postern.errors import TooMany
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.ports.review_ports import Moved, ReviewFilter, ReviewNews, Weigh
+from postern.store.ports.review_ports import Moved, ReviewChange, ReviewFilter, Weigh
 from postern.store.prepared import Row
-from postern.store.schema.people import api_keys, orgs, users
+from postern.store.schema.identity_tables import api_keys, orgs, users
 from postern.store.schema.review_tables import review_groups, review_news, review_voices, reviews
 from postern.store.schema.session_tables import sessions
 from postern.store.schema.target_tables import credentials
 from postern.store.sql.long_lists import LongList, by_time, count_rows, find_page
 from postern.store.sql.reviews.review_conditions import NEWEST, OPEN, PENDING, bound_to, conditions_of
-from postern.store.sql.reviews.review_moves import decide, move, over_at, tell
+from postern.store.sql.reviews.review_moves import decide, move, over_at, queue_event
 from postern.store.sql.reviews.review_rows import load, review_of, review_values, voice_of
-from postern.store.sql.rows import prefixed
+from postern.store.sql.rows import prefix_columns
 from postern.store.sql.sessions.sql_sessions import add_session, seal_invocation, session_values
 
 _WAITING, _OTHERS = 0, 1  # sections
@@ -175,16 +175,16 @@ class SqlReviews:
             return await statement.run_sync(work)
 
     async def find(self, org_id: UUID, wanted: ReviewFilter, page: Page) -> Stretch[Review]:
-        async with self._database.planned() as statement:
+        async with self._database.plan_each() as statement:
             return await statement.run_sync(lambda connection: find(connection, org_id, wanted, page))
 
-    async def grant(self, binding: Binding, demands: Sequence[Demand], now: datetime) -> Review | None:
+    async def grant(self, binding: Binding, demands: Sequence[ApprovalRequirement], now: datetime) -> Review | None:
         given = and_(reviews.c.status == ReviewStatus.APPROVED, reviews.c.revoke_at > now)
         waits = and_(reviews.c.status == ReviewStatus.PENDING, reviews.c.expires_at > now)
         mine = select(reviews.c.id).where(*bound_to(binding, demands), OPEN, or_(given, waits))
         mine = mine.order_by(*NEWEST).limit(_MOST_GRANTS)
         wanted = (
-            select(*reviews.c, *prefixed(review_voices, "voice_"))
+            select(*reviews.c, *prefix_columns(review_voices, "voice_"))
             .outerjoin(review_voices, review_voices.c.review_id == reviews.c.id)
             .where(reviews.c.id.in_(mine))
             .order_by(*NEWEST, review_voices.c.at, review_voices.c.principal_id)
@@ -223,7 +223,7 @@ class SqlReviews:
         moved = [await self.move(review_id, ReviewEvent(event), now) for review_id, event in over]
         return [one for one in moved if one is not None]
 
-    async def estimated(self, review_id: UUID, estimate: Mapping[str, object]) -> bool:
+    async def store_estimate(self, review_id: UUID, estimate: Mapping[str, object]) -> bool:
         waits = update(reviews).where(reviews.c.id == review_id, reviews.c.status == ReviewStatus.PENDING)
         async with self._database.statement() as statement:
             done = await statement.execute(waits.values(estimate=dict(estimate)))
@@ -247,10 +247,10 @@ class SqlReviews:
         async with self._database.statement() as statement:
             return await statement.run_sync(work)
 
-    async def news(self, most: int) -> list[ReviewNews]:
+    async def news(self, most: int) -> list[ReviewChange]:
         wanted = select(*review_news.c).order_by(review_news.c.at, review_news.c.id).limit(most)
 
-        def work(connection: Connection) -> list[ReviewNews]:
+        def work(connection: Connection) -> list[ReviewChange]:
             rows = connection.execute(wanted).all()
             keys = sorted({row.review_id for row in rows})
             found: dict[UUID, Review] = {}
@@ -258,7 +258,7 @@ class SqlReviews:
                 some = select(*reviews.c).where(reviews.c.id.in_(keys[at : at + _CHUNK]))
                 found |= {review.id: review for review in load(connection, some)}
             return [
-                ReviewNews(row.id, found[row.review_id], row.kind, row.at) for row in rows if row.review_id in found
+                ReviewChange(row.id, found[row.review_id], row.kind, row.at) for row in rows if row.review_id in found
             ]
 
         async with self._database.statement() as statement:
@@ -309,7 +309,7 @@ def _insert(connection: Connection, review: Review) -> None:
     names = dict.fromkeys((*review.groups, *review.force_groups))
     if names:
         connection.execute(insert(review_groups), [{"review_id": review.id, "name": name} for name in names])
-    tell(connection, review.id, CREATED, review.created_at)
+    queue_event(connection, review.id, CREATED, review.created_at)
 
 
 def _count(connection: Connection, conditions: list[ColumnElement[bool]]) -> int:

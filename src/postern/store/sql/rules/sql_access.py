@@ -14,7 +14,7 @@ from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.ports.target_ports import ConnectionRuleSet, PermitStanding
 from postern.store.prepared import PreparedStatement
-from postern.store.schema.people import orgs, users
+from postern.store.schema.identity_tables import orgs, users
 from postern.store.schema.target_tables import (
     connection_guardrails,
     connection_masking_rules,
@@ -29,7 +29,7 @@ from postern.store.sql.rows import (
     guardrail_ids_column,
     guardrail_of,
     masking_rule_of,
-    prefixed,
+    prefix_columns,
     principal_of,
     role_groups_columns,
     split,
@@ -39,11 +39,11 @@ _VERIFIER = ("iterations", "salt", "stored_key", "server_key")
 
 _GRANT = PreparedStatement(
     select(
-        *prefixed(credentials, "credential_"),
-        *prefixed(users, "principal_"),
+        *prefix_columns(credentials, "credential_"),
+        *prefix_columns(users, "principal_"),
         groups_column("principal_"),
         *role_groups_columns("principal_"),
-        *prefixed(connections, "target_"),
+        *prefix_columns(connections, "target_"),
         guardrail_ids_column("target_"),
     )
     .select_from(credentials)
@@ -58,8 +58,8 @@ _RULES = (
     select(
         connections.c.id.label("connection"),
         orgs.c.access_help,
-        *prefixed(guardrails, "guardrail_"),
-        *prefixed(masking_rules, "masking_"),
+        *prefix_columns(guardrails, "guardrail_"),
+        *prefix_columns(masking_rules, "masking_"),
     )
     .select_from(connections)
     .join(orgs, orgs.c.id == connections.c.org_id)

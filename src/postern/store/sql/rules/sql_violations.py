@@ -1,4 +1,4 @@
-"""What rules refused, warned of and held, until it is told (store/sql/sessions/sql_follow_up.py)."""
+"""What rules refused, warned of and held, until it is told (store/sql/sessions/sql_postprocessing.py)."""
 
 from __future__ import annotations
 

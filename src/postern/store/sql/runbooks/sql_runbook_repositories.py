@@ -58,7 +58,7 @@ class SqlRepositories(ResourceTable[Repository]):
         super().__init__(database)
         self._encryption = encryption
 
-    def selected(self) -> Select[Any]:
+    def select_rows(self) -> Select[Any]:
         read = (
             snapshots.c.commit_id.label("commit"),
             *(snapshots.c.fetched_at, snapshots.c.tried_at),
@@ -70,7 +70,7 @@ class SqlRepositories(ResourceTable[Repository]):
         tried, error = snapshots.c.tried_at, snapshots.c.error
         group = error != "" if failing else or_(error.is_(None), error == "")
         wanted = (
-            self.selected()
+            self.select_rows()
             .where(or_(tried.is_(None), tried < before), group)
             .order_by(tried.asc().nulls_first(), repositories.c.org_id, repositories.c.id)
         )
@@ -105,7 +105,7 @@ class SqlRepositories(ResourceTable[Repository]):
         except IntegrityError:
             raise Conflict("repositories: two of them are the same", field="repositories") from None
 
-    def taken(self, resource: Repository) -> str:
+    def conflict_message(self, resource: Repository) -> str:
         return f"git_url: a repository {resource.name} exists already, perhaps by another address"
 
     async def values(self, resource: Repository) -> dict[str, Any]:
@@ -199,13 +199,15 @@ class SqlSnapshots:
             told = _packed_hooks(snapshot)
             hooks = await self._encryption.seal(told, row=_hooks_row(org_id, repository_id), org_id=org_id)
         values = {"content": sealed, "hooks": hooks, "commit_id": snapshot.commit, "fetched_at": at, "error": ""}
-        return await self._tried(org_id, repository_id, values, settings_at, at)
+        return await self._store_attempt(org_id, repository_id, values, settings_at, at)
 
-    async def failed(self, org_id: UUID, repository_id: UUID, error: str, settings_at: datetime, at: datetime) -> None:
+    async def mark_failed(
+        self, org_id: UUID, repository_id: UUID, error: str, settings_at: datetime, at: datetime
+    ) -> None:
         text = "".join(one if one.isprintable() else " " for one in error[:_MAX_ERROR])
-        await self._tried(org_id, repository_id, {**dict.fromkeys(_REPLACED), "error": text}, settings_at, at)
+        await self._store_attempt(org_id, repository_id, {**dict.fromkeys(_REPLACED), "error": text}, settings_at, at)
 
-    async def _tried(
+    async def _store_attempt(
         self, org_id: UUID, repository_id: UUID, values: dict[str, Any], settings_at: datetime, at: datetime
     ) -> bool:
         """One statement, so that a repository that is removed meanwhile has nothing left behind it. `None` stands for

@@ -19,7 +19,7 @@ from postern.errors import Misconfigured, TooMany
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.prepared import Row
-from postern.store.schema.people import users
+from postern.store.schema.identity_tables import users
 from postern.store.schema.runbook_tables import runbook_schedule_runs, runbook_schedules
 from postern.store.schema.target_tables import connections
 from postern.store.sql.resource_table import ResourceTable
@@ -48,7 +48,7 @@ class SqlRunbookSchedules(ResourceTable[Schedule]):
         super().__init__(database)
         self._encryption = encryption
 
-    def selected(self) -> Select[Any]:
+    def select_rows(self) -> Select[Any]:
         owner = func.coalesce(users.c.email, "").label("owner")
         return (
             select(*runbook_schedules.c, connections.c.name.label("connection"), owner)
@@ -66,17 +66,17 @@ class SqlRunbookSchedules(ResourceTable[Schedule]):
     async def read(self, row: Row) -> Schedule:
         given, problem = {}, ""
         try:
-            given = await self._given(row)
+            given = await self._unseal(row)
         except Misconfigured as error:
             log.warning("schedule %s of organisation %s: %s", row["id"], row["org_id"], error)
             problem = _SHUT
         return Schedule(**{name: row[name] for name in (*_SHOWN, "connection", "owner")}, **given, problem=problem)
 
     async def values(self, resource: Schedule) -> dict[str, Any]:
-        sealed = {} if resource.problem else await self._sealed(resource)  # its key may come back
+        sealed = {} if resource.problem else await self._seal(resource)  # its key may come back
         return {name: getattr(resource, name) for name in ("owner_id", *_CHOSEN)} | sealed
 
-    def taken(self, resource: Schedule) -> str:
+    def conflict_message(self, resource: Schedule) -> str:
         """Services check the connection first, so only a change at the same moment leads to the second reason."""
         return f"name: a schedule {resource.name!r} exists already, or its connection was just removed"
 
@@ -103,7 +103,7 @@ class SqlRunbookSchedules(ResourceTable[Schedule]):
         async with self._database.transaction() as transaction:
             if (await transaction.execute(changed)).rowcount != 1:
                 return False
-            wanted = self.selected().where(runbook_schedules.c.id == schedule_id)
+            wanted = self.select_rows().where(runbook_schedules.c.id == schedule_id)
             row = (await transaction.execute(wanted)).mappings().one()
             kept = {name: row[name] for name in _KEPT}
             run = ScheduleRun(run_id, schedule_id=schedule_id, schedule=row["name"], due_at=due_at, at=at, **kept)
@@ -124,7 +124,7 @@ class SqlRunbookSchedules(ResourceTable[Schedule]):
             await transaction.execute(changed.where(runbook_schedules.c.last_at == run.at).values(last_error=error))
             return True
 
-    async def unsettled(self, before: datetime, most: int, schedule_id: UUID | None = None) -> list[ScheduleRun]:
+    async def find_unsettled(self, before: datetime, most: int, schedule_id: UUID | None = None) -> list[ScheduleRun]:
         runs = runbook_schedule_runs.c
         wanted = select(*runs).where(runs.error == "", runs.at < before).order_by(runs.at, runs.id).limit(most)
         if schedule_id is not None:
@@ -137,12 +137,12 @@ class SqlRunbookSchedules(ResourceTable[Schedule]):
         async with self._database.statement() as connection:
             await connection.execute(changed.values(last_session_id=session_id, last_error=""))
 
-    async def _sealed(self, schedule: Schedule) -> dict[str, Any]:
+    async def _seal(self, schedule: Schedule) -> dict[str, Any]:
         given = {kind: {name: value.reveal() for name, value in getattr(schedule, kind).items()} for kind in _SEALED}
         sealed = await self._encryption.seal(json.dumps(given).encode(), row=_row(schedule.id), org_id=schedule.org_id)
         return {"given": sealed}
 
-    async def _given(self, row: Row) -> dict[str, Any]:
+    async def _unseal(self, row: Row) -> dict[str, Any]:
         """Raises Misconfigured."""
         opened = json.loads(await self._encryption.open(row["given"], row=_row(row["id"]), org_id=row["org_id"]))
         return {kind: {name: Secret(value) for name, value in opened[kind].items()} for kind in _SEALED}

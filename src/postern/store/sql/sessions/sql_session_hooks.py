@@ -52,9 +52,9 @@ class SqlHookRuns:
         wanted = select(*_columns).where(*own).order_by(_columns.started_at, _columns.id).limit(most)
         async with self._database.statement() as connection:
             rows = (await connection.execute(wanted)).mappings().all()
-        return [await self._opened(row) for row in rows]
+        return [await self._open(row) for row in rows]
 
-    async def _opened(self, row: Row) -> HookRun:
+    async def _open(self, row: Row) -> HookRun:
         output, reason = b"", row["reason"]
         if row["output"]:
             try:

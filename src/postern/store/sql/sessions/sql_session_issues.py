@@ -74,7 +74,7 @@ class SqlSessionIssues:
     async def find(self, org_id: UUID, state: IssueState | None, page: Page) -> Stretch[SessionIssue]:
         sieves = [] if state is None else [_columns.state == state]
         listed = LongList(_SHOWN, _KEYSET, [_columns.org_id == org_id], sieves)
-        async with self._database.planned() as statement:
+        async with self._database.plan_each() as statement:
             return await statement.run_sync(
                 lambda connection: find_page(connection, listed, page, lambda row: _issue_of(row, None))
             )
@@ -99,14 +99,14 @@ class SqlSessionIssues:
                     log.warning("the issue of session %s waits: %s", row["session_id"], error)
         return found
 
-    async def trying(self, read: SessionIssue, now: datetime, next_at: datetime) -> bool:
+    async def claim_attempt(self, read: SessionIssue, now: datetime, next_at: datetime) -> bool:
         due = (_columns.session_id == read.session_id, _columns.state.in_(_UNDONE), _columns.next_at <= now)
         same = (_columns.state == read.state, _columns.attempts == read.attempts)
         tried = {"attempts": _columns.attempts + 1, "next_at": next_at, "updated_at": now}
         async with self._database.statement() as connection:
             return (await connection.execute(update(session_issues).where(*due, *same).values(tried))).rowcount == 1
 
-    async def made(self, session_id: UUID, issue: Issue, at: datetime) -> None:
+    async def mark_created(self, session_id: UUID, issue: Issue, at: datetime) -> None:
         def change(connection: Connection, row: Row) -> dict[str, Any] | None:
             if row["key"] is not None:
                 return None
@@ -118,30 +118,30 @@ class SqlSessionIssues:
     async def follow(self, at: datetime, unopened: datetime) -> int:
         is_there = exists().where(_SESSION)
         is_done = exists().where(_SESSION, sessions.c.status == SessionStatus.DONE)
-        over = await self._followed(_columns.ended.is_(False), is_done)
+        over = await self._find_followed(_columns.ended.is_(False), is_done)
         for session_id in over:
             await self._change(session_id, at, functools.partial(_end, at))
-        untold = await self._followed(_columns.told.is_(False), _columns.key.is_not(None), is_there)
+        untold = await self._find_followed(_columns.told.is_(False), _columns.key.is_not(None), is_there)
         for session_id in untold:
             await self._change(session_id, at, _tell_late)
-        alone = await self._followed(_columns.ended.is_(False), _columns.created_at < unopened, ~is_there)
+        alone = await self._find_followed(_columns.ended.is_(False), _columns.created_at < unopened, ~is_there)
         for session_id in alone:
             await self.withdraw(session_id, at)
         return len(over) + len(untold) + len(alone)
 
-    async def _followed(self, *conditions: ColumnElement[bool]) -> list[UUID]:
+    async def _find_followed(self, *conditions: ColumnElement[bool]) -> list[UUID]:
         wanted = select(_columns.session_id).where(_FOLLOWED, *conditions).limit(_AT_ONCE)
         async with self._database.statement() as connection:
             return list((await connection.execute(wanted)).scalars())
 
-    async def closed(self, session_id: UUID, at: datetime) -> None:
+    async def mark_closed(self, session_id: UUID, at: datetime) -> None:
         await self._change(
             session_id,
             at,
             lambda _, row: {"state": IssueState.CLOSED, **_DONE} if row["state"] == IssueState.CLOSING else None,
         )
 
-    async def failed(self, session_id: UUID, error: str, next_at: datetime | None, at: datetime) -> None:
+    async def mark_failed(self, session_id: UUID, error: str, next_at: datetime | None, at: datetime) -> None:
         def change(_: Connection, row: Row) -> dict[str, Any] | None:
             if row["state"] not in _UNDONE:
                 return None
@@ -169,7 +169,7 @@ class SqlSessionIssues:
         async with self._database.statement() as connection:
             await connection.execute(delete(session_issues).where(*own))
 
-    async def again(self, org_id: UUID, session_id: UUID | None, at: datetime) -> int:
+    async def retry(self, org_id: UUID, session_id: UUID | None, at: datetime) -> int:
         own = [_columns.org_id == org_id, _columns.state == IssueState.GIVEN_UP]
         if session_id is not None:
             own.append(_columns.session_id == session_id)

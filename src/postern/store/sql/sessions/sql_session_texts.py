@@ -26,7 +26,7 @@ from sqlalchemy import (
 
 from postern.domain.lists import Position
 from postern.domain.sessions.session import Session, SessionStatus
-from postern.domain.sessions.words import folded
+from postern.domain.sessions.words import fold_text
 from postern.errors import Unavailable
 from postern.store.database import Database
 from postern.store.ports.notification_ports import ALL, UNREAD
@@ -100,7 +100,7 @@ class SqlSessionTexts:
         done = set(known["segments"] or ())
         values: dict[str, Any] = {
             "pieces": json.dumps(kept, separators=(",", ":")),  # in ASCII: no engine minds what is in it
-            "folded": folded([said for _, said in kept]),
+            "folded": fold_text([said for _, said in kept]),
             "size": sum(len(said.encode("utf-8", "replace")) for _, said in kept),
             "segments": sorted(done | {segment} - {0}),
             "is_cut": is_cut or bool(known["is_cut"]),

@@ -240,7 +240,7 @@ class SqlSessions:
             return list((await connection.execute(wanted.order_by(sessions.c.id).limit(limit))).scalars())
 
     async def find(self, org_id: UUID, wanted: SessionFilter, page: Page) -> Stretch[Session]:
-        async with self._database.planned() as connection:
+        async with self._database.plan_each() as connection:
             return await connection.run_sync(lambda connection: find(connection, org_id, wanted, page))
 
 

@@ -66,11 +66,11 @@ class SqlAgents(ResourceTable[Agent]):
     async def search(self, org_id: UUID, wanted: AgentFilter, page: Page) -> Listed[Agent]:
         return await self.some(page, agents.c.org_id == org_id, *_conditions(wanted))
 
-    async def tell(self, agent_id: UUID, facts: Mapping[str, str]) -> None:
+    async def store_facts(self, agent_id: UUID, facts: Mapping[str, str]) -> None:
         async with self._database.statement() as connection:
             await connection.execute(update(agents).where(agents.c.id == agent_id).values(facts=dict(facts)))
 
-    async def seen(self, ids: Sequence[UUID], at: datetime) -> frozenset[UUID]:
+    async def mark_seen(self, ids: Sequence[UUID], at: datetime) -> frozenset[UUID]:
         if not ids:
             return frozenset()
         touched = update(agents).where(agents.c.id.in_(ids)).values(last_seen=at).returning(agents.c.id)

@@ -1,0 +1,62 @@
+"""What is asked of somebody before they may do something on a connection, and for how long access may be given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import ApprovalRequirement, ReviewKind
+from postern.domain.reviews.review_rule import ReviewRule
+from postern.domain.sessions.session import Verb
+from postern.domain.targets.connection import Connection
+from postern.errors import Invalid
+
+DEFAULT_ACCESS = 1_800  # seconds that a grant lasts where nobody says otherwise
+MAX_ACCESS = 48 * 3_600
+
+
+def kind_of(verb: Verb) -> ReviewKind:
+    return ReviewKind.JIT if verb is Verb.CONNECT else ReviewKind.ONETIME
+
+
+def demands_of(
+    principal: Principal, connection: Connection, rules: Sequence[ReviewRule], verb: Verb
+) -> tuple[ApprovalRequirement, ...]:
+    """What they need before they may do this; empty when nobody has to agree. The connection's own reviewers come
+    first: each of its groups must agree. `rules` are all of the organisation."""
+    found = []
+    if connection.reviewers:
+        own = ApprovalRequirement(
+            "", connection.reviewers, 1, all_groups=True, force_groups=connection.force_approve_groups
+        )
+        found.append(own)
+    found += map(_demand_of, sorted(_asking(principal, connection, rules, verb), key=lambda rule: rule.name))
+    return tuple(found)
+
+
+def _demand_of(rule: ReviewRule) -> ApprovalRequirement:
+    return ApprovalRequirement(rule.name, rule.reviewers_groups, rule.min_approvals, rule.all_groups, rule.force_groups)
+
+
+def longest_access(principal: Principal, connection: Connection, rules: Sequence[ReviewRule], verb: Verb) -> int:
+    """Seconds that may be given at most."""
+    bounds = [MAX_ACCESS, connection.access_max_duration]
+    bounds += [rule.max_duration for rule in _asking(principal, connection, rules, verb)]
+    return min(bound for bound in bounds if bound is not None)
+
+
+def _asking(principal: Principal, connection: Connection, rules: Sequence[ReviewRule], verb: Verb) -> list[ReviewRule]:
+    return [
+        rule for rule in rules if rule.access_type.is_for(verb) and rule.covers(connection) and rule.asks(principal)
+    ]
+
+
+def access_duration(asked: int | None, longest: int) -> int:
+    """What is given, in seconds. Raises Invalid when more is asked for than may be given."""
+    if asked is None:
+        return min(DEFAULT_ACCESS, longest)
+    if not 0 < asked <= longest:
+        raise Invalid(
+            f"access_duration: must be from 1 to {longest} seconds on this connection", field="access_duration"
+        )
+    return asked

@@ -1,0 +1,80 @@
+"""An errand: a question about a target that the API asks and a relay worker answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+# Of the JSON of an answer. What is behind it is left out, and the answer says so.
+MAX_ANSWER = 1024 * 1024  # bytes
+
+
+class TargetTaskKind(StrEnum):
+    """What is asked. All but `test` are about the target's schema."""
+
+    TEST = "test"
+    DATABASES = "databases"
+    TABLES = "tables"
+    COLUMNS = "columns"
+
+
+class Failure(StrEnum):
+    """Why there is no answer."""
+
+    REFUSED = "refused"  # by the gateway's rules, which have changed since it was asked
+    MISSING = "missing"  # the target has nothing of that name
+    FAILED = "failed"  # the target answered, and refused
+    AWAY = "away"  # the target does not answer, or its agent
+
+
+class TargetStatus(StrEnum):
+    """How the last test of a connection went; UNTESTED also where the connection has changed since."""
+
+    OK = "ok"
+    FAILED = "failed"
+    UNTESTED = "untested"
+
+
+@dataclass(frozen=True, slots=True)
+class TargetTest:
+    """The last test of a connection. `place` is where the connection led at that time; `reason`, for people, is there
+    when it failed."""
+
+    connection_id: UUID
+    org_id: UUID
+    place: UUID
+    succeeded: bool
+    reason: str
+    tested_at: datetime
+
+    @property
+    def status(self) -> TargetStatus:
+        return TargetStatus.OK if self.succeeded else TargetStatus.FAILED
+
+
+@dataclass(frozen=True, slots=True)
+class TargetTask:
+    """`arguments` by the names that the API has for them; `source` is the address of who asks."""
+
+    id: UUID
+    org_id: UUID
+    principal_id: UUID
+    connection_id: UUID
+    kind: TargetTaskKind
+    arguments: Mapping[str, str]
+    source: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TargetTaskAnswer:
+    """`result` is what JSON holds; `reason`, for people, is there when `failure` is."""
+
+    result: Mapping[str, Any]
+    truncated: bool = False
+    failure: Failure | None = None
+    reason: str = ""

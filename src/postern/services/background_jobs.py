@@ -1,0 +1,92 @@
+"""Background jobs: work that a process repeats. `wiring/background_job_wiring.py` lists them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from postern.errors import PosternError
+
+log = logging.getLogger(__name__)
+
+LONGEST = 300.0  # seconds of a round, where a task says nothing else
+STOPPING = 5.0  # seconds
+
+
+async def _nothing() -> None:
+    """Where there is nothing to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """`work` is one round of it, which can be cut off anywhere; the next begins `every` seconds after it, or at once
+    when the task `goes_on` and the round has answered that it did something, or when it is `woken`."""
+
+    name: str
+    every: float
+    work: Callable[[], Awaitable[object]]
+    goes_on: bool = False
+    longest: float = LONGEST
+    stop: Callable[[], Awaitable[None]] = _nothing
+    woken: asyncio.Event | None = None
+
+
+def _unheard(_name: str, _seconds: float, _failed: bool) -> None:
+    """Where nobody wants to know."""
+
+
+class BackgroundJobs:
+    """Each task has rounds of its own: one that is slow or fails holds up no other. `told` hears of each round: name,
+    seconds, whether it failed."""
+
+    def __init__(self, tasks: Sequence[Task], told: Callable[[str, float, bool], None] = _unheard) -> None:
+        self.tasks = tuple(tasks)
+        self._told = told
+
+    async def forever(self) -> None:
+        """Until cancelled."""
+        await asyncio.gather(*(self._rounds(task) for task in self.tasks))
+
+    async def _rounds(self, task: Task) -> None:
+        try:
+            while True:
+                did = await self._round(task)
+                await _pause(0 if did and task.goes_on else task.every, task.woken)
+        finally:
+            await asyncio.shield(self._stop(task))
+
+    async def _round(self, task: Task) -> bool:
+        began, did, failed = time.monotonic(), False, True
+        try:
+            async with asyncio.timeout(task.longest):
+                did = bool(await task.work())
+            failed = False
+        except TimeoutError:
+            log.warning("%s: a round took longer than %g seconds; the next one goes on", task.name, task.longest)
+        except PosternError as error:  # the store does not answer: the next round does it
+            log.warning("%s: %s", task.name, error)
+        except Exception:
+            log.exception("%s: this round came to nothing", task.name)
+        self._told(task.name, time.monotonic() - began, failed)
+        return did
+
+    async def _stop(self, task: Task) -> None:
+        try:
+            async with asyncio.timeout(STOPPING):
+                await task.stop()
+        except (PosternError, TimeoutError) as error:  # a lease ends by itself
+            log.info("%s was not stopped in order: %s", task.name, error)
+
+
+async def _pause(seconds: float, woken: asyncio.Event | None) -> None:
+    if woken is None:
+        await asyncio.sleep(seconds)
+        return
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await woken.wait()
+    woken.clear()

@@ -1,0 +1,172 @@
+"""Decisions that come from a chat: who presses a button is asked why, and decides with what they may here.
+
+Nothing of it is believed that is not signed by the chat for this very sink, or that was not told there. A form is good
+once, for who opened it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+from uuid import UUID
+
+from postern.domain.chat import Interaction, Introduced, Press, Reasoned
+from postern.domain.identity.login import TokenPurpose
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import Choice, Review, ReviewStatus
+from postern.domain.secret import Secret
+from postern.domain.sink import Sink, SinkKind, SinkStatus
+from postern.errors import Conflict, Denied, Invalid, NotFound, PosternError, Unauthenticated, Unavailable
+from postern.services.chat.chat_links import ChatLinks
+from postern.services.identity.logins.one_time_tokens import OneTimeTokens
+from postern.services.reviews.reviews import Reviews
+from postern.store.ports.chat_ports import ChatStore
+from postern.store.ports.common_ports import Clock
+
+FORM_LIFE = timedelta(minutes=15)
+DEADLINE = 2.5  # seconds; the chat waits for three
+
+
+class ChatFormClient(Protocol):
+    """How the chat is spoken to while somebody waits there. Raises Unavailable, Denied, TooMany."""
+
+    def read(self, sink: Sink, stamp: str, signature: str, body: bytes, now: datetime) -> Interaction | None:
+        """None for what is nothing of ours. Raises Unauthenticated when it is not signed as it must be for this sink,
+        Malformed."""
+
+    async def ask_why(self, sink: Sink, press: Press, form: str) -> None:
+        """`form` comes back with the reason."""
+
+    async def ask_who(self, sink: Sink, trigger: str) -> None: ...
+
+    async def whisper(self, sink: Sink, channel: str, user: str, text: str) -> None: ...
+
+    def accepted_answer(self, given: Reasoned | Introduced, text: str) -> dict[str, Any]:
+        """The answer to a form or a command, as JSON."""
+
+    def rejected_answer(self, given: Reasoned | Introduced, text: str) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """`answer` is for the chat. `actor` is who did something here, None where nobody did."""
+
+    answer: dict[str, Any]
+    actor: Principal | None = None
+
+
+class ChatDecisions:
+    def __init__(
+        self,
+        window: ChatFormClient | None,
+        store: ChatStore,
+        links: ChatLinks,
+        reviews: Reviews,
+        one_time_tokens: OneTimeTokens,
+        now: Clock,
+    ) -> None:
+        self._client = window
+        self._store = store
+        self._links = links
+        self._reviews = reviews
+        self._one_time_tokens = one_time_tokens
+        self._now = now
+
+    async def handle(self, sink_id: UUID, stamp: str, signature: str, body: bytes) -> Handled:
+        """Raises Unauthenticated for all that is not the chat's own, Malformed, Unavailable."""
+        sink = None if self._client is None else await self._store.sink(sink_id)
+        if (
+            self._client is None
+            or sink is None
+            or sink.kind is not SinkKind.SLACK
+            or sink.status is not SinkStatus.ACTIVE
+        ):
+            raise Unauthenticated("this is not signed as it must be")
+        given = self._client.read(sink, stamp, signature, body, self._now())
+        if given is None:
+            return Handled({})
+        if isinstance(given, Press):
+            try:
+                async with asyncio.timeout(DEADLINE):
+                    await self._handle_press(sink, given)
+            except TimeoutError:
+                raise Unavailable(f"the chat did not answer in {DEADLINE:g} seconds") from None
+            return Handled({})
+        if isinstance(given, Introduced):
+            return await self._handle_introduction(sink, given)
+        return await self._handle_reason(sink, given)
+
+    @property
+    def _forms(self) -> ChatFormClient:
+        assert self._client is not None
+        return self._client
+
+    async def _handle_press(self, sink: Sink, press: Press) -> None:
+        told = await self._store.message(sink.id, press.review_id)
+        if told is None or told.channel != press.channel:
+            await self._forms.whisper(sink, press.channel, press.user, "This review was not told here.")
+            return
+        principal = await self._links.find_principal(sink, press.user)
+        if principal is None:
+            await self._forms.ask_who(sink, press.trigger)
+            return
+        try:
+            review = await self._reviews.get(principal, str(press.review_id))
+            _require_open(review, principal, press)
+        except PosternError as problem:
+            await self._forms.whisper(sink, press.channel, press.user, problem.message)
+            return
+        payload = {
+            "user_id": str(principal.id),
+            "sink": str(sink.id),
+            "chat_id": press.user,
+            "review": str(review.id),
+            "choice": press.choice.value,
+            "force": press.force,
+        }
+        form = await self._one_time_tokens.issue(TokenPurpose.CHAT_FORM, payload, FORM_LIFE)
+        await self._forms.ask_why(sink, press, form.reveal())
+
+    async def _handle_reason(self, sink: Sink, given: Reasoned) -> Handled:
+        try:
+            payload = await self._one_time_tokens.take(TokenPurpose.CHAT_FORM, Secret(given.form))
+        except Unauthenticated:
+            return Handled(
+                self._forms.rejected_answer(given, "This form was sent already, or is too old. Press again.")
+            )
+        principal = await self._links.find_principal(sink, given.user)
+        own = (payload["sink"], payload["chat_id"]) == (str(sink.id), given.user)
+        if principal is None or not own or payload["user_id"] != str(principal.id):
+            return Handled(self._forms.rejected_answer(given, "This form was opened by somebody else."), principal)
+        try:
+            await self._reviews.decide(
+                principal,
+                payload["review"],
+                Choice(payload["choice"]),
+                force=payload["force"],
+                comment=given.reason,
+                chat_id=given.user,
+            )
+        except (Denied, Conflict, NotFound, Invalid) as problem:
+            return Handled(self._forms.rejected_answer(given, problem.message), principal)
+        return Handled(self._forms.accepted_answer(given, "Done."), principal)
+
+    async def _handle_introduction(self, sink: Sink, given: Introduced) -> Handled:
+        try:
+            principal = await self._links.redeem(sink, given.user, given.code)
+        except Unauthenticated:
+            text = "This code was used already, has expired, or is none. Run `postern chat link` for another one."
+            return Handled(self._forms.rejected_answer(given, text))
+        text = f"From now on you are {principal.email} here. Press the button again to decide."
+        return Handled(self._forms.accepted_answer(given, text), principal)
+
+
+def _require_open(review: Review, principal: Principal, press: Press) -> None:
+    """What can be said before somebody writes a reason; the decision itself looks at all of it. Raises Conflict,
+    Denied."""
+    if review.status is not ReviewStatus.PENDING:
+        raise Conflict(f"This review is {review.status} already.")
+    if press.choice is Choice.APPROVED and not review.may_review(principal.groups):
+        raise Denied("You are in none of the groups that review this.")

@@ -1,0 +1,71 @@
+"""Reviews, told in chats: what is shown is the review as it is when it is told, in one message where a chat can."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from postern.domain.chat import Card, ChatMessage, card_of
+from postern.domain.event import EventKind
+from postern.domain.reviews.review import Review, ReviewKind
+from postern.domain.sink import Delivery, Sink
+from postern.store.ports.chat_ports import ChatStore
+from postern.store.ports.review_ports import ReviewStore
+from postern.store.ports.target_ports import SessionStore
+
+
+class Chat(Protocol):
+    """The port for every chat. Both raise as services.telling.sending.Sender says."""
+
+    async def notify(self, sink: Sink, card: Card, known: tuple[str, str] | None, event_id: UUID) -> tuple[str, str]:
+        """Shows it, in the place of `known`, which an earlier call answered with: the chat's own words for a message.
+        A second call with the same `event_id` is a second try."""
+
+    async def say(self, sink: Sink, text: str) -> None: ...
+
+
+class ChatSender:
+    """`url` makes the address of a review's page."""
+
+    def __init__(
+        self,
+        chat: Chat,
+        store: ChatStore,
+        reviews: ReviewStore,
+        sessions: SessionStore,
+        url: Callable[[UUID], Awaitable[str]],
+    ) -> None:
+        self._chat = chat
+        self._store = store
+        self._reviews = reviews
+        self._sessions = sessions
+        self._url = url
+
+    async def send(self, sink: Sink, deliveries: Sequence[Delivery], now: datetime) -> None:
+        """One after the other."""
+        for one in deliveries:
+            if one.event is EventKind.SINK_TEST:
+                await self._chat.say(sink, f"Postern sends reviews here (sink {sink.name}). This is a test.")
+            else:
+                await self._send_card(sink, one, now)
+
+    async def _send_card(self, sink: Sink, delivery: Delivery, now: datetime) -> None:
+        review = await self._reviews.get(UUID(json.loads(delivery.body)["data"]["id"]))
+        if review is None or review.org_id != sink.org_id:
+            return  # it went with its session, so there is nothing to decide
+        before = await self._store.message(sink.id, review.id)
+        known = None if before is None else (before.channel, before.reference)
+        script = await self._script(review) if sink.with_script else None
+        card = card_of(review, script, await self._url(review.id), with_input=sink.with_script)
+        channel, reference = await self._chat.notify(sink, card, known, delivery.event_id)
+        if (channel, reference) != known:
+            await self._store.keep(ChatMessage(sink.id, review.id, channel, reference, now))
+
+    async def _script(self, review: Review) -> str | None:
+        if review.kind is not ReviewKind.ONETIME or review.session_id is None:
+            return None
+        session = await self._sessions.get(review.org_id, review.session_id)
+        return None if session is None else session.script

@@ -1,0 +1,58 @@
+"""Tries to prove who one is, counted per account and per address."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from postern.domain.identity.names import fold_name
+from postern.errors import TooMany
+from postern.services.identity.logins.passwords import Throttle
+from postern.store.ports.common_ports import Clock
+
+_WINDOW = timedelta(minutes=15)
+
+
+class LoginThrottle:
+    """Few for one account from one address; more for all accounts from one address, and for one account from
+    everywhere, so that a stranger does not easily lock somebody out."""
+
+    def __init__(self, now: Clock) -> None:
+        self._both = Throttle(now, failures=10, window=_WINDOW)
+        self._address = Throttle(now, failures=50, window=_WINDOW)
+        self._account = Throttle(now, failures=100, window=_WINDOW)
+
+    @contextmanager
+    def attempt(self, account: str, address: str) -> Iterator[None]:
+        """Around the work. It counts as a failure before that is done, so that many tries at once are not all let
+        through, and is taken back when it ends well or was not made for want of room. Raises TooMany."""
+        account, address = (fold_name(account) or account.casefold())[:320], neighbourhood(address)
+        counted = ((self._both, f"{account} {address}"), (self._address, address), (self._account, account))
+        for throttle, key in counted:
+            throttle.check(key)
+        for throttle, key in counted:
+            throttle.fail(key)
+        try:
+            yield
+        except TooMany:
+            _undo(counted)
+            raise
+        _undo(counted)
+
+
+def _undo(counted: tuple[tuple[Throttle, str], ...]) -> None:
+    for throttle, key in counted:
+        throttle.undo(key)
+
+
+def neighbourhood(address: str) -> str:
+    """An IPv6 address counts by its /64, which is what one subscriber has (RFC 6177)."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv6Address):
+        return str(parsed.ipv4_mapped or ipaddress.ip_network((parsed, 64), strict=False))
+    return str(parsed)

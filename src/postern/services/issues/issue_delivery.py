@@ -1,0 +1,247 @@
+"""Issues of sessions on their way to trackers: each is made once, and closed once its session is over.
+
+One process at a time does it, over all machines, and it can be killed at any point. What is to be done is a row. Before
+a tracker is asked the row says so; whoever finds that it was, looks for the issue in the tracker before it is made
+again. A tracker that does not answer holds up nobody but its own organisation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TypeVar
+from uuid import UUID
+
+from postern.domain.issue import Issue, IssueState, SessionIssue, TrackerSettings, Uncertain
+from postern.domain.text import one_line
+from postern.errors import Denied, Invalid, NotFound, PosternError, Unavailable
+from postern.services.issues.tracker import Tracker, Trackers
+from postern.services.leases import Lease
+from postern.services.notifications.event_delivery import delay
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.issue_ports import SessionIssueStore
+from postern.store.ports.recording_ports import LeaseStore
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+LEASE = "issues"
+DEADLINE = 12.0  # seconds for one question to a tracker; less than half a lease
+LEFT_ALONE = 60.0  # seconds, and the tracker's lag: when one who died while asking is made up for
+LONGEST_DELAY = 300.0  # seconds
+KEPT_TRYING = timedelta(days=7)  # to make it, from when it was wanted on
+TRIES_TO_CLOSE = 1_000  # some days; how old it is by then says nothing, since its session may have lasted for weeks
+UNOPENED = timedelta(minutes=10)  # in which a session follows its issue, or never comes
+CLOSED_STAY = timedelta(days=30)
+PRUNED_EVERY = timedelta(minutes=10)
+OF_ONE, OF_ALL = 8, 200  # issues at once: of one organisation, in all
+NO_TRACKER = "no tracker is set up, or it is switched off"
+
+Settings = Callable[[UUID], Awaitable[TrackerSettings | None]]
+Count = Callable[[str], None]
+
+
+def _ignore_outcome(_outcome: str) -> None:
+    """Where nobody watches."""
+
+
+class _NotThere(Exception):
+    """It was looked for, and is made no more."""
+
+
+@dataclass(slots=True)
+class _Desk:
+    """What is done for one organisation, by these settings."""
+
+    settings: TrackerSettings
+    tracker: Tracker
+    running: set[UUID] = field(default_factory=set)
+
+
+class IssueDelivery:
+    """`woken` is set when something is to be done now. `settings` are of an organisation. `count` hears of each
+    outcome: made, closed, failed, given_up."""
+
+    def __init__(
+        self,
+        *,
+        store: SessionIssueStore,
+        leases: LeaseStore,
+        settings: Settings,
+        trackers: Trackers,
+        signals: Signals,
+        now: Clock,
+        count: Count = _ignore_outcome,
+    ) -> None:
+        self.woken = asyncio.Event()
+        self._store = store
+        self._settings = settings
+        self._trackers = trackers
+        self._signals = signals
+        self._now = now
+        self._count = count
+        self._lease = Lease(leases, LEASE, now)
+        self._desks: dict[UUID, _Desk] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._pruned_at: datetime | None = None
+        signals.subscribe(Topic.ISSUE_CHANGED, self._wake)
+        signals.subscribe(Topic.RESUMED, self._wake)
+
+    def _wake(self, _payload: Mapping[str, str]) -> None:
+        self.woken.set()
+
+    async def once(self) -> None:
+        """Begins what is due, and returns; nothing where another process does it. Raises Unavailable."""
+        now = self._now()
+        await self._store.follow(now, now - UNOPENED)
+        due = await self._store.organisations(now)
+        is_time = self._pruned_at is None or now - self._pruned_at >= PRUNED_EVERY
+        if not (due or is_time) or not await self._lease.have():
+            return
+        if is_time:
+            self._pruned_at = now
+            await self._store.prune(now - CLOSED_STAY)
+        for org_id in due:
+            await self._begin(org_id, now)
+
+    async def wait_until_idle(self) -> None:
+        """When all that was begun has ended."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def stop(self) -> None:
+        """Ends what was begun; another process may go on at once."""
+        for task in self._tasks:
+            task.cancel()
+        await self.wait_until_idle()
+        await self._lease.release()
+
+    async def _begin(self, org_id: UUID, now: datetime) -> None:
+        waiting = await self._store.due(org_id, now, 2 * OF_ONE)  # some may be running, and not say so yet
+        desk = self._desks.get(org_id)
+        running = desk.running if desk else set()
+        room = min(OF_ONE - len(running), OF_ALL - len(self._tasks))
+        waiting = [one for one in waiting if one.session_id not in running][: max(0, room)]
+        desk = await self._desk_of(org_id, waiting) if waiting else None
+        if desk is None:
+            return
+        for one in waiting:
+            desk.running.add(one.session_id)
+            task = asyncio.create_task(self._work(org_id, desk, one))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _desk_of(self, org_id: UUID, waiting: list[SessionIssue]) -> _Desk | None:
+        """None where there is no tracker to ask: they wait for one. None, too, while what was begun by other settings
+        has not ended: what is begun from now on is by those that it has now."""
+        try:
+            settings = await self._settings(org_id)
+            if settings is None or not settings.enabled:
+                raise Unavailable(NO_TRACKER)
+            desk = self._desks.get(org_id)
+            if desk is None:
+                desk = self._desks[org_id] = _Desk(settings, self._trackers(settings))
+            return desk if desk.settings == settings else None
+        except PosternError as error:
+            for one in waiting:
+                await self._record_failure(one, error.message, LONGEST_DELAY)
+                await self._signals.publish(Topic.ISSUE_CHANGED, session_id=str(one.session_id))
+            return None
+
+    async def _work(self, org_id: UUID, desk: _Desk, one: SessionIssue) -> None:
+        try:
+            quiet = timedelta(seconds=LEFT_ALONE + desk.tracker.lag)
+            now = self._now()
+            if await self._lease.have() and await self._store.claim_attempt(one, now, now + quiet):
+                await self._attempt(desk.tracker, one)
+                await self._signals.publish(Topic.ISSUE_CHANGED, session_id=str(one.session_id))
+        except PosternError as error:  # of the store: whoever looks next makes up for it
+            log.warning("the issue of session %s: %s", one.session_id, error)
+        except Exception:
+            log.exception("the issue of session %s could not be dealt with", one.session_id)
+        finally:
+            desk.running.discard(one.session_id)
+            if not desk.running:
+                self._desks.pop(org_id, None)
+                await desk.tracker.close()
+
+    async def _attempt(self, tracker: Tracker, one: SessionIssue) -> None:
+        again: float | None = delay(one.attempts + 1, LONGEST_DELAY)
+        uncertain, maybe = False, one.issue is None and one.attempts > 0
+        try:
+            issue = await self._send_request(tracker, one)
+        except TimeoutError:
+            why, again = f"the tracker did not answer in {DEADLINE:g} seconds", max(again or 0, tracker.lag)
+            uncertain = True
+        except Uncertain as error:
+            why, again = error.message, max(again or 0, tracker.lag, error.retry_after or 0)
+            uncertain = True
+        except _NotThere:
+            why, again, maybe = f"{one.error}; it was looked for in the tracker, and is not there", None, False
+        except (Denied, NotFound, Invalid) as error:
+            why, again = error.message, None
+        except PosternError as error:
+            why, again = error.message, max(again or 0, error.retry_after or 0)
+        except Exception as error:
+            log.exception("the tracker's adapter failed")
+            why, again = f"the gateway could not ask this: {type(error).__name__}", max(LONGEST_DELAY, tracker.lag)
+        else:
+            await self._record_success(one, issue)
+            return
+        if self._is_too_late(one, uncertain=uncertain):
+            again = None
+        if again is None and maybe and one.new is not None:
+            why = f"it may be there, from an attempt before (look for {one.new.marker}): {why}"
+        await self._record_failure(one, why, again)
+
+    async def _send_request(self, tracker: Tracker, one: SessionIssue) -> Issue | None:
+        """The issue, made or closed; None for one that was withdrawn and is not there. Raises what the tracker does,
+        TimeoutError, and _NotThere."""
+        if one.issue is not None:
+            await _in_time(tracker.transition(one.issue, one.transition))
+            return one.issue
+        assert one.new is not None
+        found = await _in_time(tracker.find(one.new)) if one.attempts else None
+        if found is not None or one.state is IssueState.WITHDRAWN:
+            return found
+        if one.error and self._is_too_late(one):
+            raise _NotThere
+        return await _in_time(tracker.create(one.new))
+
+    async def _record_success(self, one: SessionIssue, issue: Issue | None) -> None:
+        at = self._now()
+        if one.issue is not None:
+            await self._store.mark_closed(one.session_id, at)
+            self._count("closed")
+        elif issue is None:
+            await self._store.forget(one.session_id)
+        else:
+            await self._store.mark_created(one.session_id, issue, at)
+            self._count("made")
+
+    async def _record_failure(self, one: SessionIssue, why: str, again: float | None) -> None:
+        """`again`: in how many seconds; None for never."""
+        at, what = self._now(), "made" if one.issue is None else "closed"
+        if again is None:
+            log.warning("the issue of session %s is given up, and not %s: %s", one.session_id, what, one_line(why))
+        elif not one.attempts:
+            log.warning("the issue of session %s could not be %s yet: %s", one.session_id, what, one_line(why))
+        self._count("given_up" if again is None else "failed")
+        next_at = None if again is None else at + timedelta(seconds=again)
+        await self._store.mark_failed(one.session_id, one_line(why), next_at, at)
+
+    def _is_too_late(self, one: SessionIssue, *, uncertain: bool = False) -> bool:
+        """To try again by itself. What somebody had tried anew, which begins without an error, and what may be there
+        since then, is looked for once more, so that it is not made twice by whoever tries it next."""
+        if one.issue is not None:
+            return one.attempts >= TRIES_TO_CLOSE
+        is_old = one.created_at is not None and self._now() - one.created_at > KEPT_TRYING
+        return is_old and not (uncertain and not one.error)
+
+
+async def _in_time(question: Awaitable[T]) -> T:
+    async with asyncio.timeout(DEADLINE):
+        return await question

@@ -1,0 +1,181 @@
+"""The issue of a session that is about to begin: what it needs is checked, and it is noted before anything can run.
+
+Whoever asks waits until the tracker has it, or goes on at once, as the organisation has set. Sessions of connections
+without a template cost nothing here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from uuid import UUID
+
+from postern.domain.issue import (
+    Issue,
+    IssueState,
+    IssueTemplate,
+    SessionIssue,
+    TrackerSettings,
+    WhenDown,
+    in_session,
+)
+from postern.domain.issue_fields import GIVEN, checked_prompts, new_issue
+from postern.domain.sessions.session import Session
+from postern.domain.targets.connection import Connection
+from postern.errors import Denied, Invalid, Unavailable
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.issue_ports import IssueTemplateStore, SessionIssueStore
+
+LONGEST = 15.0  # seconds that a session waits for its issue
+LOOK_EVERY = 1.0  # seconds; a signal may be missed
+NO_FIELDS: Mapping[str, str] = {}
+
+Settings = Callable[[UUID], Awaitable[TrackerSettings | None]]
+Link = Callable[[UUID], Awaitable[str]]
+
+
+class Issues:
+    """`settings` are of an organisation; `link` is where people look at a session."""
+
+    def __init__(
+        self,
+        store: SessionIssueStore,
+        templates: IssueTemplateStore,
+        settings: Settings,
+        link: Link,
+        signals: Signals,
+        now: Clock,
+        *,
+        longest: float = LONGEST,
+    ) -> None:
+        self._store = store
+        self._templates = templates
+        self._settings = settings
+        self._link = link
+        self._signals = signals
+        self._now = now
+        self._longest = longest
+        self._waiting: dict[UUID, asyncio.Event] = {}
+        signals.subscribe(Topic.ISSUE_CHANGED, self._on_changed)
+
+    @asynccontextmanager
+    async def attach_issue(
+        self, connection: Connection, session: Session, given: Mapping[str, str]
+    ) -> AsyncIterator[Session]:
+        """As `open`, around what brings the session about: if that fails the issue is withdrawn. Gives the session as
+        it says which issue it has."""
+        if connection.issue_template_id is None and not given:
+            yield session
+            return
+        issue = await self.open(connection, session, given)
+        try:
+            yield session if issue is None else replace(session, integrations_metadata=in_session(issue))
+        except BaseException:
+            await asyncio.shield(self.withdraw(session.id))
+            raise
+
+    async def check(self, connection: Connection, given: Mapping[str, str]) -> None:
+        """That `open` would find all that it needs, for who has to wait before. Raises as `open` does, but for the
+        tracker."""
+        if await self._opens_one(connection, given):
+            await self._template(connection, given)
+
+    async def open(self, connection: Connection, session: Session, given: Mapping[str, str]) -> Issue | None:
+        """Notes the issue of a session whose row is not there yet, or that does not run yet. `given` is what its owner
+        says, by the tracker's fields. The issue where it was waited for; None when it comes later, and where there is
+        none to make.
+
+        Raises Invalid, which lists what is missing or wrong, Denied when the template is not there, Unavailable with
+        the tracker's words when it could not be made in time: then the session must not run.
+        """
+        settings = await self._opens_one(connection, given)
+        if settings is None:
+            return None
+        template, prompts = await self._template(connection, given)
+        at, new = self._now(), new_issue(template, session, prompts, await self._link(session.id))
+        wanted = SessionIssue(
+            session.id, session.org_id, IssueState.WANTED, new, template.transition, next_at=at, created_at=at
+        )
+        if settings.when_down is WhenDown.GO_ON:
+            await self._note(wanted)
+            return None
+        async with self._hearing(session.id) as changed:
+            try:
+                await self._note(wanted)
+                return await self._wait_until_created(connection, session.id, changed)
+            except BaseException:
+                await asyncio.shield(self.withdraw(session.id))
+                raise
+
+    async def withdraw(self, session_id: UUID) -> None:
+        """Its session does not come about. Never raises: what the store does not hear is made up for later."""
+        with suppress(Unavailable):
+            await self._store.withdraw(session_id, self._now())
+
+    async def _opens_one(self, connection: Connection, given: Mapping[str, str]) -> TrackerSettings | None:
+        """None where there is no issue to open; no statement for a connection without a template."""
+        if connection.issue_template_id is None:
+            if given:
+                raise Invalid(f"{GIVEN}: sessions of connection {connection.name!r} open no issue", field=GIVEN)
+            return None
+        settings = await self._settings(connection.org_id)
+        return settings if settings is not None and settings.enabled else None
+
+    async def _template(
+        self, connection: Connection, given: Mapping[str, str]
+    ) -> tuple[IssueTemplate, Mapping[str, str]]:
+        """And what it asks for."""
+        template = await self._templates.get(connection.org_id, connection.issue_template_id or "")
+        if template is None:
+            raise Denied(
+                f"sessions of connection {connection.name!r} open an issue by a template that is not there; an "
+                "administrator must give it another one, or none"
+            )
+        try:
+            return template, checked_prompts(template, given)
+        except Invalid as error:
+            how = f"--issue-field NAME=VALUE of postern connect {connection.name}, or of what runs scripts there"
+            raise Invalid(f"{error.message}; say it by {how}, or by {GIVEN} in the API", field=error.field) from None
+
+    async def _note(self, wanted: SessionIssue) -> None:
+        await self._store.add(wanted)
+        await self._signals.publish(Topic.ISSUE_CHANGED, session_id=str(wanted.session_id))
+
+    async def _wait_until_created(self, connection: Connection, session_id: UUID, changed: asyncio.Event) -> Issue:
+        """Once it is there. Raises Unavailable."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._longest
+        while True:
+            found = await self._store.get(session_id)
+            if found is not None and found.issue is not None:
+                return found.issue
+            left = deadline - loop.time()
+            if found is None or found.error or left <= 0:
+                break
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), min(left, LOOK_EVERY))
+            changed.clear()
+        if found is None:
+            why = "it was withdrawn"
+        else:
+            why = found.error or f"the tracker did not answer within {self._longest:g} seconds"
+        raise Unavailable(
+            f"connection {connection.name!r} opens an issue for each session, and it could not be made: {why}; try "
+            "again later, or ask an administrator (postern admin tracker)"
+        )
+
+    @asynccontextmanager
+    async def _hearing(self, session_id: UUID) -> AsyncIterator[asyncio.Event]:
+        """Set when something changes for this session."""
+        changed = self._waiting[session_id] = asyncio.Event()
+        try:
+            yield changed
+        finally:
+            self._waiting.pop(session_id, None)
+
+    def _on_changed(self, payload: Mapping[str, str]) -> None:
+        for session_id, changed in self._waiting.items():
+            if str(session_id) == payload.get("session_id"):
+                changed.set()

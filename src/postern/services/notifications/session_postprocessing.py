@@ -1,0 +1,238 @@
+"""What is done about sessions after they began and after they ended, behind the back of those who wait.
+
+One process at a time does it, over all machines. It can be killed at any point: what is done about a session and the
+mark that it was done are one transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from uuid import UUID, uuid5
+
+from postern.domain.event import OF_REVIEWS, EventKind
+from postern.domain.identity.principal import Principal
+from postern.domain.report import Counts, slot_of
+from postern.domain.reviews.review import ReviewEvent
+from postern.domain.rules.violation import Violation
+from postern.domain.runbook import ScheduleRun
+from postern.domain.sessions.session import EndReason
+from postern.domain.sink import SinkOutline
+from postern.errors import Conflict
+from postern.services.identity.users import require_admin
+from postern.services.leases import Lease
+from postern.services.notifications.event_payloads import (
+    KILLED,
+    of_entry,
+    of_failed_run,
+    of_review,
+    of_session,
+    of_violation,
+)
+from postern.services.reviews.review_signals import signal_review
+from postern.services.server.audit_context import record_change
+from postern.store.ports.common_ports import Clock, Signals
+from postern.store.ports.notification_ports import (
+    BY_CONNECTION,
+    BY_USER,
+    ENDED,
+    LEVELS,
+    NOBODY,
+    OPENED,
+    UNCOUNTED,
+    CountKey,
+    Pending,
+    PostprocessingStore,
+    Settled,
+    SinkStore,
+)
+from postern.store.ports.recording_ports import LeaseStore
+from postern.store.ports.review_ports import ReviewChange, ReviewStore
+from postern.store.ports.server_ports import AuditEntry
+
+LEASE = "follow-up"
+BATCH = 500  # sessions in one transaction
+REBUILD_TRIES = 30  # to have the lease, a tenth of a second apart
+MARKED = 3_000  # sessions that are marked in one step of a rebuild
+_IN_ORDER = list(OF_REVIEWS)  # of what has one moment
+_TAKEN_BACK = frozenset({ReviewEvent.REVOKED, ReviewEvent.WITHDRAWN})
+MAX_INFO_TYPES = 64  # of one session; there are fewer detectors
+
+_FAILED = frozenset(
+    {EndReason.FAILED, EndReason.PROTOCOL_VIOLATION, EndReason.RECORDING_FAILED, EndReason.GATEWAY_CRASHED}
+)
+
+
+class SessionPostprocessor:
+    """`observer` hears of everything that happened to a review, once, when it has been told. By `signals` workers hear
+    again that access was taken back: who did so may have been killed before it said so."""
+
+    def __init__(
+        self,
+        store: PostprocessingStore,
+        reviews: ReviewStore,
+        sinks: SinkStore,
+        leases: LeaseStore,
+        signals: Signals,
+        now: Clock,
+    ) -> None:
+        self.observer: Callable[[ReviewChange], None] | None = None
+        self._store = store
+        self._reviews = reviews
+        self._sinks = sinks
+        self._signals = signals
+        self._turn = asyncio.Lock()
+        self._lease = Lease(leases, LEASE, now)
+        self._now = now
+
+    async def once(self) -> int:
+        """A batch. How many were done; 0 also where another process does it. Raises Unavailable."""
+        async with self._turn:
+            sinks = await self._sinks.outlines()
+            opened = OPENED if any(EventKind.SESSION_OPEN in sink.events for sink in sinks) else 0
+            scripts = any(sink.with_script for sink in sinks)
+            found = await self._store.pending(opened | ENDED | UNCOUNTED, BATCH, with_scripts=scripts)
+            untold = await self._store.find_unsent_entries(BATCH)
+            news = await self._reviews.news(BATCH)
+            violations = await self._store.violations(BATCH)
+            failed = await self._store.failed_runs(BATCH)
+            if not (found or untold or news or violations or failed) or not await self._lease.have():
+                return 0
+            await self._queue_audit_events(untold, sinks)
+            await self._queue_review_events(news, sinks)
+            await self._queue_violation_events(violations, sinks)
+            await self._queue_schedule_events(failed, sinks)
+            others = len(untold) + len(news) + len(violations) + len(failed)
+            if len(violations) == BATCH:  # a session's end is told behind all of its violations
+                return others
+            found.sort(key=lambda one: one.session.end_date or one.session.start_date)
+            settled = [Settled(one, tuple(count_session(one)), tuple(of_session(one, sinks))) for one in found]
+            done = await self._store.settle(settled) if settled else 0
+            if len(found) < BATCH:  # whoever waits for the lease has its turn now
+                await self._lease.release()
+            return done + others
+
+    async def _queue_audit_events(self, untold: list[AuditEntry], sinks: list[SinkOutline]) -> None:
+        if untold:
+            await self._store.queue_audit_events(untold, [told for entry in untold for told in of_entry(entry, sinks)])
+
+    async def _tags(self, news: list[ReviewChange], sinks: list[SinkOutline]) -> Mapping[UUID, Mapping[str, str]]:
+        """Of the connections; not asked for where no sink is for some alone."""
+        if not any(sink.scope.connection_tags for sink in sinks):
+            return {}
+        return await self._sinks.tags_of(list({one.review.binding.connection_id for one in news}))
+
+    async def _queue_review_events(self, news: list[ReviewChange], sinks: list[SinkOutline]) -> None:
+        if news:
+            news.sort(key=lambda one: (one.at, _IN_ORDER.index(one.kind)))
+            for one in news:
+                if one.kind in _TAKEN_BACK:
+                    await signal_review(self._signals, one.review)
+            tags = await self._tags(news, sinks)
+            told = [
+                delivery
+                for one in news
+                for delivery in of_review(one, sinks, tags.get(one.review.binding.connection_id, {}))
+            ]
+            await self._store.queue_review_events([one.id for one in news], told)
+            if self.observer is not None:
+                for one in news:
+                    self.observer(one)
+
+    async def _queue_violation_events(self, violations: list[Violation], sinks: list[SinkOutline]) -> None:
+        if violations:
+            told = [delivery for one in violations for delivery in of_violation(one, sinks)]
+            await self._store.queue_violation_events([one.id for one in violations], told)
+
+    async def _queue_schedule_events(self, failed: list[ScheduleRun], sinks: list[SinkOutline]) -> None:
+        if failed:
+            told = [delivery for one in failed for delivery in of_failed_run(one, sinks)]
+            await self._store.queue_schedule_events([one.id for one in failed], told)
+
+    async def stop(self) -> None:
+        """Another process may go on at once."""
+        await self._lease.release()
+
+    async def rebuild(self, principal: Principal) -> None:
+        """Counts all sessions of the caller's organisation anew, within a while. Raises Denied, Conflict."""
+        require_admin(principal, "rebuild reports")
+        if await self._store.misses_sessions(principal.org_id):
+            raise Conflict("sessions of this organisation were purged: counted anew, reports would lose them")
+        async with self._turn:
+            await self._wait_for_lease()
+            try:
+                # In this order: killed in between, it leaves too little, which the next rebuild makes up for.
+                await self._store.forget_counts(principal.org_id)
+                place = await self._store.count_again(principal.org_id, None, MARKED)
+                while place is not None:
+                    if not await self._lease.have():
+                        raise Conflict("this was interrupted: reports count too little until it is done again")
+                    place = await self._store.count_again(principal.org_id, place, MARKED)
+            finally:
+                await self._lease.release()
+        record_change(None, {"organisation": principal.org_id})
+
+    async def _wait_for_lease(self) -> None:
+        for _ in range(REBUILD_TRIES):
+            if await self._lease.have():
+                return
+            await asyncio.sleep(0.1)
+        raise Conflict("sessions are being counted right now; try again in half a minute")
+
+
+def count_session(one: Pending) -> Iterator[tuple[CountKey, Counts]]:
+    """What a session adds to the reports. Nothing while it was not to be counted."""
+    if not one.bits & UNCOUNTED:
+        return
+    session, metrics = one.session, one.session.metrics
+    masking = _mapping(metrics.get("data_masking"))
+    types = {str(name)[:128]: _number(hits) for name, hits in _mapping(masking.get("info_types")).items() if name}
+    ended = session.end_date or session.start_date
+    whole = Counts(
+        sessions=1,
+        failed=int(one.end_reason in _FAILED),
+        killed=int(one.end_reason in KILLED),
+        operations=_number(metrics.get("operations")),
+        refused=_number(metrics.get("refused")),
+        masked=sum(types.values()),
+        transformed_bytes=_number(masking.get("transformed_bytes")),
+        recorded_bytes=session.event_size,
+        milliseconds=max(0, round((ended - session.start_date).total_seconds() * 1000)),
+    )
+    for level in LEVELS:
+        yield _key(one, level, ""), whole
+        for name, hits in list(types.items())[:MAX_INFO_TYPES]:
+            if hits:
+                yield _key(one, level, name), Counts(sessions=1, masked=hits)
+
+
+def _key(one: Pending, level: int, info_type: str) -> CountKey:
+    session = one.session
+    by_connection, by_user = bool(level & BY_CONNECTION), bool(level & BY_USER)
+    return CountKey(
+        session.org_id,
+        level,
+        slot_of(session.start_date),
+        session.connection_id if by_connection else _kind_of(one),
+        one.principal_id if by_user else NOBODY,
+        str(session.verb),
+        info_type,
+        session.connection if by_connection else "",
+        session.type,
+        session.connection_subtype,
+        session.user if by_user else "",
+    )
+
+
+def _kind_of(one: Pending) -> UUID:
+    """In the place of the connection, so that connections of different types have rows of their own."""
+    return uuid5(NOBODY, f"{one.session.type}/{one.session.connection_subtype}")
+
+
+def _mapping(given: Any) -> Mapping[str, Any]:
+    return given if isinstance(given, Mapping) else {}
+
+
+def _number(given: Any) -> int:
+    return given if isinstance(given, int) and given > 0 else 0

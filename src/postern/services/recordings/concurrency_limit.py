@@ -1,0 +1,39 @@
+"""A bound on how many of something go on at once, for each person and in all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+from postern.errors import TooMany
+
+
+class ConcurrencyLimit:
+    """`what` is said of those who have one: "watch sessions". Counts within this process."""
+
+    def __init__(self, what: str, *, each: int, most: int) -> None:
+        self._what = what
+        self._each = each
+        self._most = most
+        self._taken: Counter[UUID] = Counter()
+
+    def require(self, principal_id: UUID) -> None:
+        """Raises TooMany."""
+        if self._taken[principal_id] >= self._each:
+            raise TooMany(f"you {self._what} {self._each} times already; end one of them", retry_after=5)
+        if self._taken.total() >= self._most:
+            raise TooMany(f"{self._most} clients {self._what} here already; try again later", retry_after=30)
+
+    @contextmanager
+    def acquire(self, principal_id: UUID) -> Iterator[None]:
+        """Around one of them. Raises TooMany."""
+        self.require(principal_id)
+        self._taken[principal_id] += 1
+        try:
+            yield
+        finally:
+            self._taken[principal_id] -= 1
+            if not self._taken[principal_id]:
+                del self._taken[principal_id]

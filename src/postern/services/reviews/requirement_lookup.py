@@ -1,0 +1,91 @@
+"""Who must agree before somebody is let in: what the connection itself asks for, and what review rules ask for.
+
+Costs no statement while the organisation's rules are kept here: they are read again when something changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from postern.domain.features import Feature
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.approval_requirements import demands_of, longest_access
+from postern.domain.reviews.review import ApprovalRequirement
+from postern.domain.reviews.review_rule import ReviewRule
+from postern.domain.sessions.session import Verb
+from postern.domain.targets.connection import Connection
+from postern.services.reviews.review_text import requirements_text
+from postern.services.rules.rule_cache import RuleCache
+from postern.services.server.server_features import Features
+from postern.store.ports.common_ports import Clock, Signals
+from postern.store.ports.named_resource_ports import NamedResourceStore
+
+_CONNECTIONS_KEPT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredReviews:
+    """What somebody needs before they may do this; nobody's word where there are no demands. `longest` is how many
+    seconds of access may be given at most: none for scripts, each of which runs once."""
+
+    verb: Verb
+    demands: tuple[ApprovalRequirement, ...]
+    longest: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Covering:
+    """Which of the rules `of` an organisation cover a connection with these tags."""
+
+    of: Sequence[ReviewRule]
+    tags: Mapping[str, str]
+    rules: Sequence[ReviewRule]
+
+
+class RequirementLookup:
+    """Needs `signals` to hear which rules changed. What it is asked raises Unavailable when the rules cannot be read:
+    then nobody is let in."""
+
+    def __init__(self, store: NamedResourceStore[ReviewRule], features: Features, signals: Signals, now: Clock) -> None:
+        self._features = features
+        self._rules = RuleCache(store, signals, now)
+        self._covering: dict[UUID, _Covering] = {}
+
+    async def demands(
+        self, principal: Principal, connection: Connection, verb: Verb
+    ) -> tuple[ApprovalRequirement, ...]:
+        """Each must be met; none when nobody has to agree."""
+        return demands_of(principal, connection, await self._about(connection), verb)
+
+    async def longest(self, principal: Principal, connection: Connection, verb: Verb) -> int:
+        """Seconds that may be given at most."""
+        return longest_access(principal, connection, await self._about(connection), verb)
+
+    async def _about(self, connection: Connection) -> Sequence[ReviewRule]:
+        """The rules that cover it, for whomever: looked for once while the rules are kept, however many they are."""
+        rules = await self._rules.get(connection.org_id)
+        kept = self._covering.get(connection.id)
+        if kept is not None and kept.of is rules and kept.tags == connection.connection_tags:
+            return kept.rules
+        if len(self._covering) >= _CONNECTIONS_KEPT:
+            self._covering.clear()
+        found = tuple(rule for rule in rules if rule.covers(connection))
+        self._covering[connection.id] = _Covering(rules, dict(connection.connection_tags), found)
+        return found
+
+    async def explain(self, principal: Principal, connection: Connection, verb: Verb) -> RequiredReviews:
+        """In words, too."""
+        demands = await self.demands(principal, connection, verb)
+        if not demands:
+            return RequiredReviews(verb, (), None, "nobody has to agree")
+        reason = f"needs a review: {requirements_text(demands)}"
+        longest = None
+        if verb is Verb.CONNECT:
+            longest = await self.longest(principal, connection, verb)
+            reason += f"; access is for {longest} seconds at most"
+        if not await self._features.is_enabled(connection.org_id, Feature.REVIEWS):
+            reason += "; reviews are switched off in this organisation, so it is refused"
+        return RequiredReviews(verb, demands, longest, reason)

@@ -1,0 +1,75 @@
+"""What people write about a review, and what others are told of one."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from postern.domain.reviews.review import MAX_REASON, ApprovalRequirement, Review, ReviewOutcome, ReviewStatus
+from postern.domain.reviews.time_window import TimeWindow
+from postern.errors import Invalid
+
+_REFUSED = frozenset({"Cc", "Cs", "Zl", "Zp"})
+# They make a text read otherwise than it is written.
+_BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def checked_text(text: str, field: str) -> str:
+    """What is shown to others: one line, with blanks for the breaks that a form lets people type. Raises Invalid."""
+    text = text.replace("\r\n", " ").replace("\n", " ").strip()
+    if len(text) > MAX_REASON:
+        raise Invalid(f"{field}: at most {MAX_REASON} characters", field=field)
+    if any(sign in _BIDI or unicodedata.category(sign) in _REFUSED for sign in text):
+        raise Invalid(f"{field}: no control characters, and none that change the direction of writing", field=field)
+    return text
+
+
+def requirements_text(demands: Sequence[ApprovalRequirement]) -> str:
+    """Who must agree."""
+    return ", and ".join(map(_in_words, demands))
+
+
+def _in_words(demand: ApprovalRequirement) -> str:
+    groups = [repr(name) for name in demand.groups]
+    people = "1 person" if demand.min_approvals == 1 else f"{demand.min_approvals} people"
+    if not groups:
+        who = "nobody is left who may agree"
+    elif demand.all_groups and len(groups) > 1:
+        who = f"a person of each of the groups {' and '.join(groups)} must agree"
+        who += f", {people} in all" if demand.min_approvals > len(groups) else ""
+    else:
+        who = f"{people} of the group{'s' if len(groups) > 1 else ''} {' or '.join(groups)} must agree"
+    if demand.force_groups:
+        who += f", or force it as a member of {' or '.join(map(repr, demand.force_groups))}"
+    return who + (f" (rule {demand.rule!r})" if demand.rule else " (the connection's reviewers)")
+
+
+def opening_time_text(window: TimeWindow, now: datetime) -> str:
+    return f"it may be used from {window}, next at {time_text(window.opens_at(now))}"
+
+
+_EXPIRIES: Mapping[ReviewOutcome | None, str] = {
+    ReviewOutcome.ENDED: "the time of the access that it gave is over",
+    ReviewOutcome.UNUSED: "it was approved, and nobody ran it in time",
+}
+
+
+def final_state_text(review: Review) -> str:
+    """Why what was asked for is not given, or not given any more."""
+    by = review.refusal
+    said = f" by {by.reviewer.email}" + (f": {by.comment}" if by.comment else "") if by is not None else ""
+    return {
+        ReviewStatus.PENDING: f"it waits: {requirements_text(review.demands)}",
+        ReviewStatus.APPROVED: "it is approved",
+        ReviewStatus.REJECTED: f"it was rejected{said}",
+        ReviewStatus.REVOKED: f"it was revoked{said}",
+        ReviewStatus.EXPIRED: _EXPIRIES.get(review.outcome, "nobody decided in time"),
+        ReviewStatus.WITHDRAWN: "it was withdrawn",
+        ReviewStatus.PROCESSING: "it is being run",
+        ReviewStatus.EXECUTED: "it has been run, which it may once",
+    }[review.status]
+
+
+def time_text(at: datetime) -> str:
+    return at.strftime("%Y-%m-%d %H:%M:%S UTC")

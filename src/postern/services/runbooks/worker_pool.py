@@ -1,0 +1,77 @@
+"""Turns at what takes long: reading templates, and filling them in.
+
+That is work of Python, which only one thread does at a time, and each thread that waits for the interpreter makes the
+event loop wait longer for it, again and again. So threads do it, of which one works while the others sleep.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import TypeVar
+from uuid import UUID
+
+T = TypeVar("T")
+
+_WORK, _REST = 0.002, 0.001  # seconds that a slice of it takes, and that the thread sleeps behind it
+_SWITCH = 0.0005  # seconds after which the interpreter is taken from who works, if another thread wants it
+_AT_ONCE = 4  # threads of each kind of work, which go on in turn
+
+_working = threading.Lock()  # of the process, as the interpreter is
+
+
+class TimeSlices:
+    """For the thread that works; a context manager."""
+
+    def __enter__(self) -> TimeSlices:
+        _working.acquire()
+        self._usual = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH)
+        self._until = time.monotonic() + _WORK
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setswitchinterval(self._usual)
+        _working.release()
+
+    def rest(self) -> None:
+        """To be called now and then: lets the event loop and other threads have their turn when it is time."""
+        if time.monotonic() >= self._until:
+            self.__exit__()
+            time.sleep(_REST)
+            self.__enter__()
+
+
+class WorkerPool:
+    """For one kind of work. An organisation has one piece of it done at a time, so that others need not wait for all
+    that it has."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="runbooks")
+        self._all = asyncio.Semaphore(_AT_ONCE)
+        self._of: defaultdict[UUID, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    @asynccontextmanager
+    async def of(self, org_id: UUID) -> AsyncIterator[None]:
+        """Around `do`, and what has to be fetched for it."""
+        async with self._of[org_id], self._all:
+            yield
+
+    async def do(self, work: Callable[[TimeSlices], T]) -> T:
+        """What it answers, or raises; in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, _in_turn, work)
+
+    async def take(self, org_id: UUID, work: Callable[[TimeSlices], T]) -> T:
+        async with self.of(org_id):
+            return await self.do(work)
+
+
+def _in_turn(work: Callable[[TimeSlices], T]) -> T:
+    with TimeSlices() as slices:
+        return work(slices)

@@ -1,0 +1,43 @@
+"""What a request changed, for the audit log: services say it where they do it.
+
+The API opens a trail around each write; a service that changes a resource calls `changed`. Outside of a trail
+(the command line of the server, tests) that does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class AuditContext:
+    """The resource as it was and as it is: dataclasses of the domain, or mappings. None where there is nothing."""
+
+    before: object | None = None
+    after: object | None = None
+
+
+_current: ContextVar[AuditContext | None] = ContextVar("postern_trail", default=None)
+
+
+@contextmanager
+def collect_change() -> Iterator[AuditContext]:
+    audit_context = AuditContext()
+    token = _current.set(audit_context)
+    try:
+        yield audit_context
+    finally:
+        _current.reset(token)
+
+
+def record_change(before: object | None, after: object | None) -> None:
+    """Of several changes in one request the first `before` and the last `after` are kept."""
+    audit_context = _current.get()
+    if audit_context is None:
+        return
+    if audit_context.before is None:
+        audit_context.before = before
+    audit_context.after = after

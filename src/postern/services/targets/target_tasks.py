@@ -1,0 +1,207 @@
+"""Errands: asked by the API's process, answered by whichever relay worker takes them first.
+
+They show nothing of the rows of a target, so they are no sessions; and they change nothing, so they are not in the
+audit log either. The server's log has a line for each: who asked what of which connection, and what came of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from postern.domain.identity.principal import Principal
+from postern.domain.rules.permit import Permit
+from postern.domain.targets.connection import TERMINAL
+from postern.domain.targets.target_task import (
+    MAX_ANSWER,
+    Failure,
+    TargetTask,
+    TargetTaskAnswer,
+    TargetTaskKind,
+    TargetTest,
+)
+from postern.domain.text import one_line
+from postern.domain.tracing import trace_payload
+from postern.errors import Denied, Invalid, Malformed, NotFound, PosternError, TooMany, Unavailable, Unreachable
+from postern.services.admission import Access
+from postern.services.completion import CompletionSignals, poll_times
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.identity_ports import PrincipalStore
+from postern.store.ports.target_ports import TargetTaskStore
+
+__all__ = ["WAIT", "TargetTasks"]
+
+log = logging.getLogger(__name__)
+
+WAIT = 10.0  # seconds that who asks waits for the answer
+RUN = 9.0  # seconds that a worker has for it, so that its reason for none comes in time
+MOST = 32  # that one process waits for at once
+MAX_NAME = 128  # characters
+_LOOK_AGAIN = 1.0  # seconds; should a signal be lost
+_TAKEN_FOR = timedelta(seconds=30)  # clocks of several machines need not agree
+_STAYS = timedelta(minutes=5)  # of one whose asker died
+_MAX_REASON = 2_000  # characters
+
+_RAISED: Mapping[Failure, type[PosternError]] = {
+    Failure.REFUSED: Denied,
+    Failure.MISSING: NotFound,
+    Failure.FAILED: Malformed,
+    Failure.AWAY: Unreachable,
+}
+
+
+class TargetTasks:
+    """`answerable` names the subtypes that can be tested and looked into."""
+
+    def __init__(
+        self,
+        store: TargetTaskStore,
+        principals: PrincipalStore,
+        access: Access,
+        signals: Signals,
+        now: Clock,
+        *,
+        answerable: frozenset[str],
+    ) -> None:
+        self._store = store
+        self._principals = principals
+        self._access = access
+        self._signals = signals
+        self._now = now
+        self._answerable = answerable
+        self._done = CompletionSignals(signals, Topic.TARGET_TASK_DONE, "errand_id")
+        self._waiting = 0
+
+    async def ask(
+        self,
+        principal: Principal,
+        connection: str,
+        kind: TargetTaskKind,
+        arguments: Mapping[str, str | None] | None = None,
+        *,
+        source: str,
+        wait: float = WAIT,
+    ) -> TargetTaskAnswer:
+        """What the target says. `connection` is a name or id; `source` the address of who asks; `wait` in seconds.
+
+        The result of a test is stored as the connection's last one. Raises NotFound, Denied, Invalid, TooMany;
+        Malformed with the reason when the target refused, and Unreachable when it, or its agent, does not answer, which
+        the API says as 400; Unavailable when nobody did within `wait`.
+        """
+        given = {name: value for name, value in (arguments or {}).items() if value is not None}
+        permit = await self._admit(principal, connection, kind, source)
+        name, subtype = permit.connection.name, permit.connection.subtype
+        if permit.connection.protocol == TERMINAL:
+            raise Malformed(f"connection {name!r} is a command and has no {_NAMES[kind]}; run it: postern exec {name}")
+        if subtype not in self._answerable:
+            raise Malformed(f"connection: subtype {subtype!r} has no {_NAMES[kind]} yet")
+        for field, value in given.items():
+            _check_name(field, value)
+        if self._waiting >= MOST:
+            raise TooMany(f"{MOST} tests and look-ups run already; try again in a moment", retry_after=1)
+        target_task = TargetTask(
+            uuid4(), principal.org_id, principal.id, permit.connection.id, kind, given, source, self._now()
+        )
+        self._waiting += 1
+        try:
+            answer = await self._run(target_task, wait)
+        finally:
+            self._waiting -= 1
+        outcome = answer.failure or "answered"
+        log.info("%s asked for %s of connection %s: %s", principal.email, kind, permit.connection.name, outcome)
+        if kind is TargetTaskKind.TEST and answer.failure is not Failure.REFUSED:
+            await self._save_test(permit, answer)
+        if answer.failure is not None:
+            raise _RAISED[answer.failure](answer.reason)
+        return answer
+
+    async def claim(self, task_id: UUID, worker: str) -> tuple[TargetTask, Permit] | None:
+        """For a worker: exactly one caller gets it, the others None. Admission is asked again, and its refusal is
+        an answer."""
+        target_task = await self._store.claim(task_id, worker, self._now() - _TAKEN_FOR)
+        if target_task is None:
+            return None
+        try:
+            account = await self._principals.get(target_task.org_id, target_task.principal_id)
+            if account is None:
+                raise Denied("this user was deleted")
+            permit = await self._admit(
+                account.principal, str(target_task.connection_id), target_task.kind, target_task.source
+            )
+        except (Denied, NotFound, Unavailable) as refusal:
+            await self.answer(task_id, worker, TargetTaskAnswer({}, failure=Failure.REFUSED, reason=refusal.message))
+            return None
+        return target_task, permit
+
+    async def answer(self, task_id: UUID, worker: str, answer: TargetTaskAnswer) -> None:
+        """By the worker that claimed it."""
+        text = json.dumps(asdict(answer) | {"reason": answer.reason[:_MAX_REASON]}, ensure_ascii=False)
+        if len(text.encode()) > MAX_ANSWER + 8 * _MAX_REASON:
+            raise ValueError("an answer to an errand is larger than it may be")
+        if await self._store.answer(task_id, worker, text, self._now()):
+            await self._signals.publish(Topic.TARGET_TASK_DONE, errand_id=str(task_id))
+
+    async def prune(self) -> None:
+        await self._store.prune(self._now() - _STAYS)
+
+    async def _admit(self, principal: Principal, connection: str, kind: TargetTaskKind, source: str) -> Permit:
+        schema = kind is not TargetTaskKind.TEST
+        return await self._access.admit_target_task(principal, connection, schema=schema, source=source)
+
+    async def _save_test(self, permit: Permit, answer: TargetTaskAnswer) -> None:
+        """Store the result as the connection's last test. What the gateway's rules refused says nothing of a target."""
+        connection = permit.connection
+        if connection.place is None:
+            return
+        succeeded = answer.failure is None
+        reason = "" if succeeded else answer.reason
+        await self._store.save_test(
+            TargetTest(connection.id, connection.org_id, connection.place, succeeded, reason, self._now())
+        )
+
+    async def _run(self, target_task: TargetTask, wait: float) -> TargetTaskAnswer:
+        """The row goes in any case: what nobody waits for any more is not begun."""
+        async with self._done.subscribe(target_task.id) as event:
+            await self._store.add(target_task)
+            try:
+                await self._signals.publish(Topic.TARGET_TASK_RUN, errand_id=str(target_task.id), **trace_payload())
+                return await self._wait(target_task, event, wait)
+            finally:
+                await asyncio.shield(self._store.remove(target_task.id))
+
+    async def _wait(self, target_task: TargetTask, event: asyncio.Event, wait: float) -> TargetTaskAnswer:
+        worker = None
+        async for _ in poll_times(event, wait, _LOOK_AGAIN):
+            worker, answer = await self._store.look(target_task.id)
+            if answer is not None:
+                return _read(json.loads(answer))
+        if worker is None:
+            raise Unavailable(f"no relay worker took this up within {wait:g} seconds; ask who runs the gateway")
+        raise Unavailable(f"the target did not answer within {wait:g} seconds")
+
+
+_NAMES: Mapping[TargetTaskKind, str] = {
+    TargetTaskKind.TEST: "connection test",
+    TargetTaskKind.DATABASES: "list of databases",
+    TargetTaskKind.TABLES: "list of tables",
+    TargetTaskKind.COLUMNS: "list of columns",
+}
+
+
+def _read(message: Mapping[str, Any]) -> TargetTaskAnswer:
+    failure = message["failure"]
+    return TargetTaskAnswer(
+        message["result"], message["truncated"], None if failure is None else Failure(failure), message["reason"]
+    )
+
+
+def _check_name(field: str, value: str) -> None:
+    """Any other character may be in a name of a database: it is a value to the target, and never part of a text."""
+    if not 1 <= len(value) <= MAX_NAME or one_line(value) != value:
+        raise Invalid(f"{field}: must be 1 to {MAX_NAME} characters without control characters", field=field)
