@@ -54,13 +54,13 @@ class Step(Enum):
 
 def group_by_session(files: Iterable[Path]) -> list[list[Sealed]]:
     """Return each session's segments by number, without files whose names are not those of segments."""
-    found = []
+    segments = []
     for path in files:
         name = read_sealed_name(path.name)
         if name is not None:
-            found.append(Sealed(*name, path))
-    found.sort(key=lambda one: (one.session, one.number))
-    return [list(group) for _, group in groupby(found, key=lambda one: one.session)]
+            segments.append(Sealed(*name, path))
+    segments.sort(key=lambda sealed: (sealed.session, sealed.number))
+    return [list(group) for _, group in groupby(segments, key=lambda sealed: sealed.session)]
 
 
 def next_step(sealed: Sealed, digest: bytes, rows: Sequence[Segment], age: float) -> Step:
@@ -68,24 +68,24 @@ def next_step(sealed: Sealed, digest: bytes, rows: Sequence[Segment], age: float
 
     `rows` are the session's stored segments; `age` is the number of seconds since the file was sealed.
     """
-    own = next((row for row in rows if row.number == sealed.number), None)
-    if own is not None:
-        return Step.DELETE if own.digest == digest else Step.REFUSE
+    stored_row = next((row for row in rows if row.number == sealed.number), None)
+    if stored_row is not None:
+        return Step.DELETE if stored_row.digest == digest else Step.REFUSE
     if _is_next(sealed.number, rows) or age > PATIENCE:
         return Step.STORE
     return Step.WAIT
 
 
 def make_row(
-    sealed: Sealed, told: SegmentSurvey, rows: Sequence[Segment], org_id: UUID, started_at: datetime, at: datetime
+    sealed: Sealed, survey: SegmentSurvey, rows: Sequence[Segment], org_id: UUID, started_at: datetime, at: datetime
 ) -> Segment:
     """Return the segment's row, whose `stored_size` is set later, once the segment is stored.
 
     The chain continues from the nearest stored predecessor.
     """
-    before = max((row for row in rows if row.number < sealed.number), key=lambda row: row.number, default=None)
-    link = first_link(org_id, sealed.session) if before is None else before.chain
-    damages = [told.damage]
+    predecessor = max((row for row in rows if row.number < sealed.number), key=lambda row: row.number, default=None)
+    link = first_link(org_id, sealed.session) if predecessor is None else predecessor.chain
+    damages = [survey.damage]
     if not _is_next(sealed.number, rows):
         damages.append(f"segment {sealed.number - 1} was missing when this one was stored")
     if any(row.number > sealed.number for row in rows):
@@ -94,18 +94,18 @@ def make_row(
         session_id=sealed.session,
         org_id=org_id,
         number=sealed.number,
-        digest=told.digest,
-        chain=next_link(link, sealed.number, told.size, told.digest),
-        size=told.size,
+        digest=survey.digest,
+        chain=next_link(link, sealed.number, survey.size, survey.digest),
+        size=survey.size,
         stored_size=0,
-        begins=told.begins,
-        ends=told.ends,
-        operations=len(told.texts),
-        is_last=told.is_last,
+        begins=survey.begins,
+        ends=survey.ends,
+        operations=len(survey.texts),
+        is_last=survey.is_last,
         place=key_of(org_id, sealed.session, sealed.number, started_at),
         stored_at=at,
         damage="; ".join(filter(None, damages)),
-        refused=told.refused,
+        refused=survey.refused,
     )
 
 
@@ -183,25 +183,25 @@ class Archiver:
 
     async def round(self) -> Round:
         """Process the files that are sealed now. A file that cannot be stored stays, and does not block the others."""
-        done = Round()
+        result = Round()
         now = self._clock()
         self._aside = {path: until for path, until in self._aside.items() if until > now}
-        done.set_aside = len(self._aside)
-        found = group_by_session(await self._blocking(self._list_sealed))
-        with within(self._tracer.start("archive.round") if found else NO_SPAN) as span:
-            sessions = iter(found)
-            await asyncio.gather(*(self._run_lane(sessions, done) for _ in range(LANES)))
-            span.set({"postern.segments.stored": done.stored, "postern.segments.waiting": done.waiting})
-            if done.trouble:
+        result.set_aside = len(self._aside)
+        sessions = group_by_session(await self._blocking(self._list_sealed))
+        with within(self._tracer.start("archive.round") if sessions else NO_SPAN) as span:
+            iterator = iter(sessions)
+            await asyncio.gather(*(self._run_lane(iterator, result) for _ in range(LANES)))
+            span.set({"postern.segments.stored": result.stored, "postern.segments.waiting": result.waiting})
+            if result.trouble:
                 span.fail("Unavailable")
-        return done
+        return result
 
     async def _blocking(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def _list_sealed(self) -> list[Path]:
-        found = sealed_folder(self._home).glob(f"*/*/*{SEALED_SUFFIX}")
-        return list(itertools.islice((path for path in found if path not in self._aside), MOST))
+        files = sealed_folder(self._home).glob(f"*/*/*{SEALED_SUFFIX}")
+        return list(itertools.islice((path for path in files if path not in self._aside), MOST))
 
     async def _run_lane(self, sessions: Iterator[list[Sealed]], done: Round) -> None:
         for files in sessions:
@@ -242,40 +242,40 @@ class Archiver:
         age = self._clock() - (await self._blocking(sealed.path.stat)).st_mtime
         if next_step(sealed, b"", rows, age) is Step.WAIT:
             return Step.WAIT
-        told = await self._blocking(lambda: survey(sealed.path, sealed.session, sealed.number))
-        step = next_step(sealed, told.digest, rows, age)
+        segment_survey = await self._blocking(lambda: survey(sealed.path, sealed.session, sealed.number))
+        step = next_step(sealed, segment_survey.digest, rows, age)
         if step is Step.REFUSE:
             raise _conflict(sealed)
         if step is Step.STORE:
-            await self._store(sealed, told, rows)
+            await self._store(sealed, segment_survey, rows)
         await self._blocking(lambda: sealed.path.unlink(missing_ok=True))
         return step
 
-    async def _store(self, sealed: Sealed, told: SegmentSurvey, rows: list[Segment]) -> None:
+    async def _store(self, sealed: Sealed, segment_survey: SegmentSurvey, rows: list[Segment]) -> None:
         origin = await self._segments.origin(sealed.session)
         if origin is None:
             if await self._segments.is_purged(sealed.session):
                 raise Gone(f"session {sealed.session} was purged")
             raise Conflict(f"session {sealed.session} does not exist in the store")
-        row = make_row(sealed, told, rows, *origin, datetime.now(UTC))
-        await self._index_segment(sealed, told)
+        row = make_row(sealed, segment_survey, rows, *origin, datetime.now(UTC))
+        await self._index_segment(sealed, segment_survey)
         facts: Attributes = {"postern.session.id": str(sealed.session), "postern.segment": sealed.number}
         with part("blob.put", SpanKind.CLIENT, facts):
-            row = await self._put(row, sealed, told)
+            row = await self._put(row, sealed, segment_survey)
         if not await self._segments.add(row):
             rows[:] = await self._segments.of(sealed.session)
-            if next_step(sealed, told.digest, rows, 0.0) is not Step.DELETE:
+            if next_step(sealed, segment_survey.digest, rows, 0.0) is not Step.DELETE:
                 raise _conflict(sealed)
             return
         if row.damage:
             log.warning("stored segment %d of session %s despite damage: %s", row.number, row.session_id, row.damage)
         rows.append(row)
 
-    async def _index_segment(self, sealed: Sealed, told: SegmentSurvey) -> None:
+    async def _index_segment(self, sealed: Sealed, segment_survey: SegmentSurvey) -> None:
         """Index a segment. Any failure but Unavailable is logged and does not block storing. Raises Unavailable."""
         try:
             async with asyncio.timeout(INDEX_DEADLINE):
-                await self._index(sealed.session, sealed.number, told.texts, is_last=told.is_last)
+                await self._index(sealed.session, sealed.number, segment_survey.texts, is_last=segment_survey.is_last)
         except Unavailable:
             raise
         except TimeoutError:
@@ -285,7 +285,7 @@ class Archiver:
         except Exception:
             log.exception("segment %s could not be indexed; indexing is retried later", sealed.path.name)
 
-    async def _put(self, row: Segment, sealed: Sealed, told: SegmentSurvey) -> Segment:
+    async def _put(self, row: Segment, sealed: Sealed, segment_survey: SegmentSurvey) -> Segment:
         """Upload the segment and return its row. After a kill, the blob can already be there."""
         try:
             data_key = await self._keys.in_use(row.org_id)
@@ -295,22 +295,22 @@ class Archiver:
         row = replace(row, data_key=data_key, stored_size=encrypted_size(size))
         try:
             async with asyncio.timeout(PUT_DEADLINE):
-                done = await self._blobs.put(row.place, encrypt_file(sealed.path, self._keys, row))
+                is_new = await self._blobs.put(row.place, encrypt_file(sealed.path, self._keys, row))
         except TimeoutError:
             raise Unavailable(f"{self._blobs.name} did not accept a segment within {PUT_DEADLINE:g} s") from None
-        return row if done else await self._blocking(lambda: self._read_stored(row, sealed, told))
+        return row if is_new else await self._blocking(lambda: self._read_stored(row, sealed, segment_survey))
 
-    def _read_stored(self, row: Segment, sealed: Sealed, told: SegmentSurvey) -> Segment:
+    def _read_stored(self, row: Segment, sealed: Sealed, expected: SegmentSurvey) -> Segment:
         """Return the row of a blob that is already stored. Raises Conflict if its content differs."""
         try:
             data_key = read_preamble(self._blobs, row.place).data_key
             row = replace(row, data_key=data_key, stored_size=self._blobs.size(row.place))
             with open_blob(self._blobs, self._keys, row) as blob:
-                there = survey(blob, sealed.session, sealed.number)
+                stored = survey(blob, sealed.session, sealed.number)
         except Malformed as error:
             raise _conflict(sealed, error.message) from error
-        if (there.digest, there.size, there.damage) != (told.digest, told.size, told.damage):
-            raise _conflict(sealed, there.damage)
+        if (stored.digest, stored.size, stored.damage) != (expected.digest, expected.size, expected.damage):
+            raise _conflict(sealed, stored.damage)
         return row
 
     def _set_aside(self, sealed: Sealed, reason: str) -> None:

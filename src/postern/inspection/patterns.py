@@ -93,24 +93,26 @@ class Lookup:
 
     def hits(self, text: bytes) -> bool:
         """Return whether a pattern matches. `text` must be readable."""
-        return any(one.search(text) for one in self._anywhere) or any(one.search(text) for one in self._by_text)
+        return any(compiled.search(text) for compiled in self._anywhere) or any(
+            compiled.search(text) for compiled in self._by_text
+        )
 
     def spans(self, text: bytes) -> list[tuple[int, int]]:
         """Return the matches as sorted, disjoint (start, end) spans. `text` must be readable.
 
         An empty match counts as the whole text, and so do more matches than can be found in reasonable time.
         """
-        found: list[tuple[int, int]] = []
+        matches: list[tuple[int, int]] = []
         most = MOST_READ // (len(text) + 1) if self._reads_on else len(text) + 1
-        for one in (*self._anywhere, *self._by_text):
-            for hit in one.finditer(text):
-                start, end = hit.span()
-                if start == end or len(found) >= most:
+        for compiled in (*self._anywhere, *self._by_text):
+            for match in compiled.finditer(text):
+                start, end = match.span()
+                if start == end or len(matches) >= most:
                     return [(0, len(text))]
-                found.append((start, end))
-        found.sort()
+                matches.append((start, end))
+        matches.sort()
         apart: list[tuple[int, int]] = []
-        for start, end in found:
+        for start, end in matches:
             if apart and start <= apart[-1][1]:
                 apart[-1] = (apart[-1][0], max(end, apart[-1][1]))
             else:
@@ -131,7 +133,7 @@ class Lookup:
         if self._by_text:
             return True
         joined = readable(texts[0] if len(texts) == 1 else SEPARATOR.join(texts))
-        return any(one.search(joined) for one in self._anywhere)
+        return any(compiled.search(joined) for compiled in self._anywhere)
 
 
 def bound_to_edges(pattern: str) -> bool:

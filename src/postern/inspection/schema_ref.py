@@ -23,15 +23,15 @@ class SchemaRef:
 
     def load(self) -> TargetSchema:
         """Return the same object for the same key."""
-        found = _unpacked.get(self.key)
-        if found is None:
-            found = pickle.loads(self.data)  # noqa: S301 - from this gateway's own process
-            assert isinstance(found, TargetSchema)
-            _unpacked[self.key] = found
+        schema = _unpacked.get(self.key)
+        if schema is None:
+            schema = pickle.loads(self.data)  # noqa: S301 - from this gateway's own process
+            assert isinstance(schema, TargetSchema)
+            _unpacked[self.key] = schema
             if len(_unpacked) > _UNPACKED:
                 _unpacked.popitem(last=False)
         _unpacked.move_to_end(self.key)
-        return found
+        return schema
 
 
 _unpacked: OrderedDict[str, TargetSchema] = OrderedDict()
@@ -39,10 +39,10 @@ _packed: OrderedDict[int, tuple[TargetSchema, SchemaRef]] = OrderedDict()
 
 
 def pack_schema(schema: TargetSchema) -> SchemaRef:
-    kept = _packed.get(id(schema))  # unique while the schema is referenced here
-    if kept is None:
-        kept = _packed[id(schema)] = (schema, SchemaRef(str(uuid4()), pickle.dumps(schema, pickle.HIGHEST_PROTOCOL)))
+    cached = _packed.get(id(schema))  # unique while the schema is referenced here
+    if cached is None:
+        cached = _packed[id(schema)] = (schema, SchemaRef(str(uuid4()), pickle.dumps(schema, pickle.HIGHEST_PROTOCOL)))
         if len(_packed) > _PACKED:
             _packed.popitem(last=False)
     _packed.move_to_end(id(schema))
-    return kept[1]
+    return cached[1]

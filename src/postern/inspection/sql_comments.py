@@ -43,16 +43,16 @@ def readings(text: bytes) -> tuple[bytes, ...]:
     # `find`, because `in` first takes bytes for a number, and drops the exception of the attempt.
     if text.find(b"--") < 0 and text.find(b"/*") < 0 and text.find(b"\v") < 0:
         return (text,)
-    found = {text: None}
+    distinct = {text: None}
     for tokens in (_PLAIN, _BACKSLASH) if b"\\" in text else (_PLAIN,):
         for dollar_is_code in (False, True) if b"$" in text else (False,):
-            found[_without_comments(text, tokens, dollar_is_code)] = None
-    return tuple(found)
+            distinct[_without_comments(text, tokens, dollar_is_code)] = None
+    return tuple(distinct)
 
 
 def _without_comments(text: bytes, tokens: re.Pattern[bytes], dollar_is_code: bool) -> bytes:
     parts: list[bytes] = []
-    kept = at = 0
+    start = at = 0
     while token := tokens.search(text, at):
         at = token.end()
         kind = token.lastgroup
@@ -61,9 +61,9 @@ def _without_comments(text: bytes, tokens: re.Pattern[bytes], dollar_is_code: bo
         elif kind in ("comment", "block"):
             if kind == "block":
                 at = _end_of_block(text, at)
-            parts.append(text[kept : token.start()])
-            kept = at
-    parts.append(text[kept:])
+            parts.append(text[start : token.start()])
+            start = at
+    parts.append(text[start:])
     return b" ".join(parts)
 
 

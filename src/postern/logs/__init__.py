@@ -71,10 +71,10 @@ def configure(
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
 
 
-def _check(name: str, given: str, allowed: tuple[str, ...]) -> None:
-    if given not in allowed:
+def _check(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
         raise Misconfigured(
-            f"POSTERN_{name.upper()}: unknown value {given!r}; use one of {', '.join(allowed)}", field=name
+            f"POSTERN_{name.upper()}: unknown value {value!r}; use one of {', '.join(allowed)}", field=name
         )
 
 

@@ -70,7 +70,7 @@ async def _ask(path: Path) -> dict[str, Any] | None:
         async with asyncio.timeout(DEADLINE):
             reader, writer = await asyncio.open_unix_connection(path, limit=LIMIT)
             try:
-                found = json.loads(await reader.read())
+                snapshot = json.loads(await reader.read())
             finally:
                 writer.close()
     except ConnectionRefusedError:
@@ -78,4 +78,4 @@ async def _ask(path: Path) -> dict[str, Any] | None:
         return None
     except (OSError, TimeoutError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return snapshot if isinstance(snapshot, dict) else None

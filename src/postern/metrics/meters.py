@@ -22,19 +22,19 @@ class Meters:
         self._samples: list[tuple[str, Labels, Callable[[], float]]] = []
 
     def count(self, name: str, *labels: str, by: float = 1) -> None:
-        found = self._counts.setdefault(name, {})
-        if labels not in found and len(found) >= MOST_SERIES:
+        series = self._counts.setdefault(name, {})
+        if labels not in series and len(series) >= MOST_SERIES:
             labels = ("other",) * len(labels)
-        found[labels] = found.get(labels, 0) + by
+        series[labels] = series.get(labels, 0) + by
 
     def observe(self, name: str, seconds: float, *labels: str) -> None:
-        found = self._times.setdefault(name, {})
-        if labels not in found and len(found) >= MOST_SERIES:
+        series = self._times.setdefault(name, {})
+        if labels not in series and len(series) >= MOST_SERIES:
             labels = ("other",) * len(labels)
         buckets = METRICS[name].buckets
-        times = found.get(labels)
+        times = series.get(labels)
         if times is None:
-            times = found[labels] = [0.0] * (len(buckets) + 2)
+            times = series[labels] = [0.0] * (len(buckets) + 2)
         times[bisect_left(buckets, seconds)] += 1
         times[-1] += seconds
 
@@ -46,12 +46,12 @@ class Meters:
 
         A histogram's value is the list of its buckets, followed by the sum.
         """
-        found: dict[str, list[list[Any]]] = {}
+        metrics: dict[str, list[list[Any]]] = {}
         for name, counted in self._counts.items():
-            found[name] = [[list(labels), value] for labels, value in counted.items()]
+            metrics[name] = [[list(labels), value] for labels, value in counted.items()]
         for name, timed in self._times.items():
-            found[name] = [[list(labels), value] for labels, value in timed.items()]
+            metrics[name] = [[list(labels), value] for labels, value in timed.items()]
         for name, labels, take in self._samples:
-            found.setdefault(name, []).append([list(labels), take()])
-        assert all(name in METRICS for name in found)
-        return found
+            metrics.setdefault(name, []).append([list(labels), take()])
+        assert all(name in METRICS for name in metrics)
+        return metrics

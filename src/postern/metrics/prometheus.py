@@ -47,18 +47,18 @@ class _ProcessCollector(Collector):
                 family = CounterMetricFamily(name, metric.help, labels=labels)
             else:
                 family = GaugeMetricFamily(name, metric.help, labels=labels)
-            for process, told in self._by_process.items():
-                for values, number in _series(name, told):
+            for process, snapshot in self._by_process.items():
+                for values, number in _series(name, snapshot):
                     _add(family, metric, [*values, process], number)
             if family.samples:
                 yield family
 
 
-def _series(name: str, told: Mapping[str, Any] | None) -> Sequence[Any]:
+def _series(name: str, snapshot: Mapping[str, Any] | None) -> Sequence[Any]:
     if name == "postern_process_up":
-        return [[[], 0 if told is None else 1]]
-    found: Sequence[Any] = (told or {}).get(name, [])
-    return found
+        return [[[], 0 if snapshot is None else 1]]
+    series: Sequence[Any] = (snapshot or {}).get(name, [])
+    return series
 
 
 def _add(family: Any, metric: Described, labels: list[str], number: Any) -> None:

@@ -159,10 +159,10 @@ class LedgerCheck:
         if self._proven:
             self._report.proven_at = self._checkpoints[self._proven].at
         self._report.after_checkpoint = max(0, self.number - max(self._proven, self._first - 1))
-        for key, one in self.sessions.items():
-            if one.closed_entry and not one.opened_entry and self._first == 1:
+        for key, stated in self.sessions.items():
+            if stated.closed_entry and not stated.opened_entry and self._first == 1:
                 message = f"the ledger closes session {key} but never opened it"
-                self._report.add(FindingKind.MISSING, message, session=key, entry=one.closed_entry)
+                self._report.add(FindingKind.MISSING, message, session=key, entry=stated.closed_entry)
 
     def proves(self, number: int) -> bool:
         """Return whether a trusted, matching checkpoint covers the entry."""
@@ -226,24 +226,24 @@ class LedgerCheck:
         self.batches.append(batch)
 
     def _apply_to_session(self, number: int, kind: EntryKind, key: UUID, values: dict[str, Any]) -> None:
-        one = self.sessions.setdefault(key, Stated())
-        if (kind is EntryKind.OPENED and one.opened_entry) or (kind is EntryKind.CLOSED and one.closed_entry):
+        session = self.sessions.setdefault(key, Stated())
+        if (kind is EntryKind.OPENED and session.opened_entry) or (kind is EntryKind.CLOSED and session.closed_entry):
             message = f"session {key} is {kind.value} twice in the ledger"
             self._report.add(FindingKind.DOUBLED, message, session=key, entry=number)
         elif kind is EntryKind.OPENED:
-            one.open(number, values)
+            session.open(number, values)
         elif kind is EntryKind.CLOSED:
-            one.close(number, values)
+            session.close(number, values)
         elif kind is EntryKind.HELD:
-            one.holds |= {str(values.get("hold"))}
+            session.holds |= {str(values.get("hold"))}
         elif kind is EntryKind.RELEASED:
-            one.holds -= {str(values.get("hold"))}
+            session.holds -= {str(values.get("hold"))}
         elif kind is EntryKind.PURGED:
-            if one.holds:
+            if session.holds:
                 message = f"session {key} was purged despite a legal hold"
                 self._report.add(FindingKind.HELD, message, session=key, entry=number)
-            one.is_purged = one.is_purged or _text(values["what"]) == "session"
-            one.is_recording_purged, one.purged_entry = True, number
+            session.is_purged = session.is_purged or _text(values["what"]) == "session"
+            session.is_recording_purged, session.purged_entry = True, number
 
 
 def batch_of(entry: LedgerEntry) -> RecordBatch | None:
@@ -289,7 +289,7 @@ def _count(value: object) -> int:
 
 def _binds(values: Mapping[str, Any]) -> int:
     """Return which facts an entry binds. Raises ValueError for a newer version."""
-    found = values.get("binds", 1)
-    if type(found) is not int or not 1 <= found <= BINDS:
+    version = values.get("binds", 1)
+    if type(version) is not int or not 1 <= version <= BINDS:
         raise ValueError("binds")
-    return found
+    return version

@@ -82,8 +82,8 @@ def members(path: Path) -> Iterator[ExportMember]:
 
 
 def _folder_members(folder: Path) -> Iterator[ExportMember]:
-    files = [one for one in folder.rglob("*") if not one.is_dir() or one.is_symlink()]
-    names = {one.relative_to(folder).as_posix(): one for one in files}
+    files = [file for file in folder.rglob("*") if not file.is_dir() or file.is_symlink()]
+    names = {file.relative_to(folder).as_posix(): file for file in files}
     for name in sorted(names, key=_sort_key):
         file = names[name]
         if file.is_symlink() or not file.is_file():
@@ -118,13 +118,13 @@ def _header(block: bytes) -> tuple[str, int]:
     if len(block) < BLOCK:
         raise Malformed("the export ends early")
     try:
-        one = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
-        same = header(one.name, one.size) == block
+        info = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
+        same = header(info.name, info.size) == block
     except (tarfile.TarError, ValueError):
         same = False
     if not same:
         raise Malformed("it is not a tar file as exports are written")
-    return one.name, one.size
+    return info.name, info.size
 
 
 class _Part(io.BytesIO):
@@ -179,10 +179,10 @@ class _Package:
         self.digest = PackageDigest()
 
     def manifest(self) -> Manifest:
-        found = [read_manifest(_read_small(member)) for member in self._group("manifest")]
-        if not found:
+        manifests = [read_manifest(_read_small(member)) for member in self._group("manifest")]
+        if not manifests:
             raise Malformed("this is not an export, or its beginning is missing: it has no manifest")
-        return found[0]
+        return manifests[0]
 
     def lines(self, group: str) -> Iterator[bytes]:
         for number, member in enumerate(self._group(group), 1):
@@ -194,13 +194,13 @@ class _Package:
         for line in self.lines("ledger"):
             digest, blank, content = line[:64], line[64:65], line[65:]
             try:
-                found = bytes.fromhex(digest.decode("ascii"))
+                hash_bytes = bytes.fromhex(digest.decode("ascii"))
             except ValueError:
-                found = b""
-            if blank != b" " or found.hex().encode() != digest:
+                hash_bytes = b""
+            if blank != b" " or hash_bytes.hex().encode() != digest:
                 self._report.add(FindingKind.UNREADABLE, "a line of the ledger has no hash")
-                found = b""
-            yield found, content
+                hash_bytes = b""
+            yield hash_bytes, content
 
     def records(self) -> Iterator[SealedRecord]:
         yield from self._read("records", "record", read_record)
@@ -218,19 +218,19 @@ class _Package:
 
     def copies(self) -> Iterator[Copy]:
         for member in self._group("segments"):
-            named = read_segment_name(member.member_name)
-            assert named is not None  # guaranteed by the group
+            segment_key = read_segment_name(member.member_name)
+            assert segment_key is not None  # guaranteed by the group
             try:
                 size, digest = measure(chunks_of(io.BufferedReader(member)))
                 problem = ""
             except Malformed as error:
                 size, digest, problem = 0, b"", error.message
 
-            def found(member: ExportMember = member) -> tuple[int, int] | None:
+            def locate_damage(member: ExportMember = member) -> tuple[int, int] | None:
                 with member.again() as source:
                     return locate(chunks_of(source))
 
-            yield Copy(*named, size, digest, problem, found)
+            yield Copy(*segment_key, size, digest, problem, locate_damage)
 
     def rest(self) -> Iterator[ExportMember]:
         yield from self._group("seal")

@@ -87,7 +87,7 @@ def read_manifest(data: bytes) -> Manifest:
     if type(values.get("format")) is not int or values["format"] not in FORMATS:
         raise Malformed(f"its format is {values.get('format')!r}; this version of Postern reads up to {FORMAT}")
     try:
-        found = Manifest(
+        manifest = Manifest(
             UUID(values["organisation"]),
             datetime.fromisoformat(values["since"]) if values["since"] else None,
             datetime.fromisoformat(values["until"]) if values["until"] else None,
@@ -97,13 +97,15 @@ def read_manifest(data: bytes) -> Manifest:
             datetime.fromisoformat(values["at"]),
             values["format"],
         )
-        are_counts = type(found.first) is int and type(found.last) is int and found.first > 0 and found.last >= 0
-        same = found.line() == data and are_counts and len(found.before) == hashlib.sha256().digest_size
+        are_counts = (
+            type(manifest.first) is int and type(manifest.last) is int and manifest.first > 0 and manifest.last >= 0
+        )
+        is_canonical = manifest.line() == data and are_counts and len(manifest.before) == hashlib.sha256().digest_size
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
-        same = False
-    if not same:
+        is_canonical = False
+    if not is_canonical:
         raise Malformed("it is not the manifest of an export")
-    return found
+    return manifest
 
 
 def part_name(group: str, number: int) -> str:
@@ -120,11 +122,11 @@ def read_segment_name(name: str) -> tuple[UUID, int] | None:
     session, _, tail = rest.partition(".")
     number, _, suffix = tail.partition(".")
     try:
-        found = UUID(session), int(number)
+        parsed = UUID(session), int(number)
     except ValueError:
         return None
-    same = segment_name(*found, f".{suffix}") == name and suffix in ("rec", "rec.zst")
-    return found if folder == "segments" and same else None
+    is_canonical = segment_name(*parsed, f".{suffix}") == name and suffix in ("rec", "rec.zst")
+    return parsed if folder == "segments" and is_canonical else None
 
 
 def group_of(name: str) -> str:
@@ -192,10 +194,10 @@ def read_seal(data: bytes) -> Seal:
         org_id, digest = UUID(values["organisation"]), bytes.fromhex(values["digest"])
         content = _seal_content(org_id, values["at"], values["key"], digest)
         signature = bytes.fromhex(values["signature"])
-        same = isinstance(values["key"], str) and canonical({**content, "signature": signature.hex()}) == data
+        is_canonical = isinstance(values["key"], str) and canonical({**content, "signature": signature.hex()}) == data
     except (ValueError, KeyError, TypeError, AttributeError):
-        same = False
-    if not same:
+        is_canonical = False
+    if not is_canonical:
         raise Malformed("it is not the seal of an export")
     return Seal(org_id, values["key"], digest, signature, _SEALED + canonical(content))
 

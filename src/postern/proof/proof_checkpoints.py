@@ -43,7 +43,7 @@ def public_pem(public: bytes) -> str:
 def read_pem(text: bytes) -> list[bytes]:
     """Return the public keys of a PEM file. Raises Malformed if there is anything else in it."""
     mark = b"-----BEGIN"
-    found = []
+    keys = []
     for part in text.split(mark)[1:]:
         try:
             key = load_pem_public_key(mark + part)
@@ -51,10 +51,10 @@ def read_pem(text: bytes) -> list[bytes]:
             raise Malformed("it is not a public key in PEM") from None
         if not isinstance(key, Ed25519PublicKey):
             raise Malformed("it is not an Ed25519 key")
-        found.append(key.public_bytes_raw())
-    if not found:
+        keys.append(key.public_bytes_raw())
+    if not keys:
         raise Malformed("it contains no public key in PEM")
-    return found
+    return keys
 
 
 def sign_checkpoint(key: LedgerKey, head: LedgerHead, at: datetime, introduces: bytes | None = None) -> Checkpoint:
@@ -91,7 +91,7 @@ def read_line(line: bytes) -> Checkpoint:
     values = parse(line)
     try:
         introduces = values.get("introduces")
-        found = Checkpoint(
+        checkpoint = Checkpoint(
             org_id=UUID(values["organisation"]),
             number=values["number"],
             hash=bytes.fromhex(values["hash"]),
@@ -100,13 +100,15 @@ def read_line(line: bytes) -> Checkpoint:
             signature=bytes.fromhex(values["signature"]),
             introduces=None if introduces is None else bytes.fromhex(introduces),
         )
-        is_sound = type(found.number) is int and found.number > 0 and isinstance(found.key, str)
-        same = is_sound and len(found.hash) == hashlib.sha256().digest_size and format_line(found) == line
+        is_sound = type(checkpoint.number) is int and checkpoint.number > 0 and isinstance(checkpoint.key, str)
+        is_canonical = (
+            is_sound and len(checkpoint.hash) == hashlib.sha256().digest_size and format_line(checkpoint) == line
+        )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
-        same = False
-    if not same:
+        is_canonical = False
+    if not is_canonical:
         raise Malformed("it is not a checkpoint")
-    return found
+    return checkpoint
 
 
 class Trust:

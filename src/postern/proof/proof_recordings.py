@@ -31,18 +31,18 @@ class SegmentCheck:
         """Skip the segments of a session, for which the report already has a note."""
         self._left.add(session)
 
-    def expect(self, org_id: UUID, told: VerifiedSession, stated: Stated, *, is_proven: bool) -> bool:
+    def expect(self, org_id: UUID, session: VerifiedSession, stated: Stated, *, is_proven: bool) -> bool:
         """Compare the list of a session's segments with the one in the ledger; return whether it matches."""
-        listed = [one for one in told.segments if len(one.digest) == 32]
+        segments = [segment for segment in session.segments if len(segment.digest) == 32]
         if stated.is_recording_purged:
-            return self._expect_purged(told.session_id, listed, stated)
-        good = not stated.closed_entry or self._fits(org_id, told.session_id, listed, stated)
+            return self._expect_purged(session.session_id, segments, stated)
+        good = not stated.closed_entry or self._fits(org_id, session.session_id, segments, stated)
         proven = good and is_proven
-        packed = b"".join(_PACKED.pack(one.number, one.size, one.digest, proven) for one in listed)
+        packed = b"".join(_PACKED.pack(segment.number, segment.size, segment.digest, proven) for segment in segments)
         if packed:
-            self._expected[told.session_id] = bytearray(packed)
+            self._expected[session.session_id] = bytearray(packed)
         if not self._with_segments or not proven:
-            self._report.segments_unproven += len(listed)
+            self._report.segments_unproven += len(segments)
         return good
 
     def _expect_purged(self, session: UUID, listed: list[ListedSegment], stated: Stated) -> bool:
@@ -142,7 +142,7 @@ def _offset(packed: bytearray, number: int) -> int | None:
     offsets: list[int] = [at, *range(0, len(packed), _WIDTH)]
     for offset in offsets:
         if 0 <= offset < len(packed):
-            found: int = _PACKED.unpack_from(packed, offset)[0]
-            if found == number:
+            segment_number: int = _PACKED.unpack_from(packed, offset)[0]
+            if segment_number == number:
                 return offset
     return None

@@ -76,13 +76,13 @@ def read_line(line: bytes) -> VerifiedSession:
     try:
         script, entry, closing = values["script"], values["entry"], values["closing"]
         session = UUID(values["session"])
-        same = str(session) == values["session"] and (entry is None or (type(entry) is int and entry > 0))
+        is_valid = str(session) == values["session"] and (entry is None or (type(entry) is int and entry > 0))
         opening = {**_facts(values["opening"]), "script": None if script is None else _digest(script)}
         listed = [_read_segment(one) for one in values["segments"]]
         ended = None if closing is None else _facts(closing)
     except (ValueError, KeyError, TypeError, AttributeError):
-        same = False
-    if not same:
+        is_valid = False
+    if not is_valid:
         raise Malformed("it is not a session of an export")
     return VerifiedSession(session, entry, opening, ended, listed)
 

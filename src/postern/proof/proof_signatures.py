@@ -25,40 +25,42 @@ class SignatureCheck:
         return self._trust
 
     def add(self, line: bytes) -> None:
-        found = self._read(line, "a checkpoint")
-        if found is None:
+        checkpoint = self._read(line, "a checkpoint")
+        if checkpoint is None:
             return
         last = self._given[-1].number if self._given else 0
-        if found.number <= last:
-            what = FindingKind.DOUBLED if found.number == last else FindingKind.REORDERED
-            self.report.add(what, f"the checkpoint of entry {found.number} is out of order", entry=found.number)
-        self._given.append(found)
+        if checkpoint.number <= last:
+            what = FindingKind.DOUBLED if checkpoint.number == last else FindingKind.REORDERED
+            self.report.add(
+                what, f"the checkpoint of entry {checkpoint.number} is out of order", entry=checkpoint.number
+            )
+        self._given.append(checkpoint)
 
     def add_anchored(self, line: bytes) -> None:
         """Add a checkpoint from an anchor, whose lines can be of other organisations, and repeated."""
-        found = self._read(line, "a checkpoint from an anchor", others=True)
-        if found is not None:
-            self._anchored.append(found)
+        checkpoint = self._read(line, "a checkpoint from an anchor", others=True)
+        if checkpoint is not None:
+            self._anchored.append(checkpoint)
 
     def finish(self) -> dict[int, Checkpoint]:
         """Return the trusted checkpoints by the number of their entry."""
-        given = {id(one) for one in self._given}
-        merged = sorted((*self._given, *self._anchored), key=lambda one: one.number)
+        given = {id(checkpoint) for checkpoint in self._given}
+        merged = sorted((*self._given, *self._anchored), key=lambda checkpoint: checkpoint.number)
         trusted: dict[int, Checkpoint] = {}
         unknown: list[Checkpoint] = []
-        for one in merged:
-            refusal = self._trust.refusal(one)
-            if refusal and not self._trust.knows(one.key):
-                unknown.append(one)
+        for checkpoint in merged:
+            refusal = self._trust.refusal(checkpoint)
+            if refusal and not self._trust.knows(checkpoint.key):
+                unknown.append(checkpoint)
             elif refusal:
-                self._report_forged(one, refusal)
-            elif one.number in trusted and trusted[one.number].hash != one.hash:
-                message = f"entry {one.number} has two signed checkpoints with different hashes"
-                self.report.add(FindingKind.REWRITTEN, message, entry=one.number)
+                self._report_forged(checkpoint, refusal)
+            elif checkpoint.number in trusted and trusted[checkpoint.number].hash != checkpoint.hash:
+                message = f"entry {checkpoint.number} has two signed checkpoints with different hashes"
+                self.report.add(FindingKind.REWRITTEN, message, entry=checkpoint.number)
             else:
-                trusted.setdefault(one.number, one)
-                self.report.checkpoints += id(one) in given
-                self.report.anchored += id(one) not in given
+                trusted.setdefault(checkpoint.number, checkpoint)
+                self.report.checkpoints += id(checkpoint) in given
+                self.report.anchored += id(checkpoint) not in given
         self._judge(unknown, trusted)
         return trusted
 
@@ -67,11 +69,15 @@ class SignatureCheck:
         given key.
         """
         first = min(trusted, default=None)
-        handed = any(one.introduces and fingerprint(one.introduces) in self._roots for one in unknown)
-        old = [one for one in unknown if handed and first is not None and one.number < first]
-        for one in unknown:
-            if one not in old:
-                self._report_forged(one, f"it is signed by the key {one.key}, which is not among the given keys")
+        handed = any(
+            checkpoint.introduces and fingerprint(checkpoint.introduces) in self._roots for checkpoint in unknown
+        )
+        old = [checkpoint for checkpoint in unknown if handed and first is not None and checkpoint.number < first]
+        for checkpoint in unknown:
+            if checkpoint not in old:
+                self._report_forged(
+                    checkpoint, f"it is signed by the key {checkpoint.key}, which is not among the given keys"
+                )
         if old:
             self.report.notes.append(
                 f"{len(old)} checkpoints are signed by an older key that was not given; newer ones cover their entries"
@@ -79,21 +85,23 @@ class SignatureCheck:
         if not trusted:
             self.report.add(FindingKind.UNPROVEN, "no checkpoint is signed by a given key: nothing is proven")
 
-    def _report_forged(self, one: Checkpoint, why: str) -> None:
+    def _report_forged(self, checkpoint: Checkpoint, reason: str) -> None:
         self.report.add(
-            FindingKind.FORGED, f"the checkpoint of entry {one.number} is not trusted: {why}", entry=one.number
+            FindingKind.FORGED,
+            f"the checkpoint of entry {checkpoint.number} is not trusted: {reason}",
+            entry=checkpoint.number,
         )
 
     def _read(self, line: bytes, what: str, *, others: bool = False) -> Checkpoint | None:
         try:
-            found = read_line(line)
+            checkpoint = read_line(line)
         except Malformed as error:
             self.report.add(FindingKind.UNREADABLE, f"{what} cannot be read: {error.message}")
             return None
-        if found.org_id != self._org_id:
+        if checkpoint.org_id != self._org_id:
             if not others:
                 self.report.add(
-                    FindingKind.FOREIGN, f"the checkpoint of entry {found.number} belongs to another organisation"
+                    FindingKind.FOREIGN, f"the checkpoint of entry {checkpoint.number} belongs to another organisation"
                 )
             return None
-        return found
+        return checkpoint

@@ -152,22 +152,22 @@ class RecordCheck:
 
     def _close(self, batch: RecordBatch) -> None:
         """Check a batch after all its records were read."""
-        found, self._batch = self._batch, []
+        records, self._batch = self._batch, []
         good = self._report.count  # a missing record makes the digest incomparable, so that none of the batch is proven
-        if len(found) != batch.count:
-            there = {record.number for record in found}
-            missing = [number for number in range(batch.first, batch.last + 1) if number not in there]
+        if len(records) != batch.count:
+            present_numbers = {record.number for record in records}
+            missing = [number for number in range(batch.first, batch.last + 1) if number not in present_numbers]
             numbers = ", ".join(str(number) for number in missing[:10]) + (" …" if len(missing) > 10 else "")
             self._add(FindingKind.MISSING, f"records {numbers} are missing; entry {batch.entry} seals them", batch)
-        elif digest_of_batch(record.content for record in found) != batch.digest:
+        elif digest_of_batch(record.content for record in records) != batch.digest:
             message = f"records {batch.first} to {batch.last} do not match entry {batch.entry} of the ledger"
             self._add(FindingKind.CHANGED, message, batch)
             return
-        for record in found:
+        for record in records:
             self._compare(record, batch)
         proven = self._ledger.proves(batch.entry) and good == self._report.count
-        self._report.records_proven += len(found) if proven else 0
-        self._report.records_pending += 0 if self._ledger.proves(batch.entry) else len(found)
+        self._report.records_proven += len(records) if proven else 0
+        self._report.records_pending += 0 if self._ledger.proves(batch.entry) else len(records)
 
     def _compare(self, record: SealedRecord, batch: RecordBatch) -> None:
         try:

@@ -87,8 +87,8 @@ def verify(
     ledger.finish(scope.since, scope.last)
     _check_records(scope, ledger, records, report)
     recordings = SegmentCheck(report, with_segments=scope.with_segments, is_live=scope.is_live)
-    wanted = {key: one for key, one in ledger.sessions.items() if _is_within(scope, one)}
-    _check_sessions(scope, wanted, ledger, sessions, recordings, report)
+    expected = {key: stated for key, stated in ledger.sessions.items() if _is_within(scope, stated)}
+    _check_sessions(scope, expected, ledger, sessions, recordings, report)
     for copy in segments:
         recordings.add(copy.session_id, copy.number, copy.size, copy.digest, copy.problem, copy.locate)
     recordings.finish()
@@ -99,19 +99,21 @@ def _check_records(
     scope: VerificationScope, ledger: LedgerCheck, records: Iterable[SealedRecord], report: VerificationReport
 ) -> None:
     """Check the batches that can contain something from the requested time range."""
-    batches = [one for one in ledger.batches if one.overlaps(scope.since, scope.until)]
+    batches = [batch for batch in ledger.batches if batch.overlaps(scope.since, scope.until)]
     RecordCheck(ledger, report, scope.at or ledger.at).check(batches, records, is_live=scope.is_live)
 
 
-def _is_within(scope: VerificationScope, one: Stated) -> bool:
-    if one.started is None:  # opened before this part of the ledger
+def _is_within(scope: VerificationScope, stated: Stated) -> bool:
+    if stated.started is None:  # opened before this part of the ledger
         return False
-    return (scope.since is None or one.started >= scope.since) and (scope.until is None or one.started <= scope.until)
+    return (scope.since is None or stated.started >= scope.since) and (
+        scope.until is None or stated.started <= scope.until
+    )
 
 
 def _check_sessions(
     scope: VerificationScope,
-    wanted: dict[UUID, Stated],
+    expected: dict[UUID, Stated],
     ledger: LedgerCheck,
     sessions: Iterable[VerifiedSession],
     recordings: SegmentCheck,
@@ -119,8 +121,8 @@ def _check_sessions(
 ) -> None:
     seen: set[UUID] = set()
     last: UUID | None = None
-    for told in sessions:
-        key = told.session_id
+    for session in sessions:
+        key = session.session_id
         if key in seen:
             report.add(FindingKind.DOUBLED, f"session {key} is duplicated", session=key)
             continue
@@ -128,20 +130,20 @@ def _check_sessions(
             report.add(FindingKind.REORDERED, f"session {key} is out of order", session=key)
         last = key
         seen.add(key)
-        stated = wanted.get(key)
+        stated = expected.get(key)
         if stated is not None:
-            _check_session(told, stated, ledger, recordings, report)
-        elif told.entry is None and scope.is_live:
+            _check_session(session, stated, ledger, recordings, report)
+        elif session.entry is None and scope.is_live:
             report.sessions_pending += 1
             recordings.skip(key)
-        elif scope.is_live and told.entry is not None and told.entry > ledger.number:
+        elif scope.is_live and session.entry is not None and session.entry > ledger.number:
             report.sessions_pending += 1  # it was added while the ledger was read
             recordings.skip(key)
         else:
             why = "is outside of the exported range" if key in ledger.sessions else "is not in the ledger"
-            report.add(FindingKind.FOREIGN, f"session {key} exists but {why}", session=key, entry=told.entry)
+            report.add(FindingKind.FOREIGN, f"session {key} exists but {why}", session=key, entry=session.entry)
             recordings.skip(key)
-    for key, stated in wanted.items():
+    for key, stated in expected.items():
         if key not in seen and not stated.is_purged:
             message = f"session {key} was removed: the ledger says that it was opened"
             report.add(FindingKind.MISSING, message, session=key, entry=stated.opened_entry)
@@ -153,29 +155,29 @@ def _check_sessions(
 
 
 def _check_session(
-    told: VerifiedSession, stated: Stated, ledger: LedgerCheck, recordings: SegmentCheck, report: VerificationReport
+    session: VerifiedSession, stated: Stated, ledger: LedgerCheck, recordings: SegmentCheck, report: VerificationReport
 ) -> None:
-    key = told.session_id
+    key = session.session_id
     good = True
     if stated.is_purged:
         report.notes.append(
             f"entry {stated.purged_entry} says that session {key} was purged, but it still exists: the purge is in "
             "progress, or was interrupted"
         )
-        report.purges_undone += not told.segments
+        report.purges_undone += not session.segments
     try:
-        if not stated.opens(told.opening):
+        if not stated.opens(session.opening):
             what = "its user, connection, start or request was changed after it was opened"
             report.add(FindingKind.CHANGED, f"session {key}: {what}", session=key, entry=stated.opened_entry)
             good = False
-        if stated.closed_entry and not stated.closes(told.closing):
+        if stated.closed_entry and not stated.closes(session.closing):
             what = "its end was changed after it was closed"
             report.add(FindingKind.CHANGED, f"session {key}: {what}", session=key, entry=stated.closed_entry)
             good = False
     except Malformed as error:
         report.add(FindingKind.CHANGED, f"session {key} has invalid facts: {error.message}", session=key)
         good = False
-    proven = recordings.expect(ledger.org_id, told, stated, is_proven=ledger.proves(stated.closed_entry))
+    proven = recordings.expect(ledger.org_id, session, stated, is_proven=ledger.proves(stated.closed_entry))
     if stated.closed_entry and not ledger.proves(stated.closed_entry):
         report.sessions_pending += 1
     elif not stated.closed_entry and ledger.proves(stated.opened_entry):

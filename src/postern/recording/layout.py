@@ -52,10 +52,10 @@ def read_sealed_name(name: str) -> tuple[UUID, int] | None:
 def _read_name(name: str, suffix: str) -> tuple[UUID, int] | None:
     session, _, segment = name.removesuffix(suffix).partition(".")
     try:
-        found = UUID(session), int(segment)
+        parsed = UUID(session), int(segment)
     except ValueError:
         return None
-    return found if name == f"{_stem(*found)}{suffix}" else None
+    return parsed if name == f"{_stem(*parsed)}{suffix}" else None
 
 
 def home_of(folder: Path) -> Path:

@@ -55,7 +55,7 @@ class Recorder:
             return encode(event, micros)
         if self.truncated:
             return b""
-        kept = encode(ClientOutput(event.data[: self._left]), micros) if self._left else b""
+        recorded = encode(ClientOutput(event.data[: self._left]), micros) if self._left else b""
         self._left = 0
         self.truncated = True
-        return kept + encode(Note(OUTPUT_LIMIT_REACHED, {"limit": str(self.output_limit)}), micros)
+        return recorded + encode(Note(OUTPUT_LIMIT_REACHED, {"limit": str(self.output_limit)}), micros)

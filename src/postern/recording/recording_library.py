@@ -188,18 +188,18 @@ class RecordingLibrary:
         values = self._readers.get(protocol)
         if values is None and protocol:
             raise NotFound(f"sessions of {protocol!r} do not have results as values")
-        made: ResultReader | None = values() if values else None
+        reader: ResultReader | None = values() if values else None
         is_cut = False
         for _, event in self.records(session):
             if isinstance(event, ClientOutput):
-                if made is None:
+                if reader is None:
                     continue
                 try:
-                    found = made.feed(event.data)
+                    results = reader.feed(event.data)
                 except PosternError as error:
-                    made = None
-                    found = [Problem(CUT, f"the rest cannot be read as values: {error.message}", fails=False)]
-                yield from found
+                    reader = None
+                    results = [Problem(CUT, f"the rest cannot be read as values: {error.message}", fails=False)]
+                yield from results
             elif isinstance(event, Note):
                 cut = event.text == OUTPUT_LIMIT_REACHED
                 is_cut = is_cut or cut
@@ -207,7 +207,7 @@ class RecordingLibrary:
                     text = describe_note(event).decode(errors="replace").strip()
                     yield Problem(CUT if cut else "NOTE", text, fails=False)
             elif isinstance(event, Gap):
-                made, is_cut = None, True
+                reader, is_cut = None, True
                 yield Problem(CUT, str(event), fails=False)
             elif is_cut:
                 yield from _yield_end(event)
@@ -249,8 +249,8 @@ class RecordingLibrary:
             if copy is not None and copy.is_live:
                 copy.reader.close()  # it can still grow
             elif copy is not None:
-                found = copy.records()
-                yield segment, [piece_of(micros, event) for micros, event in found if isinstance(event, Operation)]
+                records = copy.records()
+                yield segment, [piece_of(micros, event) for micros, event in records if isinstance(event, Operation)]
             if not self._exists_beyond(rows, key, segment):
                 break
         if not is_there:

@@ -66,20 +66,20 @@ def recover(
     `stored` returns the rows of a session's segments that were moved before, or are being moved; it can block. Safe to
     repeat. An unreadable segment is renamed and reported as `damage` of its session; the others are not affected.
     """
-    left: dict[UUID, dict[int, Path]] = {}
+    spools_by_session: dict[UUID, dict[int, Path]] = {}
     for path in sorted(folder.glob(f"*{SPOOL_SUFFIX}")):
         if only is not None and path not in only:
             continue
-        named = read_spool_name(path.name)
-        if named is None:
+        parsed_name = read_spool_name(path.name)
+        if parsed_name is None:
             log.warning("%s is not named like a recording; it was ignored", path)
             continue
-        session, segment = named
-        if (segment == 1 or segment - 1 in left.get(session, {})) and _never_began(path):
+        session, segment = parsed_name
+        if (segment == 1 or segment - 1 in spools_by_session.get(session, {})) and _never_began(path):
             continue
-        left.setdefault(session, {})[segment] = path
+        spools_by_session.setdefault(session, {})[segment] = path
     home = home_of(folder)
-    return [_recover_session(session, spools, home, stored, mark) for session, spools in left.items()]
+    return [_recover_session(session, spools, home, stored, mark) for session, spools in spools_by_session.items()]
 
 
 def _never_began(path: Path) -> bool:
@@ -100,7 +100,7 @@ def _recover_session(
     session: UUID, spools: dict[int, Path], home: Path, stored: Callable[[UUID], Sequence[Segment]], mark: EndMark
 ) -> Recovered:
     """Recover a session, counting also segments that were sealed or stored before."""
-    found = Recovered(session)
+    recovered = Recovered(session)
     started_at: datetime | None = None
     for path in spools.values():  # each has the start time
         with contextlib.suppress(Malformed, OSError), SegmentReader(path) as reader:
@@ -114,12 +114,14 @@ def _recover_session(
             rows = () if sealed.exists() else stored(session)
             row = next((one for one in rows if one.number == segment), None)
             if row is None:
-                found = _add_segment(found, _read, sealed, segment)
+                recovered = _add_segment(recovered, _read, sealed, segment)
             else:
-                found = _join(found, _from_row(row, started_at), segment)
+                recovered = _join(recovered, _from_row(row, started_at), segment)
         elif spool is not None:
-            found = _add_segment(found, _mark_and_seal, spool, segment, mark=mark if segment == max(spools) else None)
-    return found if found.ended_at else replace(found, ended_at=started_at)
+            recovered = _add_segment(
+                recovered, _mark_and_seal, spool, segment, mark=mark if segment == max(spools) else None
+            )
+    return recovered if recovered.ended_at else replace(recovered, ended_at=started_at)
 
 
 def _from_row(row: Segment, started_at: datetime) -> Recovered:
@@ -128,51 +130,53 @@ def _from_row(row: Segment, started_at: datetime) -> Recovered:
 
 
 def _add_segment(
-    found: Recovered, step: Callable[..., Recovered], path: Path, segment: int, **options: object
+    total: Recovered, step: Callable[..., Recovered], path: Path, segment: int, **options: object
 ) -> Recovered:
     """Add one segment to `found`. An error is reported, and does not affect the other segments."""
     try:
-        more = step(found.session, path, **options)
+        addition = step(total.session, path, **options)
     except Malformed as error:
         if path.name.endswith(SPOOL_SUFFIX):
             path.rename(path.with_name(path.name + BROKEN_SUFFIX))
         log.error("recording %s cannot be read: %s", path, error.message)
-        more = Recovered(found.session, damage=error.message)
+        addition = Recovered(total.session, damage=error.message)
     except OSError as error:
         log.error("recording %s cannot be recovered now: %s", path, error)
-        more = Recovered(found.session, damage=str(error))
-    return _join(found, more, segment)
+        addition = Recovered(total.session, damage=str(error))
+    return _join(total, addition, segment)
 
 
-def _join(found: Recovered, more: Recovered, segment: int) -> Recovered:
-    damage = f"segment {segment}: {more.damage}" if more.damage else ""
+def _join(total: Recovered, addition: Recovered, segment: int) -> Recovered:
+    damage = f"segment {segment}: {addition.damage}" if addition.damage else ""
     return Recovered(
-        found.session,
-        more.ended_at or found.ended_at,
-        found.operations + more.operations,
-        found.refused + more.refused,
-        found.size + more.size,
-        "; ".join(filter(None, (found.damage, damage))),
+        total.session,
+        addition.ended_at or total.ended_at,
+        total.operations + addition.operations,
+        total.refused + addition.refused,
+        total.size + addition.size,
+        "; ".join(filter(None, (total.damage, damage))),
     )
 
 
 def _read(session: UUID, path: Path) -> Recovered:
     with SegmentReader(path) as reader:
-        found, _ = _survey(session, reader)
-    return found
+        recovered, _ = _survey(session, reader)
+    return recovered
 
 
 def _mark_and_seal(session: UUID, path: Path, *, mark: EndMark | None) -> Recovered:
     """Seal a segment. `mark` is only for the last one."""
     with SegmentReader(path) as reader:
-        found, marked = _survey(session, reader, mark)
+        recovered, marked = _survey(session, reader, mark)
     if reader.end is None:
-        micros = 0 if found.ended_at is None else round((found.ended_at - reader.header.started_at) / _MICROSECOND)
+        micros = (
+            0 if recovered.ended_at is None else round((recovered.ended_at - reader.header.started_at) / _MICROSECOND)
+        )
         records = _marks(reader.damage, micros, mark, marked=marked)
-        found = replace(found, size=found.size + _append(path, reader.intact, records))
+        recovered = replace(recovered, size=recovered.size + _append(path, reader.intact, records))
     header = reader.header
     seal(path, sealed_path(home_of(path.parent), session, header.started_at, header.segment))
-    return found
+    return recovered
 
 
 def _survey(session: UUID, reader: SegmentReader, mark: EndMark | None = None) -> tuple[Recovered, bool]:

@@ -52,10 +52,10 @@ def rendering_segment(session: Segmented, segment: int, since: int) -> int:
     return segment
 
 
-def from_resync_point(found: Iterable[Record], first: int) -> Iterator[Record]:
+def from_resync_point(records: Iterable[Record], first: int) -> Iterator[Record]:
     """Yield the records that can be rendered, from the segment `first` on."""
-    rest = ResyncPoint(come=first == 1)
-    return (record for record in found if rest.has_come(record[1]))
+    point = ResyncPoint(come=first == 1)
+    return (record for record in records if point.has_come(record[1]))
 
 
 def first_segment(session: Segmented, since: int) -> int:
@@ -74,13 +74,13 @@ def first_segment(session: Segmented, since: int) -> int:
     return low
 
 
-def without_rendering(found: Iterable[Record]) -> Iterator[tuple[int, Event | Gap, list[tuple[Kind, bytes]]]]:
+def without_rendering(records: Iterable[Record]) -> Iterator[tuple[int, Event | Gap, list[tuple[Kind, bytes]]]]:
     """Yield records without rendering."""
-    return ((micros, event, []) for micros, event in found)
+    return ((micros, event, []) for micros, event in records)
 
 
 def _has_resync_point(session: Segmented, segment: int, since: int) -> bool:
-    rest = ResyncPoint(come=segment == 1)
+    point = ResyncPoint(come=segment == 1)
     reader = _open(session, segment)
     if reader is None:
         return False
@@ -88,7 +88,7 @@ def _has_resync_point(session: Segmented, segment: int, since: int) -> bool:
         for micros, event in reader:
             if micros >= since:
                 return False
-            if rest.has_come(event):
+            if point.has_come(event):
                 return True
     return False
 

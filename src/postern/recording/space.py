@@ -17,8 +17,8 @@ def free_bytes(folder: Path) -> int:
     """Return the free bytes at a folder, or at its nearest existing parent. Raises OSError."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
-    found = os.statvfs(folder)
-    return found.f_bavail * found.f_frsize
+    status = os.statvfs(folder)
+    return status.f_bavail * status.f_frsize
 
 
 class Space:

@@ -73,7 +73,7 @@ class RecordingTail(Tail):
             self._source = None
 
     def _read(self) -> list[Moment]:
-        found: list[Moment] = []
+        moments: list[Moment] = []
         size = 0
         while size < _READ and not self._ended:
             record = self._next()
@@ -83,8 +83,8 @@ class RecordingTail(Tail):
             self._micros = micros
             size += length
             if self._rest is None or self._rest.has_come(event):
-                found += [Moment(micros, kind, content) for kind, content in self._pieces(event)]
-        return found
+                moments += [Moment(micros, kind, content) for kind, content in self._pieces(event)]
+        return moments
 
     def _pieces(self, event: Event | Gap) -> list[tuple[Kind, bytes]]:
         return (self._replay or RecordingReplay(None)).pieces(event)

@@ -92,7 +92,7 @@ class TemplateEvaluator:
         """Run nodes; return the jump that ended them: "break", "continue" or nothing."""
         if not nodes:
             return ""
-        known = len(self.variables)
+        scope_size = len(self.variables)
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise Fault(f"more than {MAX_DEPTH} blocks and templates are nested", nodes[0].at)
@@ -104,7 +104,7 @@ class TemplateEvaluator:
         else:
             jump = ""
         self.depth -= 1
-        del self.variables[known:]
+        del self.variables[scope_size:]
         return jump
 
     def _run(self, node: Node, dot: Value) -> str:
@@ -125,17 +125,17 @@ class TemplateEvaluator:
         return ""
 
     def _if_or_with(self, node: Block, dot: Value) -> str:
-        known = len(self.variables)
+        scope_size = len(self.variables)
         value = self._pipeline(node.pipeline, dot)
         if is_true(value):
             jump = self._walk(node.body, value if node.keyword == "with" else dot)
         else:
             jump = self._walk(node.otherwise, dot)
-        del self.variables[known:]
+        del self.variables[scope_size:]
         return jump
 
     def _range(self, node: Block, dot: Value) -> str:
-        known = len(self.variables)
+        scope_size = len(self.variables)
         names = node.pipeline.names
         over = self._value(node.pipeline.value, dot)
         if isinstance(over, int) and not isinstance(over, bool):
@@ -147,12 +147,12 @@ class TemplateEvaluator:
         jump = ""
         for number, item in enumerate(items):
             self._step(node.at)
-            given: tuple[Value, ...] = (number, item) if len(names) == 2 else (item,)
-            for name, value in zip(names, given, strict=False):
+            item_values: tuple[Value, ...] = (number, item) if len(names) == 2 else (item,)
+            for name, value in zip(names, item_values, strict=False):
                 self._set(name, value, node.pipeline)
             jump = self._walk(node.body, item)
             if not node.pipeline.assigns:
-                del self.variables[known:]
+                del self.variables[scope_size:]
             if jump == "break":
                 break
         else:
@@ -161,9 +161,9 @@ class TemplateEvaluator:
         return ""
 
     def _include(self, node: Include, dot: Value) -> None:
-        given = None if node.pipeline is None else self._pipeline(node.pipeline, dot)
-        outer, self.variables = self.variables, [("", given)]
-        self._walk(self.tree.templates[node.name], given)
+        argument = None if node.pipeline is None else self._pipeline(node.pipeline, dot)
+        outer, self.variables = self.variables, [("", argument)]
+        self._walk(self.tree.templates[node.name], argument)
         self.variables = outer
 
     def _pipeline(self, pipeline: TemplatePipeline, dot: Value) -> Value:
@@ -211,12 +211,12 @@ class TemplateEvaluator:
     def _call(self, node: Call, dot: Value) -> Value:
         if node.name in ("and", "or"):
             value: Value = None
-            for one in node.args:
-                value = self._value(one, dot)
+            for argument in node.args:
+                value = self._value(argument, dot)
                 if is_true(value) == (node.name == "or"):
                     break
             return value
-        values = [self._value(one, dot) for one in node.args]
+        values = [self._value(argument, dot) for argument in node.args]
         if node.name == "index" and isinstance(values[0], Inputs) and isinstance(values[1], str):
             return self.given[values[1]] or self.defaults.get(values[1], "")
         self._charge(values, node.at)
@@ -252,7 +252,7 @@ class TemplateEvaluator:
         return value
 
     def _check(self, node: Call, text: str) -> None:
-        words = tuple(literal_text(one) for one in node.args[:-1])
+        words = tuple(literal_text(literal) for literal in node.args[:-1])
         kind = words[0] if node.name == "type" else "textarea"
         least = int(words[0]) if node.name == "minlength" else None
         most = int(words[0]) if node.name == "maxlength" else None

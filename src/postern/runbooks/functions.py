@@ -37,10 +37,10 @@ def text_of(value: Value, name: str) -> str:
 
 def _kind(value: Value) -> type:
     kinds: tuple[type, ...] = (bool, int, float, str)
-    found = next((kind for kind in kinds if isinstance(value, kind)), None)
-    if found is None:
+    kind_found = next((kind for kind in kinds if isinstance(value, kind)), None)
+    if kind_found is None:
         raise Fault(f"{kind_of(value)} cannot be compared")
-    return found
+    return kind_found
 
 
 def _require_same_kind(first: Value, second: Value) -> None:
@@ -78,31 +78,31 @@ def _len(values: Sequence[Value]) -> Value:
 
 
 def _index(values: Sequence[Value]) -> Value:
-    held, at = values
+    container, at = values
     if not isinstance(at, int) or isinstance(at, bool):
         raise Fault(f"index takes a number, not {kind_of(at)}")
     items: list[str] | bytes
-    if isinstance(held, list):
-        items = held
-    elif isinstance(held, str) and not is_made(held):
-        items = held.encode()
+    if isinstance(container, list):
+        items = container
+    elif isinstance(container, str) and not is_made(container):
+        items = container.encode()
     else:
-        raise Fault(f"index takes pieces or a text, not {'a quoted text' if held else kind_of(held)}")
+        raise Fault(f"index takes pieces or a text, not {'a quoted text' if container else kind_of(container)}")
     if not 0 <= at < len(items):
         raise Fault(f"index {at} is out of range: the length is {len(items)}")
     return items[at]
 
 
 def _slice(values: Sequence[Value]) -> Value:
-    held, *bounds = values
-    if isinstance(held, str) and is_made(held):
+    container, *bounds = values
+    if isinstance(container, str) and is_made(container):
         raise Fault("a quoted text cannot be cut; cut it first, then quote it")
-    if not isinstance(held, str | list):
-        raise Fault(f"slice takes a text or pieces, not {kind_of(held)}")
-    numbers = [one for one in bounds if isinstance(one, int) and not isinstance(one, bool)]
+    if not isinstance(container, str | list):
+        raise Fault(f"slice takes a text or pieces, not {kind_of(container)}")
+    numbers = [bound for bound in bounds if isinstance(bound, int) and not isinstance(bound, bool)]
     if len(numbers) < len(bounds):
         raise Fault("slice takes numbers after the text or pieces")
-    items = held.encode() if isinstance(held, str) else held
+    items = container.encode() if isinstance(container, str) else container
     first, last = [*numbers, 0, 0][:1][0], numbers[1] if len(numbers) > 1 else len(items)
     if not 0 <= first <= last <= len(items):
         raise Fault(f"slice {first} to {last} is out of range: the length is {len(items)}")

@@ -89,15 +89,15 @@ def _action(text: str, at: int, opened: int) -> Iterator[TemplateToken]:
         if close is not None:
             yield TemplateToken("close", close[0], at, True)
             return
-        found = _TOKEN.match(text, at)
-        if found is None:
+        match = _TOKEN.match(text, at)
+        if match is None:
             raise Fault(_unreadable(text, at), at if at < len(text) else opened)
-        kind, value = str(found.lastgroup), found[0]
-        at = found.end()
+        kind, value = str(match.lastgroup), match[0]
+        at = match.end()
         if kind == "space":
             spaced = True
             continue
-        start = found.start()
+        start = match.start()
         if kind in ("string", "char"):
             value = unescape(value[1:-1], start, value[0])
         elif kind == "raw":
@@ -125,18 +125,18 @@ def unescape(body: str, at: int, quote: str) -> str:
         return body
     out = bytearray()
     done = 0
-    for found in _ESCAPE.finditer(body):
-        out += body[done : found.start()].encode()
-        done = found.end()
-        short, hexadecimal, octal, four, eight, unknown = found.groups()
+    for match in _ESCAPE.finditer(body):
+        out += body[done : match.start()].encode()
+        done = match.end()
+        short, hexadecimal, octal, four, eight, unknown = match.groups()
         if unknown is not None or (short in ("'", '"') and short != quote):
-            raise Fault(f"{found[0]} is not an escape; write a backslash as \\\\, or the text in `backquotes`", at)
+            raise Fault(f"{match[0]} is not an escape; write a backslash as \\\\, or the text in `backquotes`", at)
         if short is not None:
             out += _SHORT.get(short, short).encode()
         elif four is not None or eight is not None:
-            out += _character(int(four or eight, 16), found[0], at)
+            out += _character(int(four or eight, 16), match[0], at)
         else:
-            out.append(_byte(int(hexadecimal, 16) if hexadecimal else int(octal, 8), found[0], at))
+            out.append(_byte(int(hexadecimal, 16) if hexadecimal else int(octal, 8), match[0], at))
     out += body[done:].encode()
     try:
         return out.decode()

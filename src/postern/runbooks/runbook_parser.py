@@ -63,10 +63,10 @@ _FLOAT = re.compile(r"[+-]?(?:[0-9][0-9_]*)?(?:\.[0-9_]*)?(?:[eE][+-]?[0-9]+)?")
 
 def read(text: str) -> Tree:
     """Parse a template. Raises Fault."""
-    found = list(islice(tokens(text), MAX_TOKENS))
-    if len(found) == MAX_TOKENS:
-        raise Fault(f"a runbook has at most {MAX_TOKENS:,} tokens in its actions", found[-1].at)
-    return _Parser(found).tree()
+    lexed = list(islice(tokens(text), MAX_TOKENS))
+    if len(lexed) == MAX_TOKENS:
+        raise Fault(f"a runbook has at most {MAX_TOKENS:,} tokens in its actions", lexed[-1].at)
+    return _Parser(lexed).tree()
 
 
 @dataclass(slots=True)
@@ -90,26 +90,26 @@ class _Parser:
 
     def _body(self, top: bool = False) -> tuple[tuple[Node, ...], TemplateToken]:
         """Parse up to the `else` or `end` of an outer block, or the end of the text."""
-        found: list[Node] = []
+        nodes: list[Node] = []
         while True:
             token = self._next()
             if token.kind == "end":
-                return tuple(found), token
+                return tuple(nodes), token
             if token.kind == "text":
                 if token.value:
-                    found.append(TextNode(token.at, token.value))
+                    nodes.append(TextNode(token.at, token.value))
                 continue
             word = self._peek()
             if word.kind != "word" or word.value not in _KEYWORDS:
-                found.append(TemplateAction(word.at, self._whole_pipeline(may_declare=True)))
+                nodes.append(TemplateAction(word.at, self._whole_pipeline(may_declare=True)))
             elif word.value in ("else", "end"):
-                return tuple(found), self._next()
+                return tuple(nodes), self._next()
             elif word.value == "define":
                 if not top:
                     raise Fault("define is only allowed outside of all blocks", word.at)
                 self._define()
             else:
-                found.append(self._keyword(self._next()))
+                nodes.append(self._keyword(self._next()))
             self._count(token.at)
 
     def _keyword(self, word: TemplateToken) -> Node:
@@ -132,7 +132,7 @@ class _Parser:
         return self._block(word)
 
     def _block(self, word: TemplateToken) -> Block:
-        known = len(self.variables)
+        scope_size = len(self.variables)
         pipeline = self._whole_pipeline(may_declare=True, is_range=word.value == "range")
         declared = len(self.variables)
         self._enter_block(word)
@@ -145,7 +145,7 @@ class _Parser:
             otherwise, ended = self._else(word)
         self._end(ended, word)
         self.blocks -= 1
-        del self.variables[known:]
+        del self.variables[scope_size:]
         return Block(word.at, word.value, pipeline, body, otherwise)
 
     def _else(self, word: TemplateToken) -> tuple[tuple[Node, ...], TemplateToken]:
@@ -248,13 +248,13 @@ class _Parser:
         return value
 
     def _arguments(self) -> list[Expression]:
-        found: list[Expression] = []
+        operands: list[Expression] = []
         while self._is_operand(self._peek()):
             token = self._peek()
             if not token.spaced:
                 raise Fault("a blank is missing before this", token.at)
-            found.append(self._operand())
-        return found
+            operands.append(self._operand())
+        return operands
 
     def _is_operand(self, token: TemplateToken) -> bool:
         if token.kind == "sign":

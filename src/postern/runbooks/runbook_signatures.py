@@ -77,15 +77,15 @@ _TEXTS = frozenset(
 def check_call(call: Call) -> None:
     """Check a call. Raises Fault if it can never work."""
     signature = SIGNATURES[call.name]
-    given = len(call.args)
-    if given < signature.least or (signature.most is not None and given > signature.most):
-        raise Fault(f"{call.name} takes {_describe_count(signature)}, but has {given}", call.at)
+    argument_count = len(call.args)
+    if argument_count < signature.least or (signature.most is not None and argument_count > signature.most):
+        raise Fault(f"{call.name} takes {_describe_count(signature)}, but has {argument_count}", call.at)
     literals = call.args[: signature.literals] if signature.literals else ()
-    for one in literals:
-        if not isinstance(one, Literal) or one.value is None:
-            raise Fault(f"{call.name} takes a literal of the runbook, not the value of an input", one.at)
-        if call.name in _TEXTS and not isinstance(one.value, str):
-            raise Fault(f"{call.name} takes a text, in quotes", one.at)
+    for argument in literals:
+        if not isinstance(argument, Literal) or argument.value is None:
+            raise Fault(f"{call.name} takes a literal of the runbook, not the value of an input", argument.at)
+        if call.name in _TEXTS and not isinstance(argument.value, str):
+            raise Fault(f"{call.name} takes a text, in quotes", argument.at)
     if signature.only_says and call.subject is None:
         raise Fault(f"{call.name} describes an input, but there is none before it", call.at)
     if literals:

@@ -88,9 +88,12 @@ class ParameterSurvey:
     def parameters(self) -> tuple[Parameter, ...]:
         """Return the parameters by `order`, then by first use. Raises Fault."""
         self._walk(self.tree.body, _ROOT, {"": VariableFacts(_ROOT)}, False)
-        made = [Parameter(name=name, **says) for name, says in self.found.items()]
-        made = [replace(one, type="select") if one.options and one.type == "text" else one for one in made]
-        return tuple(sorted(made, key=lambda one: (one.order is None, one.order or 0)))
+        parameters = [Parameter(name=name, **says) for name, says in self.found.items()]
+        parameters = [
+            replace(parameter, type="select") if parameter.options and parameter.type == "text" else parameter
+            for parameter in parameters
+        ]
+        return tuple(sorted(parameters, key=lambda parameter: (parameter.order is None, parameter.order or 0)))
 
     def find_unquoted(self, parameters: tuple[Parameter, ...]) -> tuple[str, ...]:
         return tuple(p.name for p in parameters if p.name in self.raw and p.type not in _STRICT and not p.options)
@@ -252,18 +255,18 @@ class Template:
         is called at intervals, to yield to other work; an exception in it stops the rendering. Raises RenderError,
         which names all missing, unknown and wrong inputs at once.
         """
-        given = self._check_values(values)
+        inputs = self._check_values(values)
         effort = Effort(rest)
-        made = self._run(given, syntax, effort, is_shown=False)
-        hidden = {one.name for one in self.parameters if one.is_hidden and given[one.name]}
+        rendered = self._run(inputs, syntax, effort, is_shown=False)
+        hidden = {parameter.name for parameter in self.parameters if parameter.is_hidden and inputs[parameter.name]}
         if not masked or not hidden:
-            return made
-        shown = {name: MASK if name in hidden else given[name] for name in given}
-        return self._run(shown, syntax, effort, is_shown=True)
+            return rendered
+        masked_inputs = {name: MASK if name in hidden else inputs[name] for name in inputs}
+        return self._run(masked_inputs, syntax, effort, is_shown=True)
 
-    def _run(self, given: Mapping[str, str], syntax: ScriptSyntax, effort: Effort, *, is_shown: bool) -> Rendered:
-        defaults = {one.name: one.default for one in self.parameters if one.default}
-        machine = TemplateEvaluator(self._tree, given, defaults, self._survey.own, syntax, effort, is_shown)
+    def _run(self, inputs: Mapping[str, str], syntax: ScriptSyntax, effort: Effort, *, is_shown: bool) -> Rendered:
+        defaults = {parameter.name: parameter.default for parameter in self.parameters if parameter.default}
+        machine = TemplateEvaluator(self._tree, inputs, defaults, self._survey.own, syntax, effort, is_shown)
         try:
             return Rendered(machine.run(), machine.environment)
         except Fault as fault:
@@ -272,23 +275,29 @@ class Template:
             raise RenderError("the runbook's blocks and calls are nested too deeply") from None
 
     def _check_values(self, values: Mapping[str, str]) -> dict[str, str]:
-        names = [one.name for one in self.parameters]
+        names = [parameter.name for parameter in self.parameters]
         unknown = sorted(str(name) for name in values.keys() - set(names))
         if unknown:
-            told = ", ".join(one_line(name[:MAX_SHOWN]) for name in unknown[:MAX_SHOWN])
-            known = f"it has [{', '.join(names)}]" if names else "it has none"
-            raise RenderError(f"the runbook has no inputs [{told}]; {known}", parameters=tuple(unknown))
-        given = {name: values.get(name, "") for name in names}
-        missing = [one.name for one in self.parameters if one.required and not given[one.name] and not one.default]
+            message = ", ".join(one_line(name[:MAX_SHOWN]) for name in unknown[:MAX_SHOWN])
+            listing = f"it has [{', '.join(names)}]" if names else "it has none"
+            raise RenderError(f"the runbook has no inputs [{message}]; {listing}", parameters=tuple(unknown))
+        inputs = {name: values.get(name, "") for name in names}
+        missing = [
+            parameter.name
+            for parameter in self.parameters
+            if parameter.required and not inputs[parameter.name] and not parameter.default
+        ]
         if missing:
             messages = [f"{name}: {text}" for name in missing if (text := self._survey.messages.get(name))]
-            told = f"the following inputs are missing [{', '.join(missing)}]; give each a value"
-            raise RenderError("; ".join([told, *messages]), parameters=tuple(missing))
-        wrong = {one.name: why for one in self.parameters if (why := _problem(one, given[one.name]))}
+            message = f"the following inputs are missing [{', '.join(missing)}]; give each a value"
+            raise RenderError("; ".join([message, *messages]), parameters=tuple(missing))
+        wrong = {
+            parameter.name: why for parameter in self.parameters if (why := _problem(parameter, inputs[parameter.name]))
+        }
         if wrong:
-            told = "; ".join(f"input {name} {why}" for name, why in wrong.items())
-            raise RenderError(told, parameters=tuple(wrong))
-        return given
+            message = "; ".join(f"input {name} {why}" for name, why in wrong.items())
+            raise RenderError(message, parameters=tuple(wrong))
+        return inputs
 
     def _render_error(self, fault: Fault) -> RenderError:
         about = ", ".join(fault.parameters)

@@ -70,11 +70,11 @@ class StatementCache:
 
     def get(self, text: str) -> tuple[GuardRailFinding | None] | None:
         """Return the finding in a tuple, or None if the statement is not cached."""
-        found = self._found.get(text)
-        if found is not None:
+        finding = self._found.get(text)
+        if finding is not None:
             with suppress(KeyError):  # another thread dropped it meanwhile
                 self._found.move_to_end(text)
-        return found
+        return finding
 
     def put(self, text: str, finding: GuardRailFinding | None) -> None:
         if len(text) > CACHED_STATEMENT_BYTES:

@@ -94,10 +94,10 @@ class GuardRailInterceptor:
             if not self._judges_input:
                 return FORWARD
             rules = self._current_rules()
-            known = None if event.truncated else rules.judged.get(event.text)
+            cached = None if event.truncated else rules.judged.get(event.text)
             # A cached finding never depends on names.
-            by_name = known is None and rules.statements is not None and BY_NAME.search(event.text) is not None
-            verdict = self._see_operation(rules, event, session, known, by_name=by_name)
+            by_name = cached is None and rules.statements is not None and BY_NAME.search(event.text) is not None
+            verdict = self._see_operation(rules, event, session, cached, by_name=by_name)
             # After the verdict, and also for denied statements: a name too many is harmless.
             if self._session_parser is not None and not event.truncated:
                 if event.phase is not RUN:
@@ -125,7 +125,7 @@ class GuardRailInterceptor:
         rules: CompiledRules,
         event: Operation,
         session: SessionView,
-        known: tuple[GuardRailFinding | None] | None,
+        cached: tuple[GuardRailFinding | None] | None,
         *,
         by_name: bool,
     ) -> Verdict:
@@ -137,9 +137,9 @@ class GuardRailInterceptor:
             assert rules.first is not None
             large = GuardRailFinding(rules.first, Action.DENY)
             return _refuse(large, self._help(session), "this is too large to be judged by")
-        if known is not None:
-            found = with_values(rules, known[0], event.values)
-            return FORWARD if found is None else _decide(found, event, self._help(session))
+        if cached is not None:
+            finding = with_values(rules, cached[0], event.values)
+            return FORWARD if finding is None else _decide(finding, event, self._help(session))
         size = len(event.text)
         if by_name and self._session_parser is not None:
             size += self._session_parser.weight
@@ -161,9 +161,9 @@ class GuardRailInterceptor:
         return self._conclude(rules, event, session, finding, by_name=by_name)
 
     def _conclude_work(
-        self, rules: CompiledRules, event: Operation, session: SessionView, found: object, *, by_name: bool
+        self, rules: CompiledRules, event: Operation, session: SessionView, result: object, *, by_name: bool
     ) -> Verdict:
-        return self._conclude(rules, event, session, read_answer(rules, found), by_name=by_name)
+        return self._conclude(rules, event, session, read_answer(rules, result), by_name=by_name)
 
     def _conclude(
         self,
@@ -176,8 +176,8 @@ class GuardRailInterceptor:
     ) -> Verdict:
         if not by_name:
             rules.judged.put(event.text, finding)
-        found = with_values(rules, finding, event.values)
-        return FORWARD if found is None else _decide(found, event, self._help(session))
+        complete_finding = with_values(rules, finding, event.values)
+        return FORWARD if complete_finding is None else _decide(complete_finding, event, self._help(session))
 
     def _help(self, session: SessionView) -> str:
         """Return how to request what was denied."""
@@ -187,9 +187,9 @@ class GuardRailInterceptor:
     # Output
 
     def _see_answer(self, event: Rows | Output, session: SessionView) -> Verdict:
-        over = self._find_excess_rows(event)
-        if over is not None:
-            return _refuse(over, self._help(session))
+        excess = self._find_excess_rows(event)
+        if excess is not None:
+            return _refuse(excess, self._help(session))
         if not self._looks_at_output:
             return FORWARD
         rules = self._rules
@@ -201,8 +201,8 @@ class GuardRailInterceptor:
             return FORWARD
         seen = texts if isinstance(event, Rows) else [*texts, *event.rendered_texts()]
         worst: GuardRailFinding | None = None
-        for one in rules.output:
-            worst = worse(worst, one.judge(seen))
+        for rule_set in rules.output:
+            worst = worse(worst, rule_set.judge(seen))
         if worst is not None and worst.action is Action.DENY:
             return _refuse(worst, self._help(session))
         masked: Verdict = FORWARD
@@ -218,13 +218,13 @@ class GuardRailInterceptor:
 
     def _announce_masks(self, masker: Masker, session: SessionView) -> Verdict:
         """Tell the client once about each rule. The mark in the answer names the rule each time."""
-        untold = [culprit for culprit in masker.culprits if culprit not in self._told_masks]
-        if not untold:
+        new_culprits = [culprit for culprit in masker.culprits if culprit not in self._told_masks]
+        if not new_culprits:
             return REPLACE
-        self._told_masks.add(untold[0])
+        self._told_masks.add(new_culprits[0])
         return Warn(
-            rule=untold[0].title,
-            message=GuardRailFinding(untold[0], Action.MASK).describe("masked by"),
+            rule=new_culprits[0].title,
+            message=GuardRailFinding(new_culprits[0], Action.MASK).describe("masked by"),
             hint=f"{self._help(session)} This notice appears once.",
             is_violation=False,
         )

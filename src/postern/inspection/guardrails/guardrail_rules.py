@@ -34,8 +34,8 @@ class CompiledRules:
 
 def _strictest_max_rows(outputs: list[tuple[Culprit, Rule]]) -> tuple[int, Culprit] | None:
     """Return the strictest max_rows and its rule."""
-    found = [(rule.most, culprit) for culprit, rule in outputs if rule.type is RuleType.MAX_ROWS]
-    return min(found, key=lambda one: one[0]) if found else None
+    limits = [(rule.most, culprit) for culprit, rule in outputs if rule.type is RuleType.MAX_ROWS]
+    return min(limits, key=lambda limit: limit[0]) if limits else None
 
 
 @lru_cache(maxsize=64)
@@ -47,20 +47,20 @@ def judge_text(rules: CompiledRules, text: str, parser: SessionParser | None = N
     worst: GuardRailFinding | None = None
     if rules.input:
         spellings = readings(text.encode("utf-8", "replace"))
-        for one in rules.input:
-            worst = worse(worst, one.judge(spellings, quotes=True))
+        for rule_set in rules.input:
+            worst = worse(worst, rule_set.judge(spellings, quotes=True))
     if rules.statements is None or (worst is not None and worst.action is Action.DENY):
         return worst
     return worse(worst, rules.statements.judge(text, parser))
 
 
 def with_values(
-    rules: CompiledRules, finding: GuardRailFinding | None, given: tuple[bytes | None, ...]
+    rules: CompiledRules, finding: GuardRailFinding | None, bind_values: tuple[bytes | None, ...]
 ) -> GuardRailFinding | None:
     """Add the findings for bind values to that of the text. Each value is judged on its own."""
-    if not given or not rules.input:
+    if not bind_values or not rules.input:
         return finding
-    values = [value for value in given if value is not None]
-    for one in rules.input:
-        finding = worse(finding, one.judge(values, quotes=True))
+    values = [value for value in bind_values if value is not None]
+    for rule_set in rules.input:
+        finding = worse(finding, rule_set.judge(values, quotes=True))
     return finding

@@ -28,10 +28,10 @@ class RuleSet:
     """Rules of one direction and one action: a combined look-up for speed, and one per rule to find the culprit."""
 
     def __init__(self, rules: Iterable[tuple[Culprit, Rule]], action: Action) -> None:
-        found = [(culprit, patterns_of(rule)) for culprit, rule in rules]
+        patterns_by_culprit = [(culprit, patterns_of(rule)) for culprit, rule in rules]
         self._action = action
-        self._each = [(culprit, Lookup(patterns)) for culprit, patterns in found]
-        self._all = Lookup([pattern for _, patterns in found for pattern in patterns])
+        self._each = [(culprit, Lookup(patterns)) for culprit, patterns in patterns_by_culprit]
+        self._all = Lookup([pattern for _, patterns in patterns_by_culprit for pattern in patterns])
 
     @property
     def first(self) -> Culprit:
@@ -78,16 +78,16 @@ def by_severity(rules: Sequence[tuple[Culprit, Rule]]) -> list[RuleSet]:
     """Return the sets of text rules, the most severe first."""
     sets: list[RuleSet] = []
     for action in SEVERITY:
-        mine = of_text(rules, action)
-        if mine is not None:
-            sets.append(mine)
+        rule_set = of_text(rules, action)
+        if rule_set is not None:
+            sets.append(rule_set)
     return sets
 
 
 def of_text(rules: Sequence[tuple[Culprit, Rule]], action: Action) -> RuleSet | None:
     types = (RuleType.DENY_WORDS_LIST, RuleType.PATTERN_MATCH)
-    mine = [(culprit, rule) for culprit, rule in rules if rule.type in types and rule.action is action]
-    return RuleSet(mine, action) if mine else None
+    matching = [(culprit, rule) for culprit, rule in rules if rule.type in types and rule.action is action]
+    return RuleSet(matching, action) if matching else None
 
 
 class Masker:
@@ -104,8 +104,8 @@ class Masker:
 
     def hit_by(self, texts: Sequence[bytes]) -> Culprit | None:
         """Return the rule that would mask something in these texts."""
-        found = self._rules.judge(texts)
-        return None if found is None else found.culprit
+        finding = self._rules.judge(texts)
+        return None if finding is None else finding.culprit
 
     def mask_rows(self, rows: Rows) -> GuardRailFinding | None:
         self._reset()
@@ -129,9 +129,9 @@ class Masker:
     def mask_output(self, output: Output, texts: list[bytes]) -> GuardRailFinding | None:
         self._reset()
         kind = TextKind.OPAQUE if output.channel is Channel.FUNCTION else TextKind.TEXT
-        shown = output.rendered_texts()
-        if shown and self._rules.judge(shown) is not None:
-            new = self._mask_texts(shown, kind, is_line=False)
+        displayed = output.rendered_texts()
+        if displayed and self._rules.judge(displayed) is not None:
+            new = self._mask_texts(displayed, kind, is_line=False)
             if isinstance(new, GuardRailFinding):
                 return new
             output.replace_rendered_texts(new)
@@ -153,12 +153,12 @@ class Masker:
                 continue
             culprit = self._rules.culprit(whole)
             mark = f"[masked:{_NOT_IN_NAMES.sub('-', culprit.rule)}]".encode()
-            made = self._mask_text(text, whole, spans, kind, mark, is_line=is_line)
-            if made is None:
+            masked = self._mask_text(text, whole, spans, kind, mark, is_line=is_line)
+            if masked is None:
                 return GuardRailFinding(
                     culprit, Action.MASK, "its match cannot be masked here without breaking the answer"
                 )
-            new.append(made)
+            new.append(masked)
             if culprit not in self.culprits:
                 self.culprits.append(culprit)
         return new
@@ -167,10 +167,10 @@ class Masker:
         self, text: bytes, whole: bytes, spans: list[tuple[int, int]], kind: TextKind, mark: bytes, *, is_line: bool
     ) -> bytes | None:
         if kind is TextKind.JSON:
-            found = _strings_around(whole, spans)
-            if found is None or text is not whole:
+            around = _strings_around(whole, spans)
+            if around is None or text is not whole:
                 return None
-            spans, mark = found, b'"' + mark + b'"'
+            spans, mark = around, b'"' + mark + b'"'
         elif kind is not TextKind.TEXT:
             return None
         elif text is not whole:  # unknown encoding: mask all of it, which leaves ASCII
@@ -187,17 +187,17 @@ class Masker:
 
 def _strings_around(document: bytes, spans: list[tuple[int, int]]) -> list[tuple[int, int]] | None:
     """Return the strings of a JSON document that contain these spans; None if a span is not inside a string."""
-    around: list[tuple[int, int]] = []
+    enclosing: list[tuple[int, int]] = []
     strings = (found.span() for found in _STRING.finditer(document))
-    held = next(strings, None)
+    current = next(strings, None)
     for start, end in spans:  # both are sorted, so one pass is enough
-        while held is not None and held[1] < end:
-            held = next(strings, None)
-        if held is None or start < held[0]:
+        while current is not None and current[1] < end:
+            current = next(strings, None)
+        if current is None or start < current[0]:
             return None
-        if not around or around[-1] != held:
-            around.append(held)
-    return around
+        if not enclosing or enclosing[-1] != current:
+            enclosing.append(current)
+    return enclosing
 
 
 def _with_mark(text: bytes, spans: list[tuple[int, int]], mark: bytes) -> bytes:

@@ -17,40 +17,40 @@ from postern.inspection.sql_comments import readings
 
 def try_input(rail: GuardRail, text: str, parser: Parser | None) -> Trial:
     """Try the input rules on a text. Raises Invalid when a rule judges statements and there is no parser."""
-    found: list[tuple[GuardRailFinding, tuple[tuple[int, int], ...]]] = []
+    matches: list[tuple[GuardRailFinding, tuple[tuple[int, int], ...]]] = []
     spellings = readings(text.encode("utf-8", "replace"))
     rules = name_rules(rail, rail.input)
-    about_statements = [one for one in rules if one[1].judges_statements]
+    about_statements = [pair for pair in rules if pair[1].judges_statements]
     reader = StatementRules(about_statements, parser, UNASKED) if about_statements else None
     for culprit, rule in rules:
         if rule.type in TEXT_TYPES:
             lookup = Lookup(patterns_of(rule))
             if any(lookup.hits(spelling) for spelling in spellings):
-                found.append((GuardRailFinding(culprit, rule.action), _spans(lookup, text)))
+                matches.append((GuardRailFinding(culprit, rule.action), _spans(lookup, text)))
         elif reader is not None:
             finding = _judge_statements(reader, culprit, rule, text)
             if finding is not None:
-                found.append((finding, ()))
+                matches.append((finding, ()))
     statements = parser.parse(text) if parser is not None else ()
-    return _trial(found, statements)
+    return _trial(matches, statements)
 
 
 def try_output(rail: GuardRail, text: str) -> Trial:
     """Try the text rules for output. Rows are not counted, because there are none."""
-    found: list[tuple[GuardRailFinding, tuple[tuple[int, int], ...]]] = []
+    matches: list[tuple[GuardRailFinding, tuple[tuple[int, int], ...]]] = []
     for culprit, rule in name_rules(rail, rail.output):
         if rule.type in TEXT_TYPES:
             lookup = Lookup(patterns_of(rule))
             if lookup.hits(text.encode("utf-8", "replace")):
-                found.append((GuardRailFinding(culprit, rule.action), _spans(lookup, text)))
-    return _trial(found, ())
+                matches.append((GuardRailFinding(culprit, rule.action), _spans(lookup, text)))
+    return _trial(matches, ())
 
 
 def _judge_statements(reader: StatementRules, culprit: Culprit, rule: Rule, text: str) -> GuardRailFinding | None:
-    one = StatementRule(culprit, rule)
+    statement_rule = StatementRule(culprit, rule)
     worst: GuardRailFinding | None = None
-    for statement in reader.parse(text, one.harmless):
-        worst = worse(worst, one.judge(statement, UNASKED))
+    for statement in reader.parse(text, statement_rule.harmless):
+        worst = worse(worst, statement_rule.judge(statement, UNASKED))
     return worst
 
 
@@ -63,12 +63,14 @@ def _spans(lookup: Lookup, text: str) -> tuple[tuple[int, int], ...]:
 
 
 def _trial(
-    found: list[tuple[GuardRailFinding, tuple[tuple[int, int], ...]]], statements: tuple[Statement, ...]
+    matches: list[tuple[GuardRailFinding, tuple[tuple[int, int], ...]]], statements: tuple[Statement, ...]
 ) -> Trial:
     worst: GuardRailFinding | None = None
-    for finding, _ in found:
+    for finding, _ in matches:
         worst = worse(worst, finding)
-    hits = tuple(Hit(one.culprit.rule, one.action, one.reason, spans, one.unknown) for one, spans in found)
+    hits = tuple(
+        Hit(finding.culprit.rule, finding.action, finding.reason, spans, finding.unknown) for finding, spans in matches
+    )
     return Trial(
         worst.action if worst else None, worst.describe(_BEGINNINGS[worst.action]) if worst else "", hits, statements
     )
@@ -126,9 +128,9 @@ class SessionTrier:
             assert rules.first is not None
             return GuardRailFinding(rules.first, Action.DENY, "the statement is too large to be judged")
         by_name = self._names if BY_NAME.search(step.text) else None
-        known = None if by_name is not None else rules.judged.get(step.text)
-        if known is not None:
-            finding = known[0]
+        cached = None if by_name is not None else rules.judged.get(step.text)
+        if cached is not None:
+            finding = cached[0]
         else:
             finding = judge_text(rules, step.text, by_name)
             if by_name is None:
@@ -144,8 +146,8 @@ class SessionTrier:
         if rules.most is not None and before <= rules.most[0] < before + step.rows:
             return _hit(GuardRailFinding(rules.most[1], Action.DENY, f"the answer has more than {rules.most[0]} rows"))
         worst: GuardRailFinding | None = None
-        for one in rules.output:
-            worst = worse(worst, one.judge(step.texts))
+        for rule_set in rules.output:
+            worst = worse(worst, rule_set.judge(step.texts))
         if rules.masker is not None and (worst is None or worst.action is not Action.DENY):
             culprit = rules.masker.hit_by(step.texts)
             worst = worse(worst, None if culprit is None else GuardRailFinding(culprit, Action.MASK))

@@ -57,13 +57,13 @@ class StatementRule:
         if rule.type is RuleType.DENY_FULL_SCANS:
             scanned = self._first(statement.scans, target, sure=True)
             return f"{tag} reads all of {_spell(scanned)}; add a condition or a LIMIT" if scanned is not None else ""
-        done = statement.effects & rule.effects if rule.effects else statement.effects
-        if not done:
+        matching_effects = statement.effects & rule.effects if rule.effects else statement.effects
+        if not matching_effects:
             return ""
         if not self._guarded:
-            if done == {Effect.UNKNOWN}:
+            if matching_effects == {Effect.UNKNOWN}:
                 return statement.reason or _NOT_TOLD
-            return _describe_effects(tag, done - {Effect.UNKNOWN})
+            return _describe_effects(tag, matching_effects - {Effect.UNKNOWN})
         touched = self._first(statement.objects, target, sure=True)
         if touched is None:
             return ""
@@ -85,12 +85,12 @@ class StatementRule:
 
     def _first(self, objects: frozenset[ObjectName], target: TargetSchema | None, *, sure: bool) -> ObjectName | None:
         """Return the first object that the rule covers; any object, if the rule names none."""
-        wanted = True if sure else None
+        verdict = True if sure else None
         for touched in sorted(objects, key=_order):
             if sure and not self._guarded:
                 return touched
-            for one in self._guarded:
-                if one.hit_by(touched, target) is wanted:
+            for guard in self._guarded:
+                if guard.hit_by(touched, target) is verdict:
                     return touched
         return None
 
@@ -117,10 +117,10 @@ class StatementRules:
         self._schemas: dict[tuple[tuple[str, str], ...], TargetSchema | None] = {}
         self._by_harmless: dict[tuple[tuple[str, str], ...], list[StatementRule]] = {}
         for culprit, rule in rules:
-            made = StatementRule(culprit, rule)
-            self._by_harmless.setdefault(made.harmless, []).append(made)
-            if made.harmless not in self._schemas:
-                self._schemas[made.harmless] = _with_harmless(target, made.harmless)
+            statement_rule = StatementRule(culprit, rule)
+            self._by_harmless.setdefault(statement_rule.harmless, []).append(statement_rule)
+            if statement_rule.harmless not in self._schemas:
+                self._schemas[statement_rule.harmless] = _with_harmless(target, statement_rule.harmless)
 
     def judge(self, text: str, parser: SessionParser | None = None) -> GuardRailFinding | None:
         """Return the most severe finding, and among those the first by the order of rules and statements.
@@ -172,11 +172,11 @@ UNASKED: Final = TargetSchema()
 def _with_harmless(target: TargetSchema | None, harmless: tuple[tuple[str, str], ...]) -> TargetSchema | None:
     if not harmless:
         return target
-    known = target or TargetSchema()
-    functions = dict(known.functions)
+    schema_or_empty = target or TargetSchema()
+    functions = dict(schema_or_empty.functions)
     for schema, name in harmless:
         functions[schema, name] = Function(schema, name, harmless=True)
-    return replace(known, functions=functions)
+    return replace(schema_or_empty, functions=functions)
 
 
 def _function(spelled: str) -> tuple[str, str]:
@@ -198,7 +198,7 @@ _AMBIGUOUS: Final = ", which can be in any schema; if you mean another one, writ
 def _is_bare(touched: ObjectName, rules: Sequence[Guarded]) -> bool:
     """Return whether it is named without a schema, and the rules need one."""
     bare = not touched.schema and touched.kind is not ObjectKind.SCHEMA
-    return bare and all(one.schema or one.kind is ObjectKind.SCHEMA for one in rules if one.hit_by(touched))
+    return bare and all(guard.schema or guard.kind is ObjectKind.SCHEMA for guard in rules if guard.hit_by(touched))
 
 
 def _order(touched: ObjectName) -> tuple[str, str, str]:

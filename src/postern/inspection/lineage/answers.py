@@ -19,10 +19,10 @@ def one_of(meant: Sequence[Outs | None], columns: Sequence[Column], cut: Callabl
     """
     if len(meant) > 1 and columns:
         meant = [outs for outs in meant if outs is None or _fits(outs, columns, cut)]
-    known = [outs for outs in meant if outs is not None]
-    if not known or len(known) < len(meant):
+    outs_of_all = [outs for outs in meant if outs is not None]
+    if not outs_of_all or len(outs_of_all) < len(meant):
         return None
-    first, *others = known
+    first, *others = outs_of_all
     for other in others:
         if first == other:
             continue

@@ -33,15 +33,15 @@ class Readings(Generic[Catalogue, Found]):
         if key in self._found:
             self._found.move_to_end(key)
             return self._found[key]
-        found = read()
-        self.keep(text, doubts, found)
-        return found
+        result = read()
+        self.keep(text, doubts, result)
+        return result
 
-    def keep(self, text: str, doubts: Hashable, found: Found) -> None:
+    def keep(self, text: str, doubts: Hashable, result: Found) -> None:
         key = (text, doubts)
         if len(text) > _TEXT_SIZE or key in self._found:
             return
-        self._found[key] = found
+        self._found[key] = result
         self._size += len(text)
         while len(self._found) > _TEXTS or self._size > _SIZE:
             (oldest, _), _ = self._found.popitem(last=False)
@@ -57,10 +57,10 @@ class Snapshots(Generic[Catalogue, Found]):
         """Return the cache of a snapshot by its identity. The cache holds the catalogue, which keeps the snapshot
         alive.
         """
-        found = self._snapshots.get(id(schema))
-        if found is None:
-            found = self._snapshots[id(schema)] = Readings(self._catalogue(schema))
+        readings = self._snapshots.get(id(schema))
+        if readings is None:
+            readings = self._snapshots[id(schema)] = Readings(self._catalogue(schema))
             if len(self._snapshots) > _SNAPSHOTS:
                 self._snapshots.popitem(last=False)
         self._snapshots.move_to_end(id(schema))
-        return found
+        return readings

@@ -74,14 +74,14 @@ class LineageResolver:
         ctes = self._within(query.ctes, parent, ctes)
         if isinstance(query, rel.Select):
             scope = self._from(query.sources, Scope(parent), ctes)
-            found = self.targets(query.targets, scope, ctes)
-            self._filter(query.conditions, scope, found, ctes)
-            return found
+            outs = self.targets(query.targets, scope, ctes)
+            self._filter(query.conditions, scope, outs, ctes)
+            return outs
         if isinstance(query, rel.SetOperation):
             left = self.query(query.left, parent, ctes)
-            found = _both(left, self.query(query.right, parent, ctes))
-            self._filter(query.conditions, Scope(parent, outs=found), found, ctes)
-            return found
+            outs = _both(left, self.query(query.right, parent, ctes))
+            self._filter(query.conditions, Scope(parent, outs=outs), outs, ctes)
+            return outs
         if isinstance(query, rel.ValueRows):
             return self._values(query, Scope(parent), ctes)
         if isinstance(query, rel.NestedQuery):
@@ -133,10 +133,10 @@ class LineageResolver:
         if clause is None:
             return ctes
         if clause.recursive:
-            found = Ctes({}, ctes)
+            inner = Ctes({}, ctes)
             for table in clause.tables:
-                found.of[self._rules.fold_name(table.name)] = self._cte(table, parent, found)
-            return found
+                inner.of[self._rules.fold_name(table.name)] = self._cte(table, parent, inner)
+            return inner
         for table in clause.tables:
             ctes = Ctes({self._rules.fold_name(table.name): self._cte(table, parent, ctes)}, ctes)
         return ctes
@@ -174,15 +174,15 @@ class LineageResolver:
                 self._filters.add(self.of(value, scope, ctes))
 
     def _values(self, values: rel.ValueRows, scope: Scope, ctes: Ctes) -> list[Out]:
-        found: list[Out] = []
+        rows: list[Out] = []
         for row in values.rows:
-            fresh: list[Out] = []
+            columns: list[Out] = []
             for target in row:
                 for out in self._target(target, scope, ctes):
-                    name = f"{values.prefix}{len(fresh) + 1}" if values.prefix else None
-                    fresh.append(replace(out, name=name, hidden=False))
-            found = _both(found, fresh) if found else fresh
-        return found
+                    name = f"{values.prefix}{len(columns) + 1}" if values.prefix else None
+                    columns.append(replace(out, name=name, hidden=False))
+            rows = _both(rows, columns) if rows else columns
+        return rows
 
     # FROM
 
@@ -211,8 +211,8 @@ class LineageResolver:
             return self._rows(source, self._beside(scope, left), ctes)
         if isinstance(source, rel.FromList):
             parts: list[FromPart] = []
-            for one in source.parts:
-                parts.append(self._part(one, scope, [*left, *parts], ctes))
+            for element in source.parts:
+                parts.append(self._part(element, scope, [*left, *parts], ctes))
             items = tuple([item for part in parts for item in part.items])
             return FromPart(items, tuple([out for part in parts for out in part.outs]))
         return FromPart((), (UNKNOWN,))
@@ -253,13 +253,13 @@ class LineageResolver:
 
     def _rows(self, rows: rel.FunctionRows, scope: Scope, ctes: Ctes) -> FromPart:
         outs: list[Out] = []
-        for one in rows.values:
-            sources = self.of(one.value, scope, ctes)
+        for function in rows.values:
+            sources = self.of(function.value, scope, ctes)
             self._filters.add(sources)  # the number of rows that it gives
-            if one.names is None or (sources is None and not one.certain):
+            if function.names is None or (sources is None and not function.certain):
                 outs.append(Out(None, sources, many=True))
             else:
-                outs += [Out(name, sources) for name in one.names]
+                outs += [Out(name, sources) for name in function.names]
         if rows.columns:
             sources = merge_sources(outs)
             outs = [Out(name, sources) for name in rows.columns]
@@ -280,17 +280,17 @@ class LineageResolver:
         self._work.step(len(scope.outs) >> 4)  # a name is searched among them
         if column.table:
             items = self._rules.items(scope, column.table, column.schema)
-            found = self._rules.column_of(items, column.name)
+            column_out = self._rules.column_of(items, column.name)
         else:
-            found = self._rules.column(scope, column.name)
-            if found is None and any(self._rules.is_meant(out.name, column.name) for out in scope.aliases):
+            column_out = self._rules.column(scope, column.name)
+            if column_out is None and any(self._rules.is_meant(out.name, column.name) for out in scope.aliases):
                 return Out(None, None)
-            if found is None and column.is_call:
+            if column_out is None and column.is_call:
                 return Out(None, NOTHING)
-        if found is None:
+        if column_out is None:
             self.has_unknown_names = True
             return Out(None, None)
-        return found
+        return column_out
 
     def _sources_of(self, column: rel.ColumnName, scope: Scope, ctes: Ctes) -> Sources:
         return self._column(column, scope).sources
@@ -309,21 +309,21 @@ class LineageResolver:
         level: Scope | None = scope
         while level is not None:
             if any(out.name == word.name for out in level.outs):
-                found = self._rules.column(scope, word.name)
-                return None if found is None else found.sources
+                column = self._rules.column(scope, word.name)
+                return None if column is None else column.sources
             level = level.outer()
         return NOTHING
 
     def _count_sources(self, counted: rel.Counted, scope: Scope, ctes: Ctes) -> Sources:
-        found = self._column(counted.column, scope)
-        return NOTHING if is_nothing_else(found) else found.sources
+        column = self._column(counted.column, scope)
+        return NOTHING if is_nothing_else(column) else column.sources
 
     def _row_field(self, field: rel.RowField, scope: Scope, ctes: Ctes) -> Sources:
         row = self._row(field.row, scope)
         if row is None:
             return self.of(field.otherwise, scope, ctes)
-        found = self._rules.column_of([row], field.name)
-        return None if found is None else found.sources
+        column = self._rules.column_of([row], field.name)
+        return None if column is None else column.sources
 
     def _row(self, name: rel.ColumnName | rel.WholeRow, scope: Scope) -> Item | None:
         """Return the element of FROM with this name, if the name means one of its whole rows."""
@@ -351,10 +351,10 @@ class LineageResolver:
         return self._variables.sources_of(variable.name)
 
     def _assign(self, assigned: rel.Assigned, scope: Scope, ctes: Ctes) -> Sources:
-        found = self.of(assigned.value, scope, ctes)
+        sources = self.of(assigned.value, scope, ctes)
         for name in assigned.names:
-            self._variables.assign(name, found)
-        return found
+            self._variables.assign(name, sources)
+        return sources
 
     # INSERT, UPDATE, DELETE and MERGE also return the values that they have just written.
 
@@ -391,13 +391,13 @@ class LineageResolver:
         if not change.has_query:
             return {}
         names = change.columns or _names(target)
-        given = self.query(change.query, parent, ctes)
+        outs = self.query(change.query, parent, ctes)
         if change.is_loose:
-            return {"": merge_sources(given)}
-        if any(out.many for out in given):
-            given = [Out(None, merge_sources(given))] * len(names)
+            return {"": merge_sources(outs)}
+        if any(out.many for out in outs):
+            outs = [Out(None, merge_sources(outs))] * len(names)
         written: dict[str, Sources] = {}
-        for name, out in zip(names, given, strict=False):
+        for name, out in zip(names, outs, strict=False):
             _write(written, name, out.sources)
         return written
 
@@ -449,8 +449,8 @@ def _make_join_part(join: rel.JoinedTables, items: tuple[Item, ...], outs: tuple
 
 def _common(left: FromPart, right: FromPart, name: str) -> Out:
     """Return a column that a join merges: its value comes from either side."""
-    one, other = _side(left, name), _side(right, name)
-    return Out(name, union([one.sources, other.sources]), plain=either(one.plain, other.plain))
+    left_side, right_side = _side(left, name), _side(right, name)
+    return Out(name, union([left_side.sources, right_side.sources]), plain=either(left_side.plain, right_side.plain))
 
 
 def _side(part: FromPart, name: str) -> Out:

@@ -36,13 +36,13 @@ class WorkBudget:
 
 
 def union(parts: Iterable[Sources]) -> Sources:
-    found = NOTHING
+    united = NOTHING
     for part in parts:
         if part is None:
             return None
-        if not part <= found:
-            found = found | part if found else part
-    return found
+        if not part <= united:
+            united = united | part if united else part
+    return united
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +92,17 @@ def rename_columns(outs: Sequence[Out], names: Sequence[str]) -> list[Out]:
 
     After a column that stands for any number, a name can belong to each of the following ones.
     """
-    found: list[Out] = []
-    left = list(names)
+    columns: list[Out] = []
+    remaining = list(names)
     for place, out in enumerate(outs):
-        if out.many and left:
+        if out.many and remaining:
             rest = merge_sources(outs[place:])
-            return [*found, *(Out(name, rest) for name in left), Out(None, rest, many=True)]
-        if left:
-            found.append(Out(left.pop(0), out.sources, plain=out.plain))
+            return [*columns, *(Out(name, rest) for name in remaining), Out(None, rest, many=True)]
+        if remaining:
+            columns.append(Out(remaining.pop(0), out.sources, plain=out.plain))
         else:
-            found.append(out)
-    return found
+            columns.append(out)
+    return columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +151,10 @@ class Scope:
 
     def with_parts(self, parts: Iterable[FromPart]) -> Scope:
         """Return the same level with the preceding elements of the same FROM added."""
-        found = Scope(self.parent, [*self.items], [*self.outs], self.aliases, self.asked)
+        scope = Scope(self.parent, [*self.items], [*self.outs], self.aliases, self.asked)
         for part in parts:
-            found.add(part)
-        return found
+            scope.add(part)
+        return scope
 
 
 def is_unnamed(one: str | None, name: str) -> bool:
@@ -195,16 +195,16 @@ class NameRules:
         fuzzy: list[Out] = []
         level: Scope | None = scope
         while level is not None:
-            found = [out for out in level.outs if out.name == name]
-            if found and self.hides:
-                return only(name, found, fuzzy)
+            exact = [out for out in level.outs if out.name == name]
+            if exact and self.hides:
+                return only(name, exact, fuzzy)
             if name in self.system_columns and any(item.system for item in level.items):
                 return only(name, (), fuzzy)
             fuzzy += [out for out in level.outs if self.may_be(out.name, name)]
             if level is not scope:
                 fuzzy += [out for out in level.aliases if self.is_meant(out.name, name)]
-            if found:
-                return only(name, found, fuzzy)
+            if exact:
+                return only(name, exact, fuzzy)
             level = level.outer()
         for item in self.items(scope, name) if self.rows else ():
             return Out(name, merge_sources([*item.outs, *fuzzy]))
@@ -261,9 +261,9 @@ class Variables:
 
     def assign(self, name: str, sources: Sources) -> None:
         self.put[name] = union([self.put.get(name, NOTHING), sources])
-        found = union([self._held.get(name, NOTHING), sources])
-        if found != self._held.get(name, NOTHING):
-            self._held[name] = found
+        united = union([self._held.get(name, NOTHING), sources])
+        if united != self._held.get(name, NOTHING):
+            self._held[name] = united
             self.is_settled = False
 
 
@@ -296,14 +296,14 @@ class Filters:
             level = level.parent
         before, self._found = self._found, []
         try:
-            found = read()
+            sources = read()
             filters = union(self._found)
         finally:
             self._found = before
             depends = any(level.asked for level, _ in levels)
             for level, asked in levels:
                 level.asked = level.asked or asked
-        return union([found, filters]) if depends else found
+        return union([sources, filters]) if depends else sources
 
 
 class Cte:

@@ -29,17 +29,17 @@ class Views:
     def outs(self, relation: Relation) -> tuple[Out, ...]:
         """Return a relation's columns in order; a view's come from its definition."""
         key = (relation.schema, relation.name)
-        found = self._outs.get(key)
-        if found is None:
+        outs = self._outs.get(key)
+        if outs is None:
             if key in self._reading or len(self._reading) >= _DEEPEST:
                 return (UNKNOWN,)
             self._reading.append(key)
             try:
-                found = tuple(self._read(relation))
+                outs = tuple(self._read(relation))
             finally:
                 self._reading.pop()
-            self._outs[key] = found
-        return found
+            self._outs[key] = outs
+        return outs
 
     def _read(self, relation: Relation) -> Iterator[Out]:
         raise NotImplementedError

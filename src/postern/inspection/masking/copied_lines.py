@@ -40,13 +40,13 @@ def mask_lines(detectors: Detectors, lines: Sequence[bytes], hits: Hits) -> list
     read = [_read(line, lead, detectors, hits) for line in lines]
     masked = _mask_plain(detectors, read, SEPARATOR.join(read), hits) or read
     written = re.compile(re.escape(lead) + rb"([\x02-\x07])")
-    found = [
+    results = [
         old
         if new == _read(old, lead, detectors, Hits(), bytes_too=False)
         else written.sub(lambda each: b"\\" + _LETTERS[each[1]], new)
         for old, new in zip(lines, masked, strict=True)
     ]
-    return None if found == list(lines) else found
+    return None if results == list(lines) else results
 
 
 def _read(line: bytes, lead: bytes, detectors: Detectors, hits: Hits, *, bytes_too: bool = True) -> bytes:
@@ -57,9 +57,9 @@ def _read(line: bytes, lead: bytes, detectors: Detectors, hits: Hits, *, bytes_t
     return _CONTROL.sub(lambda found: found[0] if found[1] == b"\\" else lead + _SIGNS[found[1]], line)
 
 
-def _masked_bytes(found: re.Match[bytes], detectors: Detectors, hits: Hits) -> bytes:
-    masked = mask_text(detectors, bytes.fromhex(found[2].decode()), hits)
-    return found[0] if masked is None else found[1] + masked.hex().encode()
+def _masked_bytes(match: re.Match[bytes], detectors: Detectors, hits: Hits) -> bytes:
+    masked = mask_text(detectors, bytes.fromhex(match[2].decode()), hits)
+    return match[0] if masked is None else match[1] + masked.hex().encode()
 
 
 def _mask_plain(detectors: Detectors, lines: Sequence[bytes], joined: bytes, hits: Hits) -> list[bytes] | None:

@@ -13,9 +13,9 @@ def type_of(of: Origin | None, schema: TargetSchema | None) -> int:
     """
     if of is None or schema is None:
         return 0
-    found: set[int] = set()
+    types: set[int] = set()
     none: frozenset[ColumnRef] = frozenset()
     for ref in none.union(*of.plain):
         relation = schema.relations.get((ref.schema, ref.table))
-        found.add(0 if relation is None else relation.type_of(ref.column))
-    return found.pop() if len(found) == 1 else 0
+        types.add(0 if relation is None else relation.type_of(ref.column))
+    return types.pop() if len(types) == 1 else 0

@@ -43,8 +43,8 @@ def custom_form(custom: CustomType) -> ValueForm:
     expressions = [custom.pattern_regex] if custom.pattern_regex else [word_pattern(word) for word in custom.words]
     if not expressions:
         raise Invalid(f"the custom type {custom.name} needs an expression or words", field="custom_types")
-    pattern = _compile(custom.name, "|".join(f"(?:{one})" for one in expressions))
-    cells = _Cells(pattern, not any(bound_to_edges(one) for one in expressions))
+    pattern = _compile(custom.name, "|".join(f"(?:{expression})" for expression in expressions))
+    cells = _Cells(pattern, not any(bound_to_edges(expression) for expression in expressions))
     return found_form(_ANY, cells, custom.score, MASK, cells.may_hold)
 
 
@@ -87,7 +87,9 @@ class _Cells:
         at = 0
         for cell in read.split(_ZERO):
             spans += [
-                (at + one.start(), at + one.end()) for one in self._pattern.finditer(cell) if one.end() > one.start()
+                (at + match.start(), at + match.end())
+                for match in self._pattern.finditer(cell)
+                if match.end() > match.start()
             ]
             at += len(cell) + 1
         return spans
@@ -99,8 +101,8 @@ class _Cells:
         joined = read.replace(_ZERO, SEPARATOR)
         spans: list[Span] = []
         at = added = 0  # bytes that are not in `read`, up to `at`
-        for one in self._pattern.finditer(joined):
-            start, end = one.span()
+        for match in self._pattern.finditer(joined):
+            start, end = match.span()
             if joined.find(_ZERO, max(0, start - 1), end + 1) >= 0:
                 return None
             if end > start:

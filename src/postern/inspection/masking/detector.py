@@ -198,21 +198,21 @@ def substitute_valid(pattern: re.Pattern[bytes], judge: Callable[[bytes], tuple[
 
     def apply(text: bytes) -> MaskedText:
         parts: list[bytes] = []
-        kept = at = hits = size = 0
-        while found := pattern.search(text, at):
-            start = found.start()
-            verdict = judge(found.group())
+        copied = at = hits = size = 0
+        while match := pattern.search(text, at):
+            start = match.start()
+            verdict = judge(match.group())
             if verdict is None:
                 at = start + 1
                 continue
             length, mask = verdict
-            parts += (text[kept:start], mask)
-            kept = at = start + length
+            parts += (text[copied:start], mask)
+            copied = at = start + length
             hits += 1
             size += length
         if not hits:
             return MaskedText(text)
-        parts.append(text[kept:])
+        parts.append(text[copied:])
         return MaskedText(b"".join(parts), hits, size)
 
     return apply
@@ -220,7 +220,7 @@ def substitute_valid(pattern: re.Pattern[bytes], judge: Callable[[bytes], tuple[
 
 def spans_all(pattern: re.Pattern[bytes]) -> Find:
     """Return the finder of the positions that `substitute_all` of the same pattern replaces."""
-    return lambda text: [found.span() for found in pattern.finditer(text)]
+    return lambda text: [match.span() for match in pattern.finditer(text)]
 
 
 def spans_valid(pattern: re.Pattern[bytes], judge: Callable[[bytes], tuple[int, bytes] | None]) -> Find:
@@ -229,9 +229,9 @@ def spans_valid(pattern: re.Pattern[bytes], judge: Callable[[bytes], tuple[int, 
     def find(text: bytes) -> list[Span]:
         spans: list[Span] = []
         at = 0
-        while found := pattern.search(text, at):
-            start = found.start()
-            verdict = judge(found.group())
+        while match := pattern.search(text, at):
+            start = match.start()
+            verdict = judge(match.group())
             if verdict is None:
                 at = start + 1
                 continue
@@ -276,12 +276,12 @@ def masked_spans(text: bytes, spans: Sequence[Span], mask: bytes) -> MaskedText:
     if not spans:
         return MaskedText(text)
     parts: list[bytes] = []
-    kept = size = 0
+    copied = size = 0
     for start, end in spans:
-        parts += (text[kept:start], mask)
-        kept = end
+        parts += (text[copied:start], mask)
+        copied = end
         size += end - start
-    parts.append(text[kept:])
+    parts.append(text[copied:])
     return MaskedText(b"".join(parts), len(spans), size)
 
 

@@ -55,12 +55,12 @@ class Words:
     __slots__ = ("_leap", "_near", "candidate", "named")
 
     def __init__(self, words: str) -> None:
-        phrases = [" ".join(one.split()) for one in words.split(",")]
-        spelled = [re.escape(one).replace(r"\ ", "[ _-]?") for one in phrases]
-        glued = (one.replace(" ", "") for one in phrases)
-        names = [*(f" {one} " for one in phrases), *(one for one in glued if len(one) >= _LONG_ENOUGH)]
+        phrases = [" ".join(phrase.split()) for phrase in words.split(",")]
+        spelled = [re.escape(phrase).replace(r"\ ", "[ _-]?") for phrase in phrases]
+        glued = (phrase.replace(" ", "") for phrase in phrases)
+        names = [*(f" {phrase} " for phrase in phrases), *(phrase for phrase in glued if len(phrase) >= _LONG_ENOUGH)]
         # RE2 expression that matches in `spelled_out` of a column's name that contains one of them.
-        self.named = "|".join(re.escape(one) for one in names).encode()
+        self.named = "|".join(re.escape(phrase) for phrase in names).encode()
         either = "|".join(sorted(spelled, key=len, reverse=True))
         self._near = re.compile(rf"(?<![A-Za-z])(?:{either})(?![A-Za-z])".encode(), re.IGNORECASE)
         # RE2 expression that matches in every text that contains one of them.
@@ -74,14 +74,14 @@ class Words:
 
     def find_near(self, text: bytes, find: Callable[[bytes], list[tuple[int, int]]]) -> list[tuple[int, int]]:
         """Return what `find` finds after the first context word of each cell or line."""
-        found: list[tuple[int, int]] = []
+        spans: list[tuple[int, int]] = []
         at = 0
         while word := self._leap.search(text, at):
             end = _CELL_ENDS.search(text, word.start() + 2)
             at = end.start() if end is not None else len(text)
             start = word.start()
-            found += [(start + first, start + last) for first, last in find(text[start:at])]
-        return found
+            spans += [(start + first, start + last) for first, last in find(text[start:at])]
+        return spans
 
 
 def _behind_last_end(before: bytes) -> bytes:
@@ -155,15 +155,15 @@ class FormCatalogue:
             if detector.type in types:
                 for form in detector.forms:
                     self._add(detector.type, form, _WORDS.get(detector.type))
-        for one in custom:
-            self._add(one.name, custom_form(one), None)
+        for entry in custom:
+            self._add(entry.name, custom_form(entry), None)
         if language is not None:
             for kind, form in model_forms(language, types & MODEL_TYPES, threshold):
                 self._add(kind, form, None)
-        self.which = compile_set([self._candidate(one) for one in self.looked])
-        self.asked = tuple((index, one.form.quick) for index, one in enumerate(self.looked) if one.form.quick)
+        self.which = compile_set([self._candidate(entry) for entry in self.looked])
+        self.asked = tuple((index, entry.form.quick) for index, entry in enumerate(self.looked) if entry.form.quick)
         # A text that is one value from end to end is only replaced as such if no other kind can interfere.
-        sure = {one.kind for one in self.looked if one.alone >= threshold}
+        sure = {entry.kind for entry in self.looked if entry.alone >= threshold}
         wholes = [(d.type, d.whole) for d in ORDER if d.whole and d.type in sure & types]
         self.whole = compile_set([whole.value for _, whole in wholes], whole=True) if wholes else None
         self.columns = tuple((kind, compile_column(whole.value).fullmatch, whole.mask) for kind, whole in wholes)
@@ -173,10 +173,10 @@ class FormCatalogue:
         if told >= self.threshold:
             self.looked.append(CandidateForm(kind, form, words, form.score, told))
 
-    def _candidate(self, one: CandidateForm) -> bytes:
-        if one.form.quick is not None:
+    def _candidate(self, entry: CandidateForm) -> bytes:
+        if entry.form.quick is not None:
             return _NOTHING
-        return one.form.candidate if one.alone >= self.threshold or one.words is None else one.words.candidate
+        return entry.form.candidate if entry.alone >= self.threshold or entry.words is None else entry.words.candidate
 
 
 class Detectors:
@@ -188,34 +188,34 @@ class Detectors:
         self.types = types
         self._catalogue = catalogue
         self._told = told
-        self._looked = [_lower_scores(one, told) if doubted else one for one in catalogue.looked]
+        self._looked = [_lower_scores(entry, told) if doubted else entry for entry in catalogue.looked]
         # Forms that the column's name supports, although no context word is in the text.
         self._extra = [
-            (index, compile_candidate(one.form.candidate).search)
-            for index, one in enumerate(catalogue.looked)
-            if one.kind in told and one.alone < catalogue.threshold
+            (index, compile_candidate(entry.form.candidate).search)
+            for index, entry in enumerate(catalogue.looked)
+            if entry.kind in told and entry.alone < catalogue.threshold
         ]
 
     def worth(self, text: bytes) -> list[int]:
         """Return the indexes of the forms that can find something in the text; empty if there is nothing to find."""
         catalogue = self._catalogue
-        known = catalogue.which(text)
+        matching = catalogue.which(text)
         if not self._extra and not catalogue.asked:
-            return sorted(known) if known else []
-        worth = set(known or ())
-        worth.update(index for index, search in self._extra if search(text))
-        worth.update(index for index, quick in catalogue.asked if quick(text))
-        return sorted(worth)
+            return sorted(matching) if matching else []
+        indexes = set(matching or ())
+        indexes.update(index for index, search in self._extra if search(text))
+        indexes.update(index for index, quick in catalogue.asked if quick(text))
+        return sorted(indexes)
 
     def find(self, text: bytes) -> list[Found]:
         """Return every value in the text, by position and without overlaps."""
-        found: list[tuple[int, int, float, int]] = []
+        spans: list[tuple[int, int, float, int]] = []
         for index in self.worth(text):
             for span, score in self._spans(index, text):
-                found.append((*span, score, index))
+                spans.append((*span, score, index))
         return [
             Found(str(self._looked[index].kind), start, end, score)
-            for start, end, score, index in _remove_overlaps(found)
+            for start, end, score, index in _remove_overlaps(spans)
         ]
 
     def mask_column(self, texts: Sequence[bytes], joined: bytes) -> tuple[str, list[bytes]] | None:
@@ -248,17 +248,17 @@ class Detectors:
         if worth is None:
             worth = self.worth(text)
         for _ in range(ROUNDS):
-            found = False
+            has_hits = False
             for index in worth:
                 # most candidates of other kinds were in what is masked now
-                if found and not self._may_find(index, text):
+                if has_hits and not self._may_find(index, text):
                     continue
                 masked = self._mask_form(index, text)
                 if masked.hits:
-                    found = True
+                    has_hits = True
                     text = masked.text
                     yield self._looked[index].kind, masked
-            if not found:
+            if not has_hits:
                 return
             worth = self.worth(text)
 
@@ -270,31 +270,31 @@ class Detectors:
         return compile_candidate(form.candidate).search(text) is not None
 
     def _mask_form(self, index: int, text: bytes) -> MaskedText:
-        one = self._looked[index]
+        entry = self._looked[index]
         threshold = self._catalogue.threshold
-        if one.alone >= threshold or (one.kind in self._told and one.told >= threshold):
-            return one.form.mask(text)
+        if entry.alone >= threshold or (entry.kind in self._told and entry.told >= threshold):
+            return entry.form.mask(text)
         spans = [span for span, _ in self._spans(index, text)]
         if not spans:
             return MaskedText(text)
-        return _replace_spans(text, spans, one.form)
+        return _replace_spans(text, spans, entry.form)
 
     def _spans(self, index: int, text: bytes) -> Iterator[tuple[Span, float]]:
         """Yield the form's values whose score reaches the threshold."""
-        one = self._looked[index]
+        entry = self._looked[index]
         threshold = self._catalogue.threshold
-        told_by_name = one.kind in self._told
+        told_by_name = entry.kind in self._told
         behind = -1  # end of the last value that a word supported: `SSNs 1…, 2…`
-        if told_by_name or one.words is None or one.alone >= threshold:
-            values = one.form.find(text)
+        if told_by_name or entry.words is None or entry.alone >= threshold:
+            values = entry.form.find(text)
         else:
-            values = one.words.find_near(text, one.form.find)
+            values = entry.words.find_near(text, entry.form.find)
         for start, end in values:
             told = told_by_name
-            if not told and one.words is not None and one.alone < 1:
-                told = one.words.speak_for(text, start) or (behind >= 0 and _in_a_list(text[behind:start]))
+            if not told and entry.words is not None and entry.alone < 1:
+                told = entry.words.speak_for(text, start) or (behind >= 0 and _in_a_list(text[behind:start]))
                 behind = end if told else -1
-            score = one.told if told else one.alone
+            score = entry.told if told else entry.alone
             if score >= threshold:
                 yield (start, end), score
 
@@ -303,32 +303,32 @@ def _in_a_list(between: bytes) -> bool:
     return 0 < len(between) <= 3 and not between.strip(_SEPARATORS)
 
 
-def _lower_scores(one: CandidateForm, told: frozenset[str]) -> CandidateForm:
-    if one.alone >= FIRM or one.kind in told:
-        return one
-    return CandidateForm(one.kind, one.form, one.words, one.alone - DOUBT, one.told - DOUBT)
+def _lower_scores(entry: CandidateForm, told: frozenset[str]) -> CandidateForm:
+    if entry.alone >= FIRM or entry.kind in told:
+        return entry
+    return CandidateForm(entry.kind, entry.form, entry.words, entry.alone - DOUBT, entry.told - DOUBT)
 
 
 def _replace_spans(text: bytes, spans: list[Span], form: ValueForm) -> MaskedText:
     """Replace each value as the form would if it stood alone."""
     parts: list[bytes] = []
-    kept = size = 0
+    copied = size = 0
     for start, end in spans:
-        parts += (text[kept:start], form.mask(text[start:end]).text)
-        kept = end
+        parts += (text[copied:start], form.mask(text[start:end]).text)
+        copied = end
         size += end - start
-    parts.append(text[kept:])
+    parts.append(text[copied:])
     return MaskedText(b"".join(parts), len(spans), size)
 
 
-def _remove_overlaps(found: list[tuple[int, int, float, int]]) -> list[tuple[int, int, float, int]]:
+def _remove_overlaps(spans: list[tuple[int, int, float, int]]) -> list[tuple[int, int, float, int]]:
     """Remove overlaps: the longer one stays; of two equal ones, the one with the higher score."""
     kept: list[tuple[int, int, float, int]] = []
-    for one in sorted(found, key=lambda one: (one[0], -one[1], -one[2], one[3])):
-        if not kept or one[0] >= kept[-1][1]:
-            kept.append(one)
-        elif one[1] > kept[-1][1] and one[2] > kept[-1][2]:
-            kept[-1] = one
+    for span in sorted(spans, key=lambda span: (span[0], -span[1], -span[2], span[3])):
+        if not kept or span[0] >= kept[-1][1]:
+            kept.append(span)
+        elif span[1] > kept[-1][1] and span[2] > kept[-1][2]:
+            kept[-1] = span
     return kept
 
 

@@ -76,18 +76,18 @@ def nothing_known(segment: bytes) -> bool:
 
 def make_known_check(statement: str | None, schema: TargetSchema | None) -> Known:
     """Return a function that tells whether a text is the client's own, or the name of a table or column."""
-    said = (statement or "")[:_LONGEST_STATEMENT].lower()
-    left = _LOOKS
+    statement_text = (statement or "")[:_LONGEST_STATEMENT].lower()
+    remaining = _LOOKS
 
     def is_known(segment: bytes) -> bool:
-        nonlocal left
+        nonlocal remaining
         text = segment.decode("utf-8", "replace").lower()
         if not text:
             return True
-        left -= 1
-        if left < 0:
+        remaining -= 1
+        if remaining < 0:
             return False
-        if re.search(rf"(?<![^\W_]){re.escape(text)}(?![^\W_])", said):
+        if re.search(rf"(?<![^\W_]){re.escape(text)}(?![^\W_])", statement_text):
             return True
         return schema is not None and text in _names(schema)
 
@@ -96,17 +96,17 @@ def make_known_check(statement: str | None, schema: TargetSchema | None) -> Know
 
 @lru_cache(maxsize=4)
 def _names(schema: TargetSchema) -> frozenset[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     for relation in schema.relations.values():
-        found.update((relation.name.lower(), relation.schema.lower()))
-        found.update(column.lower() for column in relation.columns)
-    return frozenset(found)
+        names.update((relation.name.lower(), relation.schema.lower()))
+        names.update(column.lower() for column in relation.columns)
+    return frozenset(names)
 
 
 def mask_as_signal(labels: Sequence[str]) -> list[bytes]:
     """Return the replacement of an error that can be user-written: each field as SIGNAL's own."""
-    fixed = {"errno": SIGNAL_NUMBER, "code": _SIGNAL_CODE}
-    return [fixed.get(label, MASK) for label in labels]
+    fields = {"errno": SIGNAL_NUMBER, "code": _SIGNAL_CODE}
+    return [fields.get(label, MASK) for label in labels]
 
 
 def withhold_values(

@@ -53,10 +53,10 @@ def mask_joined(
     masked = _mask_held(detectors, joined, worth, hits)
     if masked is None:
         return None
-    found = masked.split(SEPARATOR)
-    if len(found) != len(texts):
-        raise RuntimeError(f"masking returned {len(found)} texts for {len(texts)}")
-    return found
+    masked_texts = masked.split(SEPARATOR)
+    if len(masked_texts) != len(texts):
+        raise RuntimeError(f"masking returned {len(masked_texts)} texts for {len(texts)}")
+    return masked_texts
 
 
 def mask_text(detectors: Detectors, text: bytes, hits: Hits) -> bytes | None:
@@ -66,11 +66,11 @@ def mask_text(detectors: Detectors, text: bytes, hits: Hits) -> bytes | None:
 
 
 def _mask_held(detectors: Detectors, text: bytes, worth: Sequence[int], hits: Hits) -> bytes | None:
-    found: bytes | None = None
+    masked_text: bytes | None = None
     for kind, masked in detectors.mask(text, worth):
-        found = masked.text
+        masked_text = masked.text
         hits.add(kind, masked.hits, masked.size)
-    return found
+    return masked_text
 
 
 def _mask_distinct(
@@ -79,13 +79,13 @@ def _mask_distinct(
     """Mask each distinct text once."""
     masked: dict[bytes, bytes] = {}
     for text, count in times.items():
-        own = Hits()
-        new = mask_text(detectors, text, own)
+        text_hits = Hits()
+        new = mask_text(detectors, text, text_hits)
         if new is not None:
             masked[text] = new
-            for kind, found in own.counts.items():
-                hits.add(kind, found * count, 0)
-            hits.size += own.size * count
+            for kind, count_in_text in text_hits.counts.items():
+                hits.add(kind, count_in_text * count, 0)
+            hits.size += text_hits.size * count
     return [masked.get(text, text) for text in texts] if masked else None
 
 

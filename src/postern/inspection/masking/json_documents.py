@@ -51,8 +51,8 @@ def mask_documents(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> 
     careful = [place for place in places if _NEEDS_CARE.search(texts[place])]
     easy = sorted(set(places).difference(careful))
     for some, mask in ((careful, _mask_together), (easy, _mask_raw)):
-        found = mask(detectors, [texts[place] for place in some], hits) if some else None
-        for place, new in zip(some, found or (), strict=False):
+        replacements = mask(detectors, [texts[place] for place in some], hits) if some else None
+        for place, new in zip(some, replacements or (), strict=False):
             masked[place] = new
     return masked if hits.size > before else None
 
@@ -77,10 +77,10 @@ def _mask_together(detectors: Detectors, documents: list[bytes], hits: Hits) -> 
     _mask_all_named(detectors, pieces, masked, hits)
     _mask_long_numbers(detectors, pieces, hits)
     pieces[1::2] = masked
-    found = b'"'.join(pieces).split(SEPARATOR)
-    if len(found) != len(documents):
-        raise RuntimeError(f"masking made {len(found)} documents of {len(documents)}")
-    return found
+    masked_documents = b'"'.join(pieces).split(SEPARATOR)
+    if len(masked_documents) != len(documents):
+        raise RuntimeError(f"masking returned {len(masked_documents)} documents for {len(documents)}")
+    return masked_documents
 
 
 def _mask_all_named(detectors: Detectors, pieces: list[bytes], masked: list[bytes], hits: Hits) -> None:
@@ -92,9 +92,9 @@ def _mask_all_named(detectors: Detectors, pieces: list[bytes], masked: list[byte
         and masked[place] == pieces[2 * place + 1]
         and len(pieces[2 * place - 1]) + 2 <= _KEY_REACH
     ]
-    said = [pieces[2 * place - 1] + b": " + pieces[2 * place + 1] for place in named]
-    found = mask_texts(detectors, said, Hits())
-    for place, old, new in zip(named, said, found or said, strict=True):
+    keyed_texts = [pieces[2 * place - 1] + b": " + pieces[2 * place + 1] for place in named]
+    replacements = mask_texts(detectors, keyed_texts, Hits())
+    for place, old, new in zip(named, keyed_texts, replacements or keyed_texts, strict=True):
         if new != old:
             masked[place] = _mask_named(detectors, pieces[2 * place - 1] + b": ", pieces[2 * place + 1], hits)
 
@@ -102,16 +102,16 @@ def _mask_all_named(detectors: Detectors, pieces: list[bytes], masked: list[byte
 def _mask_long_numbers(detectors: Detectors, pieces: list[bytes], hits: Hits) -> None:
     places = [place for place in range(0, len(pieces), 2) if _LONG_NUMBER.search(pieces[place])]
     parts = [_ANY_NUMBER.split(pieces[place]) for place in places]
-    told: list[tuple[list[bytes], int]] = []
+    numbers: list[tuple[list[bytes], int]] = []
     for place, part in zip(places, parts, strict=True):
         if place:  # the key is the preceding string
             part[:1] = [b"", b'"' + pieces[place - 1] + b'"', part[0]]
     for part in parts:
-        told += [(part, index) for index in range(1, len(part), 2) if _may_be_value(part[index])]
-    said = SEPARATOR.join([_key_of(part, index) + part[index] for part, index in told])
-    if not detectors.worth(said) and all(len(part[index]) < _SHORTEST_CARD for part, index in told):
+        numbers += [(part, index) for index in range(1, len(part), 2) if _may_be_value(part[index])]
+    keyed_texts = SEPARATOR.join([_key_of(part, index) + part[index] for part, index in numbers])
+    if not detectors.worth(keyed_texts) and all(len(part[index]) < _SHORTEST_CARD for part, index in numbers):
         return
-    for part, index in told:
+    for part, index in numbers:
         _mask_number(detectors, part, index, hits)
     for place, part in zip(places, parts, strict=True):
         pieces[place] = b"".join(part[2 * bool(place) :])
@@ -143,10 +143,10 @@ def _mask_number(detectors: Detectors, parts: list[bytes], index: int, hits: Hit
         hits.add(InfoType.CREDIT_CARD, 1, len(number))
         parts[index] = str(int(number[-4:])).encode()  # a JSON number has no leading zeros
         return
-    said = _key_of(parts, index) + number
-    for found in detectors.find(said):
-        if len(said) - len(number) == found.start and found.end == len(said):
-            hits.add(found.type, 1, len(number))
+    keyed_text = _key_of(parts, index) + number
+    for match in detectors.find(keyed_text):
+        if len(keyed_text) - len(number) == match.start and match.end == len(keyed_text):
+            hits.add(match.type, 1, len(number))
             parts[index] = b"0"
 
 
@@ -170,13 +170,13 @@ def _mask_strings(detectors: Detectors, parts: list[bytes], indexes: list[int], 
 
 def _mask_named(detectors: Detectors, key: bytes, content: bytes, hits: Hits) -> bytes:
     """Mask a value with the context of its key, as in a sentence."""
-    own = Hits()
-    masked = mask_text(detectors, key + content, own)
+    value_hits = Hits()
+    masked = mask_text(detectors, key + content, value_hits)
     if masked is None or not masked.startswith(key):  # the key itself is masked as a string of its own
         return content
-    for kind, count in own.counts.items():
+    for kind, count in value_hits.counts.items():
         hits.add(kind, count, 0)
-    hits.size += own.size
+    hits.size += value_hits.size
     return masked[len(key) :]
 
 

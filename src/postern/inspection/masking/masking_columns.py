@@ -92,12 +92,12 @@ class ColumnRules:
             return None
         merged: Sources | None = None
         for statement in statements:
-            found = self._origins.of(statement, columns)
-            if found is None or (columns and len(found) != len(columns)):
+            origins = self._origins.of(statement, columns)
+            if origins is None or (columns and len(origins) != len(columns)):
                 return None
-            if merged is not None and len(merged) != len(found):
+            if merged is not None and len(merged) != len(origins):
                 return None
-            merged = found if merged is None else tuple(map(_either, merged, found))
+            merged = origins if merged is None else tuple(map(_either, merged, origins))
         return merged
 
     def decide(self, columns: tuple[Column, ...], sources: Sources | None) -> Decided:
@@ -106,9 +106,9 @@ class ColumnRules:
         doubts: list[Doubt] = []
         for place, column in enumerate(columns):
             of = None if sources is None else sources[place]
-            one = self._choose(column.name, of)
-            chosen.append(one)
-            if one is None and of is None:
+            choice = self._choose(column.name, of)
+            chosen.append(choice)
+            if choice is None and of is None:
                 doubts += [
                     Doubt(rule, column.name)
                     for rule in self._rules
@@ -146,7 +146,7 @@ class ColumnRules:
         if not all(any(self._masks(rule, ref) for ref in names) for names in of.plain):
             return False
         others = of.refs.difference(*of.plain)
-        return bool(of.plain) and not any(self._masks(one, ref) for one in self._rules for ref in others)
+        return bool(of.plain) and not any(self._masks(other_rule, ref) for other_rule in self._rules for ref in others)
 
     def _masks(self, rule: ColumnRule, ref: ColumnRef) -> bool:
         return rule.patterns.match(ref, self._origins.tags(ref) if self._origins else frozenset())

@@ -96,8 +96,8 @@ class Hashes:
         bits = _REAL_BITS if scalar is Scalar.REAL else _BITS[scalar]
         unit = _REAL_UNIT if scalar is Scalar.REAL else 1
         least = -(2 << bits)
-        found = (least + (int.from_bytes(self._mac(b"number", plain), "big") >> (256 - bits))) * unit
-        return repr(float(found)).encode() if scalar in FLOATS else b"%d" % found
+        hashed = (least + (int.from_bytes(self._mac(b"number", plain), "big") >> (256 - bits))) * unit
+        return repr(float(hashed)).encode() if scalar in FLOATS else b"%d" % hashed
 
     def _below(self, purpose: bytes, value: bytes, most: int) -> int:
         return int.from_bytes(self._mac(purpose, value)[:16], "big") % most

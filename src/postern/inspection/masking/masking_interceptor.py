@@ -125,14 +125,14 @@ class Masking:
         self._facts = facts
         self._access_help = access_help
         ordered = sorted(rules, key=by_strength)
-        made = {strategy: Substitutes(strategy, key) for strategy in {rule.strategy for rule in ordered}}
-        searches = [search_of(rule, made[rule.strategy]) for rule in ordered if rule.finds]
+        substitutes = {strategy: Substitutes(strategy, key) for strategy in {rule.strategy for rule in ordered}}
+        searches = [search_of(rule, substitutes[rule.strategy]) for rule in ordered if rule.finds]
         if types:
             searches.append(ValueSearch(types, (), THRESHOLD, Substitutes(Strategy.REPLACE, b"")))
             searches.sort(key=lambda search: STRENGTH[search.strategy])
         self._searches = tuple(searches)
         self._texts = tuple((search, search.detectors()) for search in searches)
-        columns = [ColumnRule(rule, made[rule.strategy]) for rule in ordered if rule.columns]
+        columns = [ColumnRule(rule, substitutes[rule.strategy]) for rule in ordered if rule.columns]
         self._columns = ColumnRules(columns, origins) if columns else None
         self._is_strict = bool(types) or any(rule.strictness is Strictness.STRICT for rule in ordered)
         wants: set[type[Event]] = {Rows, Output} if searches or columns else set()
@@ -252,9 +252,9 @@ class Masking:
         if not isinstance(event, Output):
             return None
         # First as a terminal displays it: a search in raw bytes misses values that escape sequences interrupt.
-        shown = event.rendered_texts()
-        if shown and (found := self._mask_texts(event.channel, shown, hits)) is not None:
-            event.replace_rendered_texts(found)
+        displayed = event.rendered_texts()
+        if displayed and (replacements := self._mask_texts(event.channel, displayed, hits)) is not None:
+            event.replace_rendered_texts(replacements)
         texts = event.texts()
         if not texts:
             return None
@@ -271,8 +271,8 @@ class Masking:
                 refusal, masked = self._mask_message(self._columns, event, texts, hits, session)
                 if refusal is not None:
                     return refusal
-        found = self._mask_texts(event.channel, texts if masked is None else masked, hits)
-        masked = masked if found is None else found
+        replacements = self._mask_texts(event.channel, texts if masked is None else masked, hits)
+        masked = masked if replacements is None else replacements
         if masked is not None:
             event.replace(masked)
         return None
@@ -316,8 +316,8 @@ class Masking:
         mask = mask_lines if channel is Channel.COPY else mask_texts
         masked: list[bytes] | None = None
         for _, detectors in self._texts:
-            found = mask(detectors, texts if masked is None else masked, hits)
-            masked = masked if found is None else found
+            replacements = mask(detectors, texts if masked is None else masked, hits)
+            masked = masked if replacements is None else replacements
         return masked
 
     def _plan(self, rows: Rows, schema: TargetSchema | None) -> _Plan:
@@ -345,18 +345,20 @@ class Masking:
         if self._columns is not None:
             decided = self._columns.decide(columns, sources)
         searches = tuple(
-            () if one is not None else tuple((search, search.detectors(column.name)) for search in self._searches)
-            for column, one in zip(columns, decided.chosen, strict=True)
+            () if choice is not None else tuple((search, search.detectors(column.name)) for search in self._searches)
+            for column, choice in zip(columns, decided.chosen, strict=True)
         )
         changes = tuple(
-            None if one is None else _change(one, of, schema)
-            for one, of in zip(decided.chosen, sources or (None,) * len(columns), strict=True)
+            None if choice is None else _change(choice, of, schema)
+            for choice, of in zip(decided.chosen, sources or (None,) * len(columns), strict=True)
         )
         touched = [
-            one is not None or (bool(found) and column.kind in _MASKS)
-            for one, found, column in zip(decided.chosen, searches, columns, strict=True)
+            choice is not None or (bool(column_searches) and column.kind in _MASKS)
+            for choice, column_searches, column in zip(decided.chosen, searches, columns, strict=True)
         ]
-        computed = tuple(place for place, one in enumerate(decided.chosen) if one is not None and not one.plain)
+        computed = tuple(
+            place for place, choice in enumerate(decided.chosen) if choice is not None and not choice.plain
+        )
         return _Plan(decided, changes, searches, touched, computed)
 
     def _mask_rows(self, plan: _Plan, rows: Rows, hits: Hits) -> None:
@@ -394,15 +396,15 @@ class Masking:
         if form is not None:
             schema = session.schema
             changes = [
-                None if one is None else (type_of(of, schema), _change(one, of, schema))
-                for one, of in zip(decided.chosen, sources, strict=True)
+                None if choice is None else (type_of(of, schema), _change(choice, of, schema))
+                for choice, of in zip(decided.chosen, sources, strict=True)
             ]
             with contextlib.suppress(ValueError, ProtocolViolation):
-                for one, told in zip(decided.chosen, event.change(form, changes), strict=True):
-                    if one is not None:
-                        hits.add(one.rule.name, *told)
+                for choice, counts in zip(decided.chosen, event.change(form, changes), strict=True):
+                    if choice is not None:
+                        hits.add(choice.rule.name, *counts)
                 return None
-        doubts = tuple(Doubt(one.rule, "") for one in decided.chosen if one is not None)
+        doubts = tuple(Doubt(choice.rule, "") for choice in decided.chosen if choice is not None)
         return self._handle_doubts(Decided((), doubts), event.exchange, session)
 
     def _mask_message(

@@ -68,9 +68,9 @@ class _Cells:
 
     def _in_cell(self, cell: bytes) -> list[Span]:
         read = cell.decode("utf-8", "surrogateescape")
-        found = self._model.find(read, self._kinds)
+        matches = self._model.find(read, self._kinds)
         spans: list[Span] = []
-        for _, first, last, score in sorted(found, key=lambda one: one[1]):
+        for _, first, last, score in sorted(matches, key=lambda match: match[1]):
             start = len(read[:first].encode("utf-8", "surrogateescape"))
             end = start + len(read[first:last].encode("utf-8", "surrogateescape"))
             if score >= self._threshold and end > start and (not spans or start >= spans[-1][1]):

@@ -48,11 +48,13 @@ class ColumnPatterns:
     """Patterns in the `columns` of a rule, see MaskingRule."""
 
     def __init__(self, columns: Iterable[str]) -> None:
-        given = tuple(columns)
-        self._tags = [_pattern(text.removeprefix(TAG)) for text in given if text.startswith(TAG)]
-        parts = [text.split(".") for text in given if not text.startswith(TAG)]
-        self._names = [_pattern(one[0]) for one in parts if len(one) == 1]
-        self._refs = [[_pattern(part) for part in one] for one in parts if len(one) > 1]
+        patterns = tuple(columns)
+        self._tags = [_pattern(text.removeprefix(TAG)) for text in patterns if text.startswith(TAG)]
+        parts = [text.split(".") for text in patterns if not text.startswith(TAG)]
+        self._names = [_pattern(parts_of_pattern[0]) for parts_of_pattern in parts if len(parts_of_pattern) == 1]
+        self._refs = [
+            [_pattern(part) for part in parts_of_pattern] for parts_of_pattern in parts if len(parts_of_pattern) > 1
+        ]
 
     @property
     def needs_origins(self) -> bool:

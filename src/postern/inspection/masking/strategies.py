@@ -145,9 +145,9 @@ class Substitutes(KindChange):
     def replace_found(self, kind: str, value: bytes) -> bytes:
         """Return the replacement of a value of this kind that was found in a text; empty for NULL."""
         key = (kind, value)
-        known = self._found.get(key)
-        if known is not None:
-            return known
+        cached = self._found.get(key)
+        if cached is not None:
+            return cached
         if self.strategy is Strategy.PARTIAL:
             new = _mask_kind_partly(kind, value)
         elif self.strategy is Strategy.HASH:
@@ -160,34 +160,36 @@ class Substitutes(KindChange):
             self._found[key] = new
         return new
 
-    def _key(self, name: str, found: Mapping[str, object], names: frozenset[str] | None) -> str:
+    def _key(self, name: str, keys: Mapping[str, object], names: frozenset[str] | None) -> str:
         """Return the replacement of a key. Equal replacements are numbered, so that the number of keys stays."""
         if names is None or name in names:
             return name
-        made = (self._make(Scalar.TEXT, name.encode("utf-8", "surrogatepass")) or b"").decode("utf-8", "surrogatepass")
-        key, number = made, 1
-        while key in found:
+        replacement = (self._make(Scalar.TEXT, name.encode("utf-8", "surrogatepass")) or b"").decode(
+            "utf-8", "surrogatepass"
+        )
+        key, number = replacement, 1
+        while key in keys:
             number += 1
-            key = f"{made}{number}"
+            key = f"{replacement}{number}"
         return key
 
     def _leaf(self, node: object, names: frozenset[str] | None) -> object:
         """Replace the values of a node. Keys stay if `names` is None."""
         if isinstance(node, dict):
-            found: dict[str, object] = {}
+            replaced: dict[str, object] = {}
             for name, value in node.items():
-                found[self._key(name, found, names)] = self._leaf(value, names)
-            return found
+                replaced[self._key(name, replaced, names)] = self._leaf(value, names)
+            return replaced
         if isinstance(node, list):
             return [self._leaf(value, names) for value in node]
         if isinstance(node, bool):
             return False if self.strategy is not Strategy.HASH else None
         if isinstance(node, int | float):
-            made = self._make(Scalar.DOUBLE, repr(node).encode())
-            return None if made is None else int(float(made))
+            replacement = self._make(Scalar.DOUBLE, repr(node).encode())
+            return None if replacement is None else int(float(replacement))
         if isinstance(node, str):
-            made = self._make(Scalar.TEXT, node.encode("utf-8", "surrogatepass"))
-            return None if made is None else made.decode("utf-8", "surrogatepass")
+            replacement = self._make(Scalar.TEXT, node.encode("utf-8", "surrogatepass"))
+            return None if replacement is None else replacement.decode("utf-8", "surrogatepass")
         return node
 
 
@@ -201,8 +203,8 @@ class Constant(Fill):
         return None if self._is_null else _COMPUTED.get(scalar)
 
     def of(self, scalar: Scalar) -> Callable[[bytes], bytes | None]:
-        made = self(scalar, b"")
-        return lambda _: made
+        value = self(scalar, b"")
+        return lambda _: value
 
     def constant(self, scalar: Scalar) -> tuple[bytes | None] | None:
         return (self(scalar, b""),)

@@ -87,23 +87,23 @@ class Substituting(Detectors):
         """Mask values, as often as that reveals another one. Replacements are known by position, and skipped in later
         rounds.
         """
-        made: list[_Span] = []
+        inserted: list[_Span] = []
         for _ in range(ROUNDS):
             counts: dict[str, tuple[int, int]] = {}
-            changed = _Changed(text, made)
-            for found in self.find(text):
-                old = text[found.start : found.end]
-                if _lies_within(made, found.start, found.end):
+            changed = _Changed(text, inserted)
+            for match in self.find(text):
+                old = text[match.start : match.end]
+                if _lies_within(inserted, match.start, match.end):
                     continue
-                new = self._substitutes.replace_found(found.type, old)
+                new = self._substitutes.replace_found(match.type, old)
                 if new == old:
                     continue
-                changed.put(found.start, found.end, new)
-                hits, size = counts.get(found.type, (0, 0))
-                counts[found.type] = (hits + 1, size + len(old))
+                changed.put(match.start, match.end, new)
+                hits, size = counts.get(match.type, (0, 0))
+                counts[match.type] = (hits + 1, size + len(old))
             if not counts:
                 return
-            text, made = changed.finish()
+            text, inserted = changed.finish()
             for kind, (hits, size) in counts.items():
                 yield kind, MaskedText(text, hits, size)
 
@@ -126,8 +126,8 @@ class ValueSearch:
 
     def detectors(self, column: str = "") -> Detectors:
         """Return detectors for a column of that name, or for texts without a column."""
-        found = detectors_for(self._types, self._custom, self._threshold, column)
-        return found if self.strategy is Strategy.REPLACE else Substituting(found, self.substitutes)
+        finder = detectors_for(self._types, self._custom, self._threshold, column)
+        return finder if self.strategy is Strategy.REPLACE else Substituting(finder, self.substitutes)
 
     def change(self, detectors: Detectors, hits: Hits) -> Change:
         """Return the change for values that become NULL or other values of their type, if something is found in

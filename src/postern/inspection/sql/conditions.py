@@ -40,10 +40,10 @@ class _Reader:
 
     def can_be(self, value: bool, node: exp.Expr) -> bool:
         """Return whether it can have this value for every row, whatever is in the row."""
-        found = self._said.get((value, id(node)))
-        if found is None:
-            found = self._said[value, id(node)] = self._can_be(value, node)
-        return found
+        result = self._said.get((value, id(node)))
+        if result is None:
+            result = self._said[value, id(node)] = self._can_be(value, node)
+        return result
 
     def _can_be(self, value: bool, node: exp.Expr) -> bool:
         if isinstance(node, exp.Paren):

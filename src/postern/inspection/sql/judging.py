@@ -59,11 +59,11 @@ class Judging:
 
     def add_calls(self, draft: Draft, tokens: Sequence[SqlToken]) -> None:
         """Add the effects of the called functions."""
-        found = calls_in(tokens, self.functions, self.schema)
-        draft.effects |= found.effects
-        draft.objects |= found.objects
-        if found.reason:
-            draft.reason = draft.reason or found.reason
+        call_effects = calls_in(tokens, self.functions, self.schema)
+        draft.effects |= call_effects.effects
+        draft.objects |= call_effects.objects
+        if call_effects.reason:
+            draft.reason = draft.reason or call_effects.reason
 
     def add_query(self, draft: Draft, tokens: Sequence[SqlToken], verb: str) -> TreeFacts | None:
         """Add the facts of the tree and of the functions. The effect is unknown if the tree is not reliable."""
@@ -115,8 +115,8 @@ class Judging:
                     draft.objects.add(ObjectName(ObjectKind.TABLE, parts[at], parts[at - 1]))
             elif before in _OBJECTS_FOLLOW:
                 self.add_names(draft, tokens, place)
-            shown = before in ("FROM", "IN") and key_at(tokens, 0) == "SHOW"  # tables from a schema
-            if before in _SCHEMAS_FOLLOW or shown or _is_all_of(tokens, end):
+            is_show = before in ("FROM", "IN") and key_at(tokens, 0) == "SHOW"  # tables from a schema
+            if before in _SCHEMAS_FOLLOW or is_show or _is_all_of(tokens, end):
                 draft.objects.add(ObjectName(ObjectKind.SCHEMA, parts[0]))
             place = end
 

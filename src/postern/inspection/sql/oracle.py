@@ -54,10 +54,10 @@ def _parse(text: str, schema: TargetSchema | None) -> tuple[Statement, ...]:
     judging = Judging(words.GRAMMAR, words.FUNCTIONS, schema)
     try:
         check_text(text)
-        found: list[Statement] = []
+        statements: list[Statement] = []
         for script in _scripts(tokens_of(text, _PATTERN)):
-            found += _judge_script(script, judging)
-        return tuple(found)
+            statements += _judge_script(script, judging)
+        return tuple(statements)
     except UnreadableSql as error:
         return (unknown(str(error)),)
     except (RecursionError, MemoryError):
@@ -66,33 +66,33 @@ def _parse(text: str, schema: TargetSchema | None) -> tuple[Statement, ...]:
 
 def _scripts(tokens: Sequence[SqlToken]) -> list[list[SqlToken]]:
     """Split at lines with only `/`, as client tools do."""
-    found: list[list[SqlToken]] = [[]]
+    scripts: list[list[SqlToken]] = [[]]
     for token in tokens:
         if token.key == "/" and token.alone:
-            found.append([])
+            scripts.append([])
         else:
-            found[-1].append(token)
-    return [each for each in found if each]
+            scripts[-1].append(token)
+    return [each for each in scripts if each]
 
 
 def _judge_script(tokens: Sequence[SqlToken], judging: Judging) -> list[Statement]:
-    found: list[Statement] = []
+    statements: list[Statement] = []
     pieces = statements_of(tokens)
     for place, piece in enumerate(pieces):
         rest = [token for each in pieces[place:] for token in each]
         if key_at(piece, 0) in ("BEGIN", "DECLARE", "<<"):
-            return [*found, _block(rest, judging)]
+            return [*statements, _block(rest, judging)]
         if _creates_code(piece):
             draft = Draft(piece[0].key, {Effect.DDL})
             if any(token.key == "JAVA" for token in piece[:6]):
                 draft.add(Effect.ADMIN)
             draft.tag = f"{piece[0].key} {add_defined_object(judging, draft, rest)}"
             judging.add_mentioned_names(draft, rest)
-            return [*found, draft.finish()]  # its body is the rest
+            return [*statements, draft.finish()]  # its body is the rest
         if key_at(piece, 0) == "WITH" and key_at(piece, 1) in ("FUNCTION", "PROCEDURE"):
-            return [*found, unknown("it contains code", "WITH")]
-        found.append(_judge(piece, judging))
-    return found
+            return [*statements, unknown("it contains code", "WITH")]
+        statements.append(_judge(piece, judging))
+    return statements
 
 
 def _creates_code(tokens: Sequence[SqlToken]) -> bool:
@@ -124,10 +124,10 @@ def _judge(tokens: list[SqlToken], judging: Judging) -> Statement:
         return _query(tokens, verb, judging)
     if verb == "EXPLAIN":
         return _explain(tokens, judging)
-    found = by_first_words(tokens, words.STATEMENTS)
-    if found is None:
+    entry = by_first_words(tokens, words.STATEMENTS)
+    if entry is None:
         return unknown("its first words are not those of a known statement", key_at(tokens, 0))
-    first, effects = found
+    first, effects = entry
     draft = Draft(" ".join(first), set(effects))
     if Effect.UNKNOWN in effects:
         judging.add_calls(draft, tokens)
@@ -164,7 +164,7 @@ def _without_extras(tokens: Sequence[SqlToken], verb: str) -> list[SqlToken]:
     """Remove what sqlglot does not know: links to other databases (`t@remote`), and WHERE in the branches of a
     MERGE.
     """
-    found: list[SqlToken] = []
+    kept_tokens: list[SqlToken] = []
     place = depth = 0
     while place < len(tokens):
         token = tokens[place]
@@ -187,9 +187,9 @@ def _without_extras(tokens: Sequence[SqlToken], verb: str) -> list[SqlToken]:
                 depth += (key_at(tokens, place) == "(") - (key_at(tokens, place) == ")")
                 place += 1
             continue
-        found.append(token)
+        kept_tokens.append(token)
         place += 1
-    return found
+    return kept_tokens
 
 
 def _check_bare_names(draft: Draft, facts: TreeFacts, judging: Judging) -> None:
@@ -239,12 +239,12 @@ def _definition(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
     if verb_of(inner) != "SELECT":
         draft.unknown("the query that it is created from is not understood")
         return
-    said = _query(inner, "SELECT", judging)
-    draft.objects |= said.objects
+    query = _query(inner, "SELECT", judging)
+    draft.objects |= query.objects
     runs = kind == "TABLE" or "MATERIALIZED" in listed[:6]
-    draft.effects |= said.effects | {Effect.WRITE} if runs else said.effects - {Effect.READ}
-    draft.scans |= said.scans if runs else set()
-    draft.reason = said.reason
+    draft.effects |= query.effects | {Effect.WRITE} if runs else query.effects - {Effect.READ}
+    draft.scans |= query.scans if runs else set()
+    draft.reason = query.reason
 
 
 def _query_after_as(listed: Sequence[str]) -> int:

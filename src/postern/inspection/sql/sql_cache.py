@@ -31,28 +31,28 @@ class TextCache(Generic[Found]):
 
     def of(self, text: str, schema: TargetSchema | None, judge: Callable[[str, TargetSchema | None], Found]) -> Found:
         """Return the cached result, or judge the text."""
-        found = self.get(text, schema)
-        if found is None:
-            found = judge(text, schema)
-            self.put(text, schema, found)
-        return found
+        result = self.get(text, schema)
+        if result is None:
+            result = judge(text, schema)
+            self.put(text, schema, result)
+        return result
 
     def get(self, text: str, schema: TargetSchema | None) -> Found | None:
         key = (text, schema)
-        found = self._found.get(key)
-        if found is None:
+        result = self._found.get(key)
+        if result is None:
             return None
         with suppress(KeyError):  # another thread dropped it meanwhile
             self._found.move_to_end(key)
-        return found
+        return result
 
-    def put(self, text: str, schema: TargetSchema | None, found: Found) -> None:
+    def put(self, text: str, schema: TargetSchema | None, result: Found) -> None:
         if len(text) > CACHED_TEXT_LENGTH:
             return
         key = (text, schema)
         if key not in self._found:
             self._length += len(text)
-        self._found[key] = found
+        self._found[key] = result
         while len(self._found) > CACHED_TEXTS or self._length > CACHED_LENGTH:
             (oldest, _), _ = self._found.popitem(last=False)
             self._length -= len(oldest)

@@ -41,15 +41,15 @@ class CallEffects:
 
 
 def calls_in(tokens: Sequence[SqlToken], functions: Functions, schema: TargetSchema | None) -> CallEffects:
-    found = CallEffects()
+    calls = CallEffects()
     for parts, quoted in _called_names(tokens, functions):
         name, qualifier = parts[-1], parts[-2] if len(parts) > 1 else ""
-        found.objects.add(ObjectName(ObjectKind.FUNCTION, name.lower(), qualifier.lower()))
+        calls.objects.add(ObjectName(ObjectKind.FUNCTION, name.lower(), qualifier.lower()))
         effects = _effects_of(parts, quoted, functions, schema)
-        found.effects |= effects
+        calls.effects |= effects
         if Effect.UNKNOWN in effects:
-            found.reason = found.reason or f"it calls {'.'.join(parts)}, whose effect is unknown"
-    return found
+            calls.reason = calls.reason or f"it calls {'.'.join(parts)}, whose effect is unknown"
+    return calls
 
 
 def _effects_of(
@@ -72,15 +72,15 @@ def _effects_of(
 
 def _declared_harmless(parts: tuple[str, ...], schema: TargetSchema) -> bool:
     schemas = (parts[-2],) if len(parts) > 1 else schema.search_path
-    wanted = parts[-1].lower()
+    lower_name = parts[-1].lower()
     for each in schemas:
-        found = [
+        matches = [
             function
             for (place, name), function in schema.functions.items()
-            if place.lower() == each.lower() and name.lower() == wanted
+            if place.lower() == each.lower() and name.lower() == lower_name
         ]
-        if found:
-            return all(function.harmless for function in found)
+        if matches:
+            return all(function.harmless for function in matches)
     return False
 
 

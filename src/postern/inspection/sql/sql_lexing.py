@@ -29,7 +29,7 @@ def check_text(text: str) -> None:
 
 def tokens_of(text: str, pattern: re.Pattern[str]) -> list[SqlToken]:
     """Return the tokens. Raises UnreadableSql, with the tokens so far, at the first character that does not match."""
-    found: list[SqlToken] = []
+    tokens: list[SqlToken] = []
     place = 0
     try:
         while place < len(text):
@@ -37,31 +37,31 @@ def tokens_of(text: str, pattern: re.Pattern[str]) -> list[SqlToken]:
             if match is None or match.end() == place:
                 raise UnreadableSql(why_unreadable(text, place))
             if match.lastgroup not in ("blank", "comment"):
-                found.append(token_of(match, text))
-                if len(found) > MAX_TOKENS:
+                tokens.append(token_of(match, text))
+                if len(tokens) > MAX_TOKENS:
                     raise UnreadableSql(f"it has more than {MAX_TOKENS} tokens")
             elif match.lastgroup == "comment":
                 check_comment(match.group())
             place = match.end()
     except UnreadableSql as error:
-        raise UnreadableSql(str(error), found) from None
-    return found
+        raise UnreadableSql(str(error), tokens) from None
+    return tokens
 
 
 def token_of(match: re.Match[str], text: str) -> SqlToken:
-    kind, found = match.lastgroup, match.group()
+    kind, spelling = match.lastgroup, match.group()
     if kind == "string":
-        return string(_body(found), found[-1], found[0] not in "xXbB")
+        return string(_body(spelling), spelling[-1], spelling[0] not in "xXbB")
     if kind == "name":
-        quote = found[-1]
-        return SqlToken(SqlTokenKind.NAME, found[1:-1].replace(quote * 2, quote))
+        quote = spelling[-1]
+        return SqlToken(SqlTokenKind.NAME, spelling[1:-1].replace(quote * 2, quote))
     if kind == "number":
-        return SqlToken(SqlTokenKind.NUMBER, found)
+        return SqlToken(SqlTokenKind.NUMBER, spelling)
     if kind == "variable":
-        return SqlToken(SqlTokenKind.VARIABLE, found)
+        return SqlToken(SqlTokenKind.VARIABLE, spelling)
     if kind == "word":
-        return word(found, _alone(text, match.start(), match.end()))
-    return symbol(found, found == "/" and _alone(text, match.start(), match.end()))
+        return word(spelling, _alone(text, match.start(), match.end()))
+    return symbol(spelling, spelling == "/" and _alone(text, match.start(), match.end()))
 
 
 def check_comment(comment: str) -> None:

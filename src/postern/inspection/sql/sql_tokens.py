@@ -87,8 +87,8 @@ def plain(text: str) -> str:
 
 def string(content: str, quote: str = "'", is_text: bool = True) -> SqlToken:
     """Return the token of a string. `content` is the text between the quotes."""
-    kept = content.replace(quote * 2, quote) if is_text else None
-    return SqlToken(SqlTokenKind.STRING, plain(content), content=kept)
+    unescaped = content.replace(quote * 2, quote) if is_text else None
+    return SqlToken(SqlTokenKind.STRING, plain(content), content=unescaped)
 
 
 def render(tokens: Iterable[SqlToken], open_quote: str, close_quote: str) -> str:
@@ -106,13 +106,13 @@ def render(tokens: Iterable[SqlToken], open_quote: str, close_quote: str) -> str
 
 def statements_of(tokens: Sequence[SqlToken]) -> list[list[SqlToken]]:
     """Split at semicolons, without empty statements."""
-    found: list[list[SqlToken]] = [[]]
+    statements: list[list[SqlToken]] = [[]]
     for token in tokens:
         if token.key == ";":
-            found.append([])
+            statements.append([])
         else:
-            found[-1].append(token)
-    return [each for each in found if each]
+            statements[-1].append(token)
+    return [each for each in statements if each]
 
 
 def check_nesting(tokens: Sequence[SqlToken], types: frozenset[str]) -> None:
@@ -161,14 +161,14 @@ def closing(tokens: Sequence[SqlToken], opening: int) -> int:
 
 def brackets(tokens: Sequence[SqlToken]) -> dict[int, int]:
     """Return the place of each opening parenthesis, with that of its closing one, if it has one."""
-    found: dict[int, int] = {}
+    pairs: dict[int, int] = {}
     opened: list[int] = []
     for place, token in enumerate(tokens):
         if token.key == "(":
             opened.append(place)
         elif token.key == ")" and opened:
-            found[opened.pop()] = place
-    return found
+            pairs[opened.pop()] = place
+    return pairs
 
 
 def key_at(tokens: Sequence[SqlToken], place: int) -> str:

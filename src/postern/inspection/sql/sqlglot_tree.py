@@ -64,11 +64,11 @@ def _ctes_of(
     clause = node.args.get("with_")
     if not isinstance(clause, exp.With):
         return ctes
-    found = dict(ctes)
+    scans_by_cte = dict(ctes)
     for cte in clause.expressions:
-        found[cte.alias.lower()] = frozenset()  # for a recursive use
-        found[cte.alias.lower()] = _scans(cte.this, named, found)
-    return found
+        scans_by_cte[cte.alias.lower()] = frozenset()  # for a recursive use
+        scans_by_cte[cte.alias.lower()] = _scans(cte.this, named, scans_by_cte)
+    return scans_by_cte
 
 
 def _is_limited(node: exp.Expr) -> bool:
@@ -80,21 +80,21 @@ def _is_limited(node: exp.Expr) -> bool:
 
 
 def _select(select: exp.Select, named: Named, ctes: Mapping[str, frozenset[ObjectName]]) -> frozenset[ObjectName]:
-    found: frozenset[ObjectName] = frozenset()
+    scanned: frozenset[ObjectName] = frozenset()
     for value in select.expressions:
         for query in _queries(value):
-            found |= _scans(query, named, ctes)
+            scanned |= _scans(query, named, ctes)
     where = select.args.get("where")
     if isinstance(where, exp.Where) and not always_true(where.this) and not looks_at_no_row(where.this):
-        return found
+        return scanned
     if not select.args.get("group") and _is_one_row(select):
-        return found
+        return scanned
     source = select.args.get("from_")
     places = [source.this] if isinstance(source, exp.From) else []
     places += [join.this for join in select.args.get("joins") or ()]
     for place in places:
-        found |= _from(place, named, ctes)
-    return found
+        scanned |= _from(place, named, ctes)
+    return scanned
 
 
 def _from(place: object, named: Named, ctes: Mapping[str, frozenset[ObjectName]]) -> frozenset[ObjectName]:
@@ -296,13 +296,13 @@ _NODE_EFFECTS: tuple[tuple[tuple[type[exp.Expr], ...], tuple[Effect, ...]], ...]
 
 
 def _effects(nodes: Sequence[exp.Expr]) -> frozenset[Effect]:
-    found = {
+    effects_of_nodes = {
         effect for node in nodes for kinds, effects in _NODE_EFFECTS if isinstance(node, kinds) for effect in effects
     }
     for node in nodes:
         if isinstance(node, exp.Lock):  # a read-only transaction rejects FOR UPDATE, but not FOR SHARE
-            found.add(Effect.WRITE if node.args.get("update") else Effect.SESSION)
-    return frozenset(found or {Effect.READ})  # VALUES (1)
+            effects_of_nodes.add(Effect.WRITE if node.args.get("update") else Effect.SESSION)
+    return frozenset(effects_of_nodes or {Effect.READ})  # VALUES (1)
 
 
 def fold_name(name: str, quoted: bool, grammar: Grammar) -> str:
@@ -365,13 +365,13 @@ class _Ctes:
         return False
 
     def _names(self, with_: exp.With) -> dict[str, int]:
-        found = self._first.get(id(with_))
-        if found is None:
-            found = self._first[id(with_)] = {}
+        first_places = self._first.get(id(with_))
+        if first_places is None:
+            first_places = self._first[id(with_)] = {}
             for place, cte in enumerate(with_.expressions):
-                found.setdefault(cte.alias.lower(), place)
+                first_places.setdefault(cte.alias.lower(), place)
                 self._places[id(cte)] = place
-        return found
+        return first_places
 
 
 def _sources(nodes: Sequence[exp.Expr]) -> Iterator[str]:

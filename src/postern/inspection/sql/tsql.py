@@ -40,10 +40,10 @@ class TSqlParser(Shared):
 def _parse(text: str, schema: TargetSchema | None) -> tuple[Statement, ...]:
     judging = Judging(words.GRAMMAR, words.FUNCTIONS, schema)
     try:
-        found: list[Statement] = []
+        parsed: list[Statement] = []
         for batch in batches(text):
-            found += _judge_batch(batch, judging)
-        return tuple(found)
+            parsed += _judge_batch(batch, judging)
+        return tuple(parsed)
     except UnreadableSql as error:
         return (unknown(str(error)),)
     except (RecursionError, MemoryError):
@@ -51,16 +51,16 @@ def _parse(text: str, schema: TargetSchema | None) -> tuple[Statement, ...]:
 
 
 def _judge_batch(batch: list[SqlToken], judging: Judging) -> list[Statement]:
-    found: list[Statement] = []
+    parsed: list[Statement] = []
     for place, tokens in enumerate(pieces := statements(batch)):
         if _creates_code(tokens):
             rest = [token for each in pieces[place:] for token in each]
             draft = Draft(tokens[0].key, {Effect.DDL})
             draft.tag = f"{tokens[0].key} {add_defined_object(judging, draft, rest)}"
             judging.add_mentioned_names(draft, rest)
-            return [*found, draft.finish()]  # its body is the rest of the batch
-        found.append(_judge(tokens, judging))
-    return found
+            return [*parsed, draft.finish()]  # its body is the rest of the batch
+        parsed.append(_judge(tokens, judging))
+    return parsed
 
 
 _CODE = frozenset({"PROCEDURE", "PROC", "FUNCTION", "TRIGGER"})
@@ -77,16 +77,16 @@ _QUERIES = ("SELECT", "INSERT", "UPDATE", "DELETE", "MERGE")
 
 def _judge(tokens: list[SqlToken], judging: Judging) -> Statement:
     verb = verb_of(tokens)
-    found = by_first_words(tokens, words.STATEMENTS)
-    if verb in _QUERIES and (found is None or len(found[0]) == 1):
+    entry = by_first_words(tokens, words.STATEMENTS)
+    if verb in _QUERIES and (entry is None or len(entry[0]) == 1):
         return _query(tokens, verb, judging)
-    if verb in ("EXEC", "EXECUTE") and found is None:
+    if verb in ("EXEC", "EXECUTE") and entry is None:
         return _exec(tokens[1:], judging)
-    if found is None:
+    if entry is None:
         if tokens[0].is_name and key_at(tokens, 0) not in ("WITH", "RECEIVE"):
             return _exec(tokens, judging)  # at the start of a batch, a procedure needs no EXEC
         return unknown("its first words are not those of a known statement", key_at(tokens, 0))
-    first, effects = found
+    first, effects = entry
     draft = Draft(" ".join(first), set(effects))
     if first[0] in ("CREATE", "ALTER", "DROP", "TRUNCATE"):
         _definition(draft, tokens, judging)
@@ -106,10 +106,10 @@ def _query(tokens: list[SqlToken], verb: str, judging: Judging) -> Statement:
         plain = _without_output(draft, plain, judging)
     run = next((at for at, token in enumerate(plain) if token.key in ("EXEC", "EXECUTE") and at > 1), 0)
     if verb == "INSERT" and run:
-        said = _exec(plain[run + 1 :], judging)
-        draft.effects |= said.effects | {Effect.WRITE}
-        draft.objects |= said.objects
-        draft.reason = said.reason
+        executed = _exec(plain[run + 1 :], judging)
+        draft.effects |= executed.effects | {Effect.WRITE}
+        draft.objects |= executed.objects
+        draft.reason = executed.reason
         judging.add_names(draft, plain, 1 + (key_at(plain, 1) == "INTO"))
         return draft.finish()
     if (
@@ -124,7 +124,7 @@ def _query(tokens: list[SqlToken], verb: str, judging: Judging) -> Statement:
 
 def _without_top(tokens: Sequence[SqlToken]) -> list[SqlToken]:
     """Remove what sqlglot does not know: TOP (n) after UPDATE, DELETE, INSERT and MERGE, and MERGE in MERGE JOIN."""
-    found: list[SqlToken] = []
+    kept_tokens: list[SqlToken] = []
     place = 0
     while place < len(tokens):
         if (
@@ -138,11 +138,11 @@ def _without_top(tokens: Sequence[SqlToken]) -> list[SqlToken]:
             place += key_at(tokens, place) == "PERCENT"
             continue
         if tokens[place].key in _ASSIGNMENTS:
-            found.append(symbol("="))
+            kept_tokens.append(symbol("="))
         elif tokens[place].key != "MERGE" or key_at(tokens, place + 1) != "JOIN":
-            found.append(tokens[place])
+            kept_tokens.append(tokens[place])
         place += 1
-    return found
+    return kept_tokens
 
 
 _ASSIGNMENTS = frozenset({"+=", "-=", "*=", "/=", "%=", "&=", "|=", "^="})
@@ -177,8 +177,8 @@ def _exec(tokens: list[SqlToken], judging: Judging) -> Statement:
     draft.objects.add(ObjectName(ObjectKind.FUNCTION, name, parts[-2].lower() if len(parts) > 1 else ""))
     judging.add_calls(draft, [word("EXEC"), *tokens[end:]])
     judging.add_names_in_strings(draft, tokens[end:])
-    own = len(parts) == 1 or parts[-2].lower() in ("", "sys", "dbo", "msdb", "master")
-    if own and len(parts) <= 3 and name in words.PROCEDURES:
+    is_own_schema = len(parts) == 1 or parts[-2].lower() in ("", "sys", "dbo", "msdb", "master")
+    if is_own_schema and len(parts) <= 3 and name in words.PROCEDURES:
         draft.effects |= words.PROCEDURES[name]
     else:
         draft.unknown(f"it runs the procedure {'.'.join(parts)}, whose effect is unknown")
@@ -196,10 +196,10 @@ def _definition(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
         (at for at, token in enumerate(tokens) if token.key in ("SELECT", "WITH") and key_at(tokens, at - 1) == "AS"), 0
     )
     if kind == "VIEW" and place:
-        said = _query(tokens[place:], verb_of(tokens[place:]), judging)
-        draft.objects |= said.objects
-        draft.effects |= said.effects - {Effect.READ}
-        draft.reason = said.reason
+        query = _query(tokens[place:], verb_of(tokens[place:]), judging)
+        draft.objects |= query.objects
+        draft.effects |= query.effects - {Effect.READ}
+        draft.reason = query.reason
     elif place:
         draft.unknown("the query that it is created from is not understood")
 

@@ -118,16 +118,16 @@ def token_form(candidate: bytes, pattern: bytes, score: float = 0.95, *, group: 
 
     def find(text: bytes) -> list[Span]:
         if len(text) < _SAMPLE:
-            return [found.span(value) for found in compiled.finditer(text)]
+            return [match.span(value) for match in compiled.finditer(text)]
         spans: list[Span] = []
         at = 0
         while like := leap.search(text, at):
             start = like.start()
-            found = compiled.match(text, start)
+            match = compiled.match(text, start)
             at = start + 1
-            if found is not None:
-                at = max(at, found.end())
-                spans.append(found.span(value))
+            if match is not None:
+                at = max(at, match.end())
+                spans.append(match.span(value))
         return spans
 
     if pattern.startswith((BEHIND_EDGE, _LOOKS_BACK)):
