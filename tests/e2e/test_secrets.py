@@ -233,10 +233,10 @@ def test_a_session_has_them_and_its_files_go_with_it(site: Site, name: str) -> N
     [
         ("wrong-password", "did not accept the gateway's own login"),
         ("no-key", "_aws:prod/db:none cannot be resolved: it has no key 'none'"),
-        ("no-json", "_aws:prod/file:password cannot be resolved: it holds no JSON object"),
+        ("no-json", "_aws:prod/file:password cannot be resolved: it is not a JSON object, so it has no keys"),
         ("no-secret", "_aws:prod/none:password cannot be resolved: AWS Secrets Manager answered ResourceNotFound"),
         ("no-variable", "_envjson:NONE:password cannot be resolved: the agent's environment has no 'NONE'"),
-        ("no-object", "_envjson:SHOP_TEXT:password cannot be resolved: it holds no JSON object"),
+        ("no-object", "_envjson:SHOP_TEXT:password cannot be resolved: it is not a JSON object, so it has no keys"),
         ("no-path", "_vaultkv2:kv2/none:password cannot be resolved: Vault has nothing there"),
         ("not-allowed", "no secret that connections may refer to"),
         ("no-setting", "_azure:db:password cannot be resolved: AZURE_KEYVAULT_URL"),

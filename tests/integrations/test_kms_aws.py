@@ -58,5 +58,5 @@ def test_a_service_that_does_not_answer_is_unavailable(arn: str, monkeypatch: py
     "text", ["alias/ours", "arn:aws:kms:eu-central-1:111122223333:alias/ours", "arn:aws:s3:::bucket", "nonsense"]
 )
 def test_only_the_arn_of_a_key_is_taken(text: str) -> None:
-    with pytest.raises(Misconfigured, match="ARN of a key"):
+    with pytest.raises(Misconfigured, match="key's ARN"):
         KmsMaster(text)

@@ -69,7 +69,7 @@ async def test_the_issuer_must_be_the_one_that_was_asked(provider: OpenIdProvide
         ({"token_endpoint": "https://user@idp.example/"}, "token_endpoint"),
         ({"userinfo_endpoint": "gopher://x/"}, "userinfo_endpoint"),
         ({"authorization_endpoint": "javascript:alert(1)"}, "authorization_endpoint"),
-        ({"token_endpoint_auth_methods_supported": ["private_key_jwt"]}, "client secret"),
+        ({"token_endpoint_auth_methods_supported": ["private_key_jwt"]}, "client_secret_basic"),
     ],
 )
 async def test_metadata_that_is_not_good(

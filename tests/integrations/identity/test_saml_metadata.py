@@ -83,7 +83,7 @@ def test_the_old_and_the_new_key_are_both_taken_and_those_for_encryption_are_not
         (metadata(location="http://127.0.0.1/sso"), "https"),
         (metadata(role=' WantAuthnRequestsSigned="true"'), "WantAuthnRequestsSigned"),
         (metadata(root=' validUntil="2026-01-01T00:00:00Z"'), "valid until"),
-        (metadata(root=' validUntil="tomorrow"'), "not a moment"),
+        (metadata(root=' validUntil="tomorrow"'), "not a valid timestamp"),
         (metadata().replace("https://idp.example/m", ""), "entityID"),
         (metadata().replace("https://idp.example/m", "x" * 1025), "entityID"),
         (metadata().replace("IDPSSODescriptor", "SPSSODescriptor"), "IDPSSODescriptor"),

@@ -179,8 +179,8 @@ def test_a_file_that_holds_no_certificate_is_named(tmp_path: Path) -> None:
     [
         (Said(307, {}, headers=(("Location", "http://127.0.0.1:1/"),)), "redirect"),
         (Said(200, {"data": {"data": {"password": "x" * 300_000}}}), "larger than"),
-        (Said(200, raw=b"[" * 100_000), "something else than a secret"),
-        (Said(200, {"data": ["x"]}), "something else than a secret"),
+        (Said(200, raw=b"[" * 100_000), "did not answer with a secret"),
+        (Said(200, {"data": ["x"]}), "did not answer with a secret"),
         (Said(503, {"errors": ["Vault is sealed"]}), "sealed"),
         (Said(500, {"errors": ["planted in the error"]}), "status 500"),
     ],
