@@ -1,4 +1,4 @@
-"""Delivery of reviews to chats: each review is one message where the chat can update it, with its state at that time."""
+"""Delivery of reviews to chats: each review is one message where the chat can update it, showing its latest state."""
 
 from __future__ import annotations
 

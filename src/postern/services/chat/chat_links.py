@@ -36,7 +36,7 @@ class ChatLinks:
         self._now = now
 
     async def code(self, principal: Principal) -> Secret:
-        """Return a one-time code to give in the chat within CODE_LIFE; an earlier code becomes invalid. Raises Denied."""
+        """Return a one-time code to give in the chat within CODE_LIFE; earlier codes become invalid. Raises Denied."""
         if principal.kind is not PrincipalKind.USER:
             raise Denied("only people decide in chats, so only people have accounts there")
         await self._one_time_tokens.forget(TokenPurpose.CHAT_LINK, principal.id)

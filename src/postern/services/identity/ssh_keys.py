@@ -60,7 +60,7 @@ class SshKeys:
     async def list_page(
         self, principal: Principal, page: Page, where: RuleFilter = ALL_RULES, user: str | None = None
     ) -> Listed[SshKey]:
-        """Return one's own keys by name, or those of `user` for administrators and auditors. Raises Denied, NotFound."""
+        """Return own keys by name, or those of `user` for administrators and auditors. Raises Denied, NotFound."""
         return await self._store.find(principal.org_id, await self._owner(principal, user), page, where.name)
 
     async def get(self, principal: Principal, called: str, user: str | None = None) -> SshKey:

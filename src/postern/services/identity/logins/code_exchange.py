@@ -52,7 +52,7 @@ class CodeExchange:
         client: ClientFacts,
         provided: Provided | None,
     ) -> LoginRedirect:
-        """Finish a login; `client` is the browser that came back. Raises Unauthenticated for an inactive user, TooMany."""
+        """Finish a login; `client` is the returning browser. Raises Unauthenticated for an inactive user, TooMany."""
         if redirect_target.client is ClientKind.WEB:
             facts = ClientFacts(ClientKind.WEB, client.source, client.user_agent)
             return LoginRedirect(

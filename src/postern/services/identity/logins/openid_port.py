@@ -21,7 +21,7 @@ class OpenId(Protocol):
     async def finish(
         self, config: OidcConfig, begun: Begun, *, redirect_uri: str, code: str, issuer: str | None
     ) -> Granted:
-        """Finish a login. `issuer` is the `iss` of the provider's answer. Raises Unauthenticated, Invalid, Unavailable."""
+        """Finish a login. `issuer` is the answer's `iss`. Raises Unauthenticated, Invalid, Unavailable."""
 
     async def renew(self, config: OidcConfig, refresh: Secret, subject: str) -> Granted:
         """Ask again about a user. Raises Unauthenticated when the provider no longer confirms them, Invalid,
