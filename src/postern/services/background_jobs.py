@@ -43,7 +43,8 @@ def _unheard(_name: str, _seconds: float, _failed: bool) -> None:
 
 
 class BackgroundJobs:
-    """Runs jobs. A slow or failing job delays no other. `told` receives each round: name, seconds, whether it failed."""
+    """Runs jobs. A slow or failing job delays no other. `told` receives each round: name, seconds,
+    whether it failed."""
 
     def __init__(self, tasks: Sequence[Task], told: Callable[[str, float, bool], None] = _unheard) -> None:
         self.tasks = tuple(tasks)

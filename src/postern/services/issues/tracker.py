@@ -45,7 +45,8 @@ class Tracker(Protocol):
         """
 
     async def objects(self, object_type: str, query: str, page: Page) -> Assets:
-        """Return objects of that type whose name contains the query, by name. Raises Invalid where a tracker has none."""
+        """Return objects of that type whose name contains the query, by name. Raises Invalid where
+        a tracker has none."""
 
     async def close(self) -> None: ...
 

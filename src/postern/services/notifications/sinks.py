@@ -188,7 +188,8 @@ def _new_secret() -> Secret:
 
 
 def _require_secrets_anew(current: Sink, sink: Sink, fields: Mapping[str, Any]) -> None:
-    """Raise Invalid where stored secrets would go to a different receiver: users who change a sink must not get them."""
+    """Raise Invalid where stored secrets would go to a different receiver: users who change a sink
+    must not get them."""
     if (sink.address, sink.authority) == (current.address, current.authority):
         return
     headers = () if "headers" in fields else current.headers.keys()

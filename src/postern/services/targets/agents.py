@@ -103,7 +103,8 @@ class Agents:
         await self._store.mark_seen([agent_id], self._now() - ALIVE_FOR)
 
     async def still_good(self, agents: Sequence[Agent]) -> frozenset[UUID]:
-        """Return which of these still have the key that they enrolled with, for callers that may have missed a signal."""
+        """Return which of these still have the key that they enrolled with, for callers that may
+        have missed a signal."""
         good = set[UUID]()
         for start in range(0, len(agents), _AT_ONCE):
             some = agents[start : start + _AT_ONCE]

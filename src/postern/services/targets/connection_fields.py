@@ -81,7 +81,8 @@ class FieldChecks:
         return own
 
     async def complete(self, current: Connection, merged: Connection) -> Connection:
-        """Return the new connection after every check of the spec except those of name, agent and keys. Raises Invalid."""
+        """Return the new connection after every check of the spec except those of name, agent and
+        keys. Raises Invalid."""
         _check_values(merged)
         check_redact_types(merged.redact_types, self._models)
         _check_subtype(merged.type, merged.subtype)

@@ -145,7 +145,8 @@ class _Plan:
 
 
 def _declared(given: Declaration) -> Mapping[str, Any]:
-    """Return the connection with the declared fields; others stay. The database's name is not secret: clients see it."""
+    """Return the connection with the declared fields; others stay. The database's name is not
+    secret: clients see it."""
     encoded = base64.b64encode(given.default_database.encode()).decode()
     return {
         "type": given.type,
