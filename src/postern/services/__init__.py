@@ -1,1 +1,1 @@
-"""Use cases, one file each. Here is decided who may do what; nothing here knows HTTP or SQL."""
+"""Use cases, one file each. They decide who is allowed to do what, and know neither HTTP nor SQL."""

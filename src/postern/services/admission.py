@@ -1,7 +1,7 @@
-"""Admission: who may open which connection now. The only place that makes a Permit.
+"""Admission: the check of who can open which connection now. This is the only place that creates a Permit.
 
-Opening a native session costs three statements: the grant, the policy unless it is cached here,
-and the row of the session (services/sessions.py).
+Opening a native session costs three statements: the grant, the policy unless it is cached here, and the row of the
+session (services/sessions.py).
 """
 
 from __future__ import annotations
@@ -57,17 +57,17 @@ _RULES_STAY = timedelta(seconds=30)
 
 class RunbookRuleLookup(Protocol):
     async def is_allowed(self, principal: Principal, repository: str, file: str, connection_id: UUID) -> bool:
-        """Raises Unavailable when the rules cannot be read."""
+        """Return whether the rules allow this runbook. Raises Unavailable when the rules cannot be read."""
 
     async def any_on(self, principal: Principal, connection_id: UUID) -> bool:
-        """Whether they may run any there. Raises as `allowed`."""
+        """Return whether the principal can run any runbook on the connection. Raises as `is_allowed`."""
 
 
 class RevocableProof(Protocol):
-    """What somebody has logged in with that may be taken back while they are here."""
+    """A proof of identity that can be revoked while a session uses it, such as an SSH key."""
 
     async def find_end_reason(self, permit: Permit) -> str | None:
-        """Why it does not hold any more for who has this permit; None while it does. Raises Unavailable."""
+        """Return why the proof behind this permit is no longer valid; None while it is. Raises Unavailable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,10 @@ class _Cached:
 
 
 class Access:
-    """Needs `signals` to hear which policies changed; keeps guard rails and masking rules per connection until
-    then."""
+    """Admission to connections.
+
+    `signals` report which policies changed. Guard rails and masking rules are cached per connection until then.
+    """
 
     def __init__(
         self,
@@ -95,8 +97,10 @@ class Access:
         parsed: frozenset[str] = frozenset(),
         proofs: Mapping[str, RevocableProof] | None = None,
     ) -> None:
-        """`parsed` are the protocols that have a parser, without which some rules cannot hold. `proofs`: who knows
-        whether what is meant by the first word of a permit's `means` still stands."""
+        """`parsed` names the protocols that have a parser; some rules cannot be enforced without one.
+
+        `proofs` maps the first word of a permit's `means` to the check that the proof is still valid.
+        """
         self._parsed = parsed
         self._proofs = proofs or {}
         self._runbooks = runbooks
@@ -112,15 +116,16 @@ class Access:
         signals.subscribe(Topic.RESUMED, self._forget)
 
     async def find_grant(self, username: str) -> Grant | None:
-        """The credential of that user name, checked for nothing yet; None when unknown. One statement."""
+        """Return the credential with that user name, not yet checked; None when it is unknown. One statement."""
         return await self._store.find_grant(username)
 
     async def admit(self, grant: Grant, *, source: str, modes: Modes = ()) -> Permit:
-        """For a native client that proved to have the password. `source` is the client's address. `modes` are the
-        access modes that an SSH channel needs; other clients need `connect`.
+        """Admit a native client that has proved to have the password.
 
-        Raises Denied with a reason for the person, ReviewRequired when others must agree first, Unauthenticated when
-        the connection is hidden from its user, and Unavailable when rules or the policy cannot be loaded.
+        `source` is the client's address. `modes` are the access modes that an SSH channel needs; other clients need
+        `connect`. Raises Denied with a reason for the user, ReviewRequired when reviewers must approve first,
+        Unauthenticated when the connection is hidden from its user, and Unavailable when rules or the policy cannot be
+        loaded.
         """
         reason = _credential_reason(grant.expires_at, grant.revoked_at, self._now())
         if reason is not None:
@@ -150,11 +155,12 @@ class Access:
         expires_at: datetime | None = None,
         modes: Modes = (),
     ) -> Permit:
-        """For a principal known by a token; `connection` is a name or id, `means` what they are logged in with, see
-        Caller. Without it nobody is let in who needs a review. `runbook`: to run that. `expires_at`: when that ends
-        which they are logged in with, and so their right. `modes`: as for `admit`.
+        """Admit a principal that a token identifies.
 
-        Raises NotFound also when it is hidden from them, ReviewRequired, Denied, Unavailable.
+        `connection` is a name or id. `means` is the auth method and login, see Caller; without it a principal who needs
+        a review is not admitted. `runbook`: the runbook to run. `expires_at`: when the login expires, and the permit
+        with it. `modes`: as for `admit`. Raises NotFound also when the connection is hidden from them, ReviewRequired,
+        Denied, Unavailable.
         """
         found, missing = await self._find_connection(principal, connection)
         return await self._admit(
@@ -184,15 +190,17 @@ class Access:
         return permit
 
     async def require_runbook(self, principal: Principal, connection: str, runbook: RunbookRef) -> Connection:
-        """The connection on which they might run it, before it is read and anything is told of it: others may have to
-        agree yet. `runbook.commit` does not matter. Raises NotFound also when the connection is hidden from them,
-        Denied, Unavailable."""
+        """Return the connection on which the principal could run the runbook, before the runbook is read or disclosed.
+
+        Reviewers may still have to approve. `runbook.commit` does not matter. Raises NotFound also when the connection
+        is hidden from them, Denied, Unavailable.
+        """
         found, missing = await self._find_connection(principal, connection)
         await self._require_allowed(principal, found, (Verb.EXEC,), missing, runbook)
         return found
 
     async def _find_connection(self, principal: Principal, connection: str) -> tuple[Connection, NotFound]:
-        """With what is raised where it is hidden from them."""
+        """Return the connection, and the error to raise where it is hidden from the principal."""
         missing = NotFound(f"there is no connection {connection!r}; check its name")
         found = await self._connections.get(principal.org_id, connection)
         if found is None:
@@ -202,9 +210,11 @@ class Access:
     async def admit_reviewed(
         self, principal: Principal, review: Review, *, runbook: RunbookRef | None = None
     ) -> Permit:
-        """For the owner of a script that was reviewed, and made of `runbook` if it was of any. Whether the review lets
-        it run is for the caller to know; here, that its owner may run what was asked for as things are now. Raises
-        NotFound, Denied, Unavailable."""
+        """Admit the owner of a reviewed script, rendered from `runbook` if there is one.
+
+        The caller checks that the review lets it run. This checks that its owner is still allowed to run it. Raises
+        NotFound, Denied, Unavailable.
+        """
         missing = NotFound(f"there is no connection {review.connection!r} any more, or it is hidden from you")
         found = await self._connections.get(principal.org_id, str(review.binding.connection_id))
         if found is None:
@@ -215,10 +225,10 @@ class Access:
         )
 
     async def admit_target_task(self, principal: Principal, connection: str, *, schema: bool, source: str) -> Permit:
-        """To test a connection, or to look into the `schema` of its target, which `access_schema` switches; neither
-        shows rows, so neither waits for reviewers. A test asks for a way in that is switched on, be it for runbooks
-        alone, but of administrators, who test what they have not switched on yet. `connection` is a name or id.
+        """Admit a test of a connection, or a look at the `schema` of its target, which `access_schema` enables.
 
+        Neither shows rows, so neither waits for reviewers. A test needs an enabled access mode, runbooks alone
+        included, except for administrators, who test what they have not enabled yet. `connection` is a name or id.
         Raises NotFound also when it is hidden from them, Denied, Unavailable.
         """
         found, missing = await self._find_connection(principal, connection)
@@ -285,7 +295,7 @@ class Access:
         hidden: PosternError,
         runbook: RunbookRef | None,
     ) -> None:
-        """`hidden` is raised when they may not even see it, before anything is told of the connection."""
+        """Check that the principal is allowed. `hidden` is raised first where they cannot see the connection."""
         await self._require_visible(principal, connection, hidden)
         reason = _principal_reason(principal.is_active) or _modes_reason(connection, connection, modes, runbook)
         if reason is None and principal.is_auditor:
@@ -301,7 +311,7 @@ class Access:
     async def _runbook_reason(
         self, principal: Principal, connection: Connection, runbook: RunbookRef | None
     ) -> str | None:
-        """Why they may not run it, as the runbook rules are now."""
+        """Return why the runbook rules deny the runbook now; None where they allow it."""
         if runbook is None or await self._runbooks.is_allowed(
             principal, runbook.repository, runbook.file, connection.id
         ):
@@ -309,7 +319,7 @@ class Access:
         return f"no rule lets you run {runbook.file!r} on connection {connection.name!r}; ask an administrator"
 
     async def _shut_reason(self, principal: Principal, connection: Connection) -> str | None:
-        """Why no way in is open to them, where none is."""
+        """Return why every access mode is closed to the principal; None where one is open."""
         modes = [_mode_reason(connection, connection.name, verb) for verb in Verb]
         if not all(modes):
             return None
@@ -325,9 +335,9 @@ class Access:
             raise hidden
 
     async def policy_for(self, connection: Connection) -> Policy:
-        """The snapshot that holds from now on. At most one statement; none when the rules are cached.
+        """Return the policy that applies from now on. At most one statement; none when the rules are cached.
 
-        Raises Unavailable when any rule cannot be loaded, or cannot hold here: absence of a policy never means allow.
+        Raises Unavailable when a rule cannot be loaded or enforced: the absence of a policy never means allow.
         """
         found = await self._rules_of(connection)
         for rail in found.rules.guardrails:
@@ -374,8 +384,10 @@ class Access:
             self._rules.clear()
 
     async def still_allowed(self, permit: Permit) -> str | None:
-        """Re-check for a live link: None while it may go on, else the reason to end it. One statement; another one for
-        what a review has given."""
+        """Re-check a live link: return None while it can continue, else the reason to end it.
+
+        One statement, and one more for access that a review gave.
+        """
         org_id = permit.principal.org_id
         if permit.credential_id and not await self._features.is_enabled(org_id, Feature.NATIVE_CREDENTIALS):
             return "connection credentials were switched off in this organisation; ask an administrator"
@@ -403,7 +415,7 @@ class Access:
         return None if proof is None else await proof.find_end_reason(permit)
 
     async def _rules_reason(self, permit: Permit) -> str | None:
-        """Why somebody who was let in may not go on, as role and rules are now."""
+        """Return why role and rules deny a principal that was admitted; None while they allow it."""
         decision = await self._control.decide(permit.principal, permit.connection)
         if decision.allowed:
             return await self._runbook_reason(permit.principal, permit.connection, permit.runbook)
@@ -412,11 +424,11 @@ class Access:
         return f"your access to connection {permit.connection.name!r} has ended; ask an administrator"
 
     async def renew(self, permit: Permit) -> Permit:
-        """The same permission under the connection, policy and groups as they are now. Raises Denied, Unavailable.
+        """Return the permit under the current connection, policy and groups. Raises Denied, Unavailable.
 
-        What could not be opened any more does not go on: where a review is asked for that it has not, and where the
-        connection has become another protocol's, whose rules are not those of this session. A new agent or secret takes
-        no right away, but one that was given to where the connection led before; they are for the next one.
+        Access that could not be opened any more is denied: a review is now required that it does not have, or the
+        connection has changed its protocol, whose rules are not those of this session. A new agent or secret applies to
+        the next session and revokes nothing, except access that was given to the connection's previous target.
         """
         connection = await self._connections.get(permit.principal.org_id, str(permit.connection.id))
         if connection is None:
@@ -435,7 +447,7 @@ class Access:
 
 
 def _as_now(permit: Permit, standing: PermitStanding) -> Permit:
-    """With the groups of its principal, and the tags of its connection, that the store has now."""
+    """Return the permit with the principal's current groups and the connection's current tags."""
     principal = replace(permit.principal, groups=standing.groups, role_groups=standing.role_groups)
     return replace(
         permit,
@@ -445,9 +457,9 @@ def _as_now(permit: Permit, standing: PermitStanding) -> Permit:
 
 
 def masked_types(connection: Connection) -> frozenset[InfoType]:
-    """What `redact_enabled` and `redact_types` ask for; no types given means the default ones.
+    """Return the types that `redact_enabled` and `redact_types` ask for; an empty list means the default types.
 
-    Raises Unavailable for a type that is not known, since leaving it out would show what must be hidden.
+    Raises Unavailable for an unknown type, since leaving it out would show what must be hidden.
     """
     if not connection.redact_enabled:
         return frozenset()
@@ -502,8 +514,11 @@ def _mode_reason(
     *,
     uses: str = "",
 ) -> str | None:
-    """A runbook is asked about in the place of scripts of one's own: neither way in opens the other. `uses`: what the
-    mode is for, where that must be said."""
+    """Return why the access mode is closed; None where it is open.
+
+    A runbook needs its own access mode instead of that for scripts: neither opens the other. `uses`: what the mode is
+    for, where the message must say so.
+    """
     if runbook is not None and modes.access_mode_runbooks is not Toggle.ENABLED:
         return f"access mode runbooks is disabled on connection {connection!r}; ask an administrator"
     if runbook is not None and not runbook.extended:

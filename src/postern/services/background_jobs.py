@@ -18,13 +18,16 @@ STOPPING = 5.0  # seconds
 
 
 async def _nothing() -> None:
-    """Where there is nothing to stop."""
+    """Stop nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """`work` is one round of it, which can be cut off anywhere; the next begins `every` seconds after it, or at once
-    when the task `goes_on` and the round has answered that it did something, or when it is `woken`."""
+    """A background job. `work` is one round, which can be cut off anywhere.
+
+    The next round begins `every` seconds later, or at once when the job `goes_on` and the round returned that it did
+    something, or when it is `woken`.
+    """
 
     name: str
     every: float
@@ -36,19 +39,19 @@ class Task:
 
 
 def _unheard(_name: str, _seconds: float, _failed: bool) -> None:
-    """Where nobody wants to know."""
+    """Report to nobody."""
 
 
 class BackgroundJobs:
-    """Each task has rounds of its own: one that is slow or fails holds up no other. `told` hears of each round: name,
-    seconds, whether it failed."""
+    """Runs jobs. A slow or failing job delays no other. `told` receives each round: name, seconds,
+    whether it failed."""
 
     def __init__(self, tasks: Sequence[Task], told: Callable[[str, float, bool], None] = _unheard) -> None:
         self.tasks = tuple(tasks)
         self._told = told
 
     async def forever(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         await asyncio.gather(*(self._rounds(task) for task in self.tasks))
 
     async def _rounds(self, task: Task) -> None:

@@ -1,7 +1,7 @@
 """All services over one set of ports, as the composition root hands them to the API and to workers.
 
-Each room builds its own (`server/bundle.py`, `identity/bundle.py`, `recordings/bundle.py`, `targets.py`); here they
-are joined, and those are built that stand on more than one room.
+Each room builds its own (`server_services.py`, `identity_services.py`, `recording_services.py`, `targets.py`). This
+module joins them, and builds the services that need more than one room.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Services(
     IssueServices,
     RunbookServices,
 ):
-    """Flat for who uses it: `services.users`, whichever room builds it."""
+    """All services as one flat object: `services.users`, whichever room builds it."""
 
     agent_keys: AgentKeys
     health: Health
@@ -69,9 +69,12 @@ def build_services(
     chats: ChatFormClient | None = None,
     trackers: Trackers | None = None,
 ) -> Services:
-    """`fetcher` reads and writes repositories with runbooks. `machine`: what this machine is set up for. `openid` and
-    `saml`: the clients for identity providers; without one that way in is refused. `chats`: what hears decisions from
-    chats, and answers there. `trackers`: makes clients of issue trackers; without it none is asked."""
+    """Build all services.
+
+    `fetcher` reads and writes repositories with runbooks. `machine`: what this machine is set up for. `openid` and
+    `saml`: the clients for identity providers; without one, logins by it are denied. `chats`: reads decisions from
+    chats, and answers there. `trackers`: creates clients of issue trackers; without it no tracker is used.
+    """
     machine = machine or MachineFacts()
     server = build_server(stores, signals, now, machine)
     control = AccessControl(stores.access_rules, stores.connections, server.features, signals, now)

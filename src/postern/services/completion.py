@@ -1,4 +1,4 @@
-"""Waiting for a session, or an errand, to be done."""
+"""Waiting for a session or a target task to complete."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from postern.store.ports.common_ports import Signals, Topic
 
 
 class CompletionSignals:
-    """Wakes who waits for `session.done`, or another topic whose payload `key` says what is done. One per process."""
+    """Wakes tasks that wait for `session.done`, or another topic. The payload's `key` names what is done. One per
+    process."""
 
     def __init__(self, signals: Signals, topic: str = Topic.SESSION_DONE, key: str = "session_id") -> None:
         self._waiting: dict[str, set[asyncio.Event]] = {}
@@ -21,7 +22,7 @@ class CompletionSignals:
 
     @asynccontextmanager
     async def subscribe(self, key: UUID) -> AsyncIterator[asyncio.Event]:
-        """The event is set when that one may be done; begin to listen before it can start."""
+        """Yield an event that is set when `key` may be done. Subscribe before it can start."""
         event = asyncio.Event()
         waiting = self._waiting.setdefault(str(key), set())
         waiting.add(event)
@@ -43,8 +44,8 @@ class CompletionSignals:
 
 
 async def poll_times(event: asyncio.Event, wait: float, again: float) -> AsyncIterator[None]:
-    """Each time that it is worth a look whether it is done, for `wait` seconds: upon the event, and every `again`
-    seconds, should a signal be lost."""
+    """Yield each time that the result should be checked, for `wait` seconds: at the event, and every `again` seconds in
+    case a signal is lost."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait
     while (left := deadline - loop.time()) > 0:

@@ -1,4 +1,4 @@
-"""Work that one process at a time does, over all machines that share a store."""
+"""Leases: work that one process at a time does, over all machines that share a store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HELD = timedelta(seconds=30)
 
 
 class Lease:
-    """What this process holds of a lease; renewed when half of its time is over."""
+    """A lease that this process can hold; renewed when half of its time has passed."""
 
     def __init__(self, store: LeaseStore, name: str, now: Clock, held: timedelta = HELD) -> None:
         self._store = store
@@ -23,7 +23,7 @@ class Lease:
         self._until: datetime | None = None
 
     async def have(self) -> bool:
-        """Whether it is ours, now and for half of its time at least."""
+        """Return whether we hold it, for at least half of its time. Takes or renews it."""
         now = self._now()
         if self._until is not None and self._until - now > self._held / 2:
             return True
@@ -32,7 +32,7 @@ class Lease:
         return self._until is not None
 
     async def release(self) -> None:
-        """Another one may go on at once."""
+        """Release it, so that another process can take over at once."""
         if self._until is not None:
             self._until = None
             await self._store.release(self._name, self._holder)

@@ -1,7 +1,7 @@
-"""What administrators do with named resources: list, show, create, update, replace and delete them.
+"""Management of named resources: list, show, create, update, replace and delete them.
 
-A service of one kind says what its resources are made of and checks them; who may do what, versions, the audit log and
-news of changes are here, once for all.
+The service of one kind defines the fields and checks them. Authorisation, versions, the audit log and signals of
+changes are here, once for all.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ R = TypeVar("R", bound=NamedResource)
 
 
 class ResourceService(Generic[R]):
-    """`noun` is how errors call a resource. Fields of a request have the names of the resource's fields, but for what
-    `resolve` turns into them. A replacement sets the fields that it does not give to what they are at first, but for
-    those in `kept`, which are changed from elsewhere, too."""
+    """`noun` is the name of the resource in errors. Fields of a request have the names of the resource's fields, except
+    for those that `resolve` translates.
+
+    A replacement resets the fields that it does not give, except for those in `kept`, which are also changed elsewhere.
+    """
 
     noun: str
     kept: frozenset[str] = frozenset()
@@ -51,22 +53,23 @@ class ResourceService(Generic[R]):
         return fields
 
     def check_name(self, name: str) -> None:
-        """Raises Invalid. Kinds that were named before there was one grammar take the names that they took."""
+        """Raise Invalid for a bad name. Kinds that are older than the common grammar accept their former names."""
         check_resource_name(name)
 
     async def check(self, resource: R) -> None:
-        """Raises Invalid for what could not take effect."""
+        """Raise Invalid for what could not take effect."""
 
     async def authorize(self, principal: Principal, before: R | None, after: R | None) -> None:
         """Check what only some administrators may do: `before` is None for a new one, `after` for a removal. Raises
         Denied, Invalid."""
 
     def audit_view(self, resource: R) -> object:
-        """Return what the audit log has of a resource."""
+        """Return what the audit log shows of a resource."""
         return resource
 
     async def announce(self, before: R | None, after: R | None) -> None:
-        """Tell the workers. Of what may cover any connection, all of the organisation's sessions are checked again."""
+        """Signal the change to workers. For rules that may cover any connection, all of the organisation's sessions are
+        re-checked."""
         for one in (after, before):
             if one is not None:
                 await self._signals.publish(Topic.POLICY_CHANGED, org_id=str(one.org_id))
@@ -75,17 +78,17 @@ class ResourceService(Generic[R]):
     # What administrators do
 
     async def find(self, principal: Principal, page: Page, where: RuleFilter = ALL_RULES) -> Listed[R]:
-        """Return a page of them by name. Raises Denied."""
+        """Return a page, by name. Raises Denied."""
         require_reader(principal, plural(self.noun))
         return await self._store.find(principal.org_id, page, where)
 
     async def get(self, principal: Principal, name_or_id: str) -> R:
-        """Raises Denied, NotFound."""
+        """Return the resource. Raises Denied, NotFound."""
         require_reader(principal, plural(self.noun))
         return await self.existing(principal, name_or_id)
 
     async def create(self, principal: Principal, fields: Mapping[str, Any]) -> R:
-        """Raises Denied, Invalid, Conflict."""
+        """Create a resource. Raises Denied, Invalid, Conflict."""
         self.require_admin(principal)
         blank = self.new(principal.org_id)
         return await self.authorized_write(principal, None, await self.merge(blank, blank, fields))
@@ -109,25 +112,25 @@ class ResourceService(Generic[R]):
         )
 
     async def remove(self, principal: Principal, name_or_id: str, version: int | None = None) -> None:
-        """Raises Denied, NotFound, Conflict, PreconditionFailed."""
+        """Delete the resource. Raises Denied, NotFound, Conflict, PreconditionFailed."""
         self.require_remover(principal)
         current = await self._current(principal, name_or_id, version)
         await self.authorize(principal, current, None)
         await self.delete(current)
 
     async def existing(self, principal: Principal, name_or_id: str) -> R:
-        """Raises NotFound."""
+        """Return the resource. Raises NotFound."""
         found = await self._store.get(principal.org_id, name_or_id)
         if found is None:
             raise NotFound(f"there is no {self.noun} {name_or_id!r}")
         return found
 
     def require_admin(self, principal: Principal) -> None:
-        """Raises Denied."""
+        """Raise Denied where the principal cannot change such resources."""
         require_admin(principal, f"change {plural(self.noun)}")
 
     def require_remover(self, principal: Principal) -> None:
-        """Raises Denied for who may not delete them."""
+        """Raise Denied where the principal cannot delete such resources."""
         self.require_admin(principal)
 
     def new(self, org_id: UUID) -> R:
@@ -144,7 +147,7 @@ class ResourceService(Generic[R]):
         return current
 
     async def merge(self, current: R, base: R, fields: Mapping[str, Any]) -> R:
-        """Return `base` with what the fields say, given to the resource that is there now."""
+        """Return `base` with the given fields; `current` is the stored resource."""
         if "name" in fields:
             self.check_name(fields["name"])
         if len(fields.get("description", "")) > MAX_DESCRIPTION:
@@ -171,8 +174,11 @@ class ResourceService(Generic[R]):
         await self.announce(current, None)
 
     async def publish_write(self, before: R | None, after: R) -> R:
-        """Tell the audit log and the workers about a write, and return what the store has now, names of linked
-        resources included. `after` is what was written. Raises NotFound."""
+        """Record a write in the audit log, signal it to workers, and return what is stored, names of linked resources
+        included.
+
+        `after` is what was written. Raises NotFound.
+        """
         found = await self._store.get(after.org_id, str(after.id))
         if found is None:
             raise NotFound(f"the {self.noun} {after.name!r} was deleted a moment ago")
@@ -182,7 +188,7 @@ class ResourceService(Generic[R]):
 
 
 def check_version(what: str, current: int, wanted: int | None) -> None:
-    """Raises PreconditionFailed where a request is about another version than the one that there is."""
+    """Raise PreconditionFailed where the request names a different version than the current one."""
     if wanted is not None and current != wanted:
         raise PreconditionFailed(
             f"{what} has version {current} by now, not {wanted}; read it again, and repeat the change"

@@ -1,4 +1,4 @@
-"""Sessions: opened and closed by workers, submitted, listed, read and killed by people."""
+"""Sessions: opened and closed by workers; submitted, listed, read and killed by users."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _CORRELATION = re.compile(rf"[\x20-\x7e]{{1,{MAX_CORRELATION}}}")
 
 
 class Sessions:
-    """`executable` names the protocols in which a script can be run."""
+    """`executable` names the protocols in which a script can run."""
 
     def __init__(
         self,
@@ -87,8 +87,10 @@ class Sessions:
         metadata: Mapping[str, str],
         tracker_fields: Mapping[str, str] = NO_FIELDS,
     ) -> Session:
-        """The row of a session that starts now. One INSERT; nothing may be relayed before it is there. Where sessions
-        open an issue its own comes first, and raises as `Issues.open` does: then there is no row."""
+        """Store the row of a session that starts now. One INSERT; nothing can be relayed before it.
+
+        Where sessions open an issue it comes first, and raises as `Issues.open`: then there is no row.
+        """
         session = replace(
             self._new(permit.principal, permit.connection, permit.verb, session_id),
             worker=worker,
@@ -101,25 +103,27 @@ class Sessions:
         return opened
 
     async def check_issue(self, connection: Connection, tracker_fields: Mapping[str, str]) -> None:
-        """For who waits before the session opens. Raises as `Issues.check` does."""
+        """Check the issue's fields, for a client that waits before the session opens. Raises as `Issues.check`."""
         await self._issues.check(connection, tracker_fields)
 
     async def open_issue(self, permit: Permit, session: Session, tracker_fields: Mapping[str, str]) -> None:
-        """Of one that was resumed, before it runs. Raises as `Issues.open` does: then it must end."""
+        """Open the issue of a resumed session before it runs. Raises as `Issues.open`: then the session must end."""
         await self._issues.open(permit.connection, session, tracker_fields)
 
     def to_wait(
         self, requested_access: RequestedAccess, *, metadata: Mapping[str, str], session_id: UUID | None = None
     ) -> Session:
-        """The row of a session that waits for its review, for `ReviewRequests.ask`, which stores it: nothing is yet."""
+        """Return a session that waits for its review, for `ReviewRequests.ask`, which stores it."""
         session = self._new(
             requested_access.principal, requested_access.connection, requested_access.verb, session_id or uuid4()
         )
         return replace(session, metadata=_with_trace(metadata), credential_id=requested_access.credential_id)
 
     async def resume(self, permit: Permit, *, worker: str, metadata: Mapping[str, str]) -> Session | None:
-        """The session that waited for what gave this permit, taken for this worker, from when it is as `open` makes
-        one. None when the permit has none, or somebody else has it, or it is done: then `open`. One UPDATE."""
+        """Claim the session that waited for this permit's review for this worker; it is then as `open` returns one.
+
+        None when the permit has none, or another worker has it, or it is done: then call `open`. One UPDATE.
+        """
         if permit.session_id is None or permit.verb is not Verb.CONNECT:
             return None
         claimed = await self._store.claim(
@@ -142,8 +146,10 @@ class Sessions:
         event_size: int,
         at: datetime | None = None,
     ) -> None:
-        """Ends it; does nothing when it is done already. `event_size` in bytes, as stored; `at` when it ended, now if
-        not given."""
+        """End the session; does nothing when it is done already.
+
+        `event_size` in bytes, as stored; `at` is the time of its end, now if not given.
+        """
         await self._end(session_id, SessionEnd(at or self._now(), reason, exit_code, metrics, event_size))
 
     async def _end(self, session_id: UUID, ended: SessionEnd) -> None:
@@ -169,17 +175,19 @@ class Sessions:
         runbook: RunbookRef | None = None,
         tracker_fields: Mapping[str, str] = NO_FIELDS,
     ) -> Session:
-        """Puts a script up for a worker to run; who wants its end waits for `session.done`. Where others must agree
-        first, the session that is answered waits for them instead: `open`, with its `review_id`. It runs once its owner
-        calls `execute`.
+        """Submit a script for a worker to run; callers that need its end wait for `session.done`.
 
-        `session_id` lets the caller choose the id and so listen before the run can end. `means` is what they are logged
-        in with, `reason` what reviewers are told. `runbook` is what the script was made of: its rights are asked for in
-        the place of those to run scripts of one's own, and its labels say so. `tracker_fields` go into the issue that
-        it opens; that is made first, so that who reviews the script sees it.
-        `invocation` is for commands; its variables that the connection's secrets have too are dropped.
-        Raises NotFound, Denied, Invalid, TooMany, and Unavailable where its issue cannot be made, or it needs a review
-        while the connection's agent is offline.
+        Where approval is required, the returned session waits for it instead: `open`, with its `review_id`. It runs
+        once its owner calls `execute`.
+
+        `session_id` lets the caller choose the id and so listen before the run can end. `means` is the auth method and
+        login, `reason` is shown to reviewers. `runbook` is the source of the script: its rights apply instead of those
+        for scripts, and its labels name it. `tracker_fields` go into the issue that it opens; that is created first, so
+        that reviewers see it. `invocation` is for commands; its variables that the connection's secrets have too are
+        dropped.
+
+        Raises NotFound, Denied, Invalid, TooMany, and Unavailable where its issue cannot be created, or it needs a
+        review while the connection's agent is offline.
         """
         await self._features.require(principal.org_id, Feature.SCRIPT_RUNS)
         target, requested_access = await self._target(principal, connection_name, source, means, runbook)
@@ -214,7 +222,7 @@ class Sessions:
     async def _target(
         self, principal: Principal, connection: str, source: str, means: str, runbook: RunbookRef | None
     ) -> tuple[Connection, RequestedAccess | None]:
-        """Where it would run, and, where others must agree first, what they are asked for. Raises as `submit`."""
+        """Return where it would run, and the access to request where approval is required. Raises as `submit`."""
         try:
             permit = await self._access.admit_principal(
                 principal, connection, verb=Verb.EXEC, source=source, means=means, runbook=runbook
@@ -225,10 +233,7 @@ class Sessions:
         return permit.connection, None
 
     async def _require_agent(self, target: Connection) -> None:
-        """Check that the agent of a connection is there, before reviewers are asked for what could not run.
-
-        Raises Unavailable.
-        """
+        """Check that the connection's agent is online, before reviewers are asked in vain. Raises Unavailable."""
         agent = await self._agents.by_id(target.agent_id)
         if agent is None or not agent.is_online(self._now()):
             name = "" if agent is None else f" {agent.name!r}"
@@ -238,16 +243,15 @@ class Sessions:
             )
 
     def require_runnable(self, target: Connection) -> None:
-        """Raises Invalid where no script can be run."""
+        """Raise Invalid where no script can run."""
         if target.protocol not in self._executable:
             raise Invalid(f"connection: scripts cannot be run yet on subtype {target.subtype!r}", field="connection")
 
     async def execute(self, principal: Principal, session_id: UUID | str) -> Session:
-        """Runs what was submitted, as it was reviewed, once its review is approved; only for its owner, and only once.
-        Who wants its end waits for `session.done`.
+        """Run what was submitted and approved, once, for its owner.
 
-        Raises NotFound, Denied outside of its time window and when they might not run it now, Conflict when it does not
-        wait to be run.
+        Callers that need its end wait for `session.done`. Raises NotFound, Denied outside of its time window and when
+        they could not run it now, Conflict when it does not wait to run.
         """
         await self._features.require(principal.org_id, Feature.SCRIPT_RUNS)
         session = await self.get(principal, session_id)
@@ -257,9 +261,9 @@ class Sessions:
         return replace(session, review_id=review.id)
 
     async def claim(self, session_id: UUID, worker: str) -> tuple[Session, Permit, Invocation] | None:
-        """Takes a ready session for this worker: exactly one caller gets it, the others None.
+        """Claim a ready session for this worker: exactly one caller gets it, the others None.
 
-        Admission is asked again: time has passed. When it is denied now the session ends as failed.
+        Admission is checked again, since time has passed. When it is denied now the session ends as failed.
         """
         claimed = await self._store.claim(session_id, worker, self._now(), verb=Verb.EXEC)
         if claimed is None:
@@ -287,16 +291,18 @@ class Sessions:
         return session, permit, invocation
 
     async def recover(self, worker: str) -> list[UUID]:
-        """Sessions that a worker of this name left open when it died; the caller closes each."""
+        """Return sessions that a worker of this name left open when it died; the caller closes each."""
         return await self._store.ids(SessionStatus.OPEN, worker)
 
     async def waiting(self) -> list[UUID]:
-        """Scripts that are ready to run: what a worker that has just started may claim."""
+        """Return scripts that are ready to run, for a worker that has just started."""
         return await self._store.ids(SessionStatus.READY, None)
 
     async def find(self, principal: Principal, wanted: SessionFilter, page: Page) -> Stretch[Session]:
-        """Newest first. Who is neither admin nor auditor finds only their own. Raises Invalid for a search by offset,
-        or with an exact count, Denied where somebody else asks what is held."""
+        """Return sessions, newest first. Users who are neither admin nor auditor find only their own.
+
+        Raises Invalid for a search by offset, or with an exact count, Denied where they ask which are held.
+        """
         if wanted.search is not None and page.offset:
             raise Invalid("offset: what a search finds is paged by its cursor", field="offset")
         if wanted.search is not None and page.count is Count.EXACT:
@@ -308,10 +314,10 @@ class Sessions:
         return await self._store.find(principal.org_id, wanted, page)
 
     async def get(self, principal: Principal, session_id: UUID | str) -> Session:
-        """Return the session of that identifier, or the only one of theirs whose identifier begins so.
+        """Return the session of that identifier, or the only one of theirs whose identifier has this prefix.
 
-        Raises NotFound also when it is somebody else's, or the text is not an identifier, and Invalid when several
-        identifiers begin so.
+        Raises NotFound also when it is another user's, or the text is not an identifier, and Invalid for an ambiguous
+        prefix.
         """
         key = _as_uuid(session_id) or await self._complete(principal, str(session_id))
         session = await self._store.get(principal.org_id, key) if key else None
@@ -333,7 +339,7 @@ class Sessions:
             return session
 
     async def _complete(self, principal: Principal, beginning: str) -> UUID | None:
-        """Return the only identifier that begins so, of the sessions that the principal can see."""
+        """Return the only identifier with this prefix, of the sessions that the principal can see."""
         bounds = _prefix_bounds(beginning)
         if bounds is None:
             return None
@@ -347,25 +353,27 @@ class Sessions:
         return found[0] if found else None
 
     async def require_download(self, principal: Principal) -> None:
-        """Raises Denied where files of sessions are switched off."""
+        """Raise Denied where files of sessions are disabled."""
         await self._features.require(principal.org_id, Feature.SESSION_DOWNLOAD)
 
     def events(self, session: Session) -> Iterator[tuple[float, str, bytes]]:
-        """Of a session that `get` gave. Blocks on files: call it from a thread."""
+        """Return the events of a session that `get` returned. Blocks on files: call it from a thread."""
         return self._recordings.events(session)
 
     def operations(self, session: Session) -> Iterator[tuple[float, bytes]]:
-        """The texts of the queries. Blocks on files: call it from a thread."""
+        """Return the texts of the queries. Blocks on files: call it from a thread."""
         return self._recordings.operations(session)
 
     @property
     def recordings(self) -> Recordings:
-        """Of sessions that `get` gave. Blocks on files: call it from a thread."""
+        """The recordings, for sessions that `get` returned. Blocks on files: use it from a thread."""
         return self._recordings
 
     async def script(self, principal: Principal, session_id: UUID | str) -> Session:
-        """A script, running or not, of which everything may be told. Files of sessions of others must not be switched
-        off. Raises NotFound, Denied, Invalid when it is no script."""
+        """Return a script that the principal can read, running or not.
+
+        For other users' sessions, downloads must be enabled. Raises NotFound, Denied, Invalid when it is not a script.
+        """
         session = await self.get(principal, session_id)
         if session.verb is not Verb.EXEC:
             raise Invalid("session_id: only a script has results; this session was interactive", field="session_id")
@@ -374,19 +382,19 @@ class Sessions:
         return session
 
     async def require_finished(self, principal: Principal, session_id: UUID | str) -> Session:
-        """A script that has run to its end, for `results`. Raises as `script` does, and Conflict while it runs."""
+        """Return a finished script, for `results`. Raises as `script` does, and Conflict while it runs."""
         session = await self.script(principal, session_id)
         if session.status is not SessionStatus.DONE:
             raise Conflict("this script has not ended yet; ask again once it is done")
         return session
 
     def results(self, session: Session) -> Iterator[Result]:
-        """Of a session that `finished` gave. Blocks on files: call it from a thread. Raises NotFound."""
+        """Return the results of a session that `require_finished` returned. Blocks on files: call it from a thread.
+        Raises NotFound."""
         return self._recordings.results(session)
 
     async def kill(self, principal: Principal, given_id: UUID | str) -> None:
-        """Ends it now, if it is not done, and withdraws the review that it waits for. By its owner or an admin. Raises
-        NotFound, Denied."""
+        """End the session now, and withdraw its pending review, as its owner or an admin. Raises NotFound, Denied."""
         session = await self.get(principal, given_id)
         session_id = session.id
         if not (principal.is_admin or _owns(principal, session)):
@@ -422,7 +430,7 @@ class Sessions:
 
 
 def _submitted(session: Session) -> dict[str, object]:
-    """For the audit log."""
+    """Return the audited fields."""
     told: dict[str, object] = {
         "id": session.id,
         "connection": session.connection,
@@ -434,7 +442,7 @@ def _submitted(session: Session) -> dict[str, object]:
 
 
 def check_metadata(metadata: Mapping[str, str]) -> None:
-    """Raises Invalid when there is too much of it."""
+    """Raise Invalid when there is too much of it."""
     length = sum(len(key) + len(value) for key, value in metadata.items())
     if len(metadata) > MAX_METADATA_ENTRIES or length >= MAX_METADATA_LENGTH:
         raise Invalid(
@@ -444,7 +452,7 @@ def check_metadata(metadata: Mapping[str, str]) -> None:
 
 
 def _check_labels(labels: Mapping[str, str], runbook: RunbookRef | None) -> None:
-    """What did not come of a runbook does not say that it did."""
+    """Reject labels of runbooks on sessions without one."""
     taken = sorted(set(labels) & set(RUNBOOK_LABELS)) if runbook is None else []
     if taken:
         raise Invalid(
@@ -453,13 +461,13 @@ def _check_labels(labels: Mapping[str, str], runbook: RunbookRef | None) -> None
 
 
 def check_correlation_id(given: str | None, field: str = "correlation_id") -> None:
-    """Raises Invalid unless it is printable ASCII, and not too long."""
+    """Raise Invalid unless it is printable ASCII, and not too long."""
     if given is not None and not _CORRELATION.fullmatch(given):
         raise Invalid(f"{field}: must be 1 to {MAX_CORRELATION} printable ASCII characters", field=field)
 
 
 def _with_trace(metadata: Mapping[str, str]) -> dict[str, str]:
-    """A session that is traced says by what, in the place of what its caller may have called so."""
+    """Return the metadata with the trace id of a traced session, which replaces a caller's."""
     trace_id = current().trace_id
     return {**metadata, "trace_id": trace_id} if trace_id else dict(metadata)
 
@@ -478,8 +486,7 @@ def _as_uuid(given: UUID | str) -> UUID | None:
 
 
 def _prefix_bounds(beginning: str) -> tuple[UUID, UUID] | None:
-    """Return the first and last identifier that begin so; None where `beginning` cannot be the beginning of one, or is
-    too short to tell sessions apart."""
+    """Return the first and last identifier with this prefix; None where it is not a prefix, or too short."""
     text = beginning.lower()
     digits = text.replace("-", "")
     if not MIN_PREFIX <= len(digits) < 32 or not all(one in "0123456789abcdef" for one in digits):

@@ -19,7 +19,7 @@ _MOST_PLACE = 90  # characters
 
 
 class StoreClaim:
-    """`gateway` is the identity of the data folder, `place` its path."""
+    """A gateway's claim. `gateway` is the identity of the data folder, `place` its path."""
 
     def __init__(self, leases: LeaseStore, gateway: str, place: str, now: Clock) -> None:
         self._leases = leases

@@ -1,1 +1,1 @@
-"""Reviews in chats: they are told there, and decided by who is known there."""
+"""Reviews in chats: notifications of reviews, and decisions by users whose chat account is linked."""

@@ -1,7 +1,7 @@
-"""Decisions that come from a chat: who presses a button is asked why, and decides with what they may here.
+"""Decisions from a chat: pressing a button opens a form that asks for a reason, and the form decides the review.
 
-Nothing of it is believed that is not signed by the chat for this very sink, or that was not told there. A form is good
-once, for who opened it.
+A request is only accepted if the chat signed it for this very sink and the review was sent there. A form works once,
+for the user who opened it.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ DEADLINE = 2.5  # seconds; the chat waits for three
 
 
 class ChatFormClient(Protocol):
-    """How the chat is spoken to while somebody waits there. Raises Unavailable, Denied, TooMany."""
+    """The client for interactive requests of a chat. Raises Unavailable, Denied, TooMany."""
 
     def read(self, sink: Sink, stamp: str, signature: str, body: bytes, now: datetime) -> Interaction | None:
-        """None for what is nothing of ours. Raises Unauthenticated when it is not signed as it must be for this sink,
-        Malformed."""
+        """Return what the request asks for; None where it is not one of ours. Raises Unauthenticated when it is not
+        signed for this sink, Malformed."""
 
     async def ask_why(self, sink: Sink, press: Press, form: str) -> None:
-        """`form` comes back with the reason."""
+        """Ask for a reason. `form` comes back with it."""
 
     async def ask_who(self, sink: Sink, trigger: str) -> None: ...
 
     async def whisper(self, sink: Sink, channel: str, user: str, text: str) -> None: ...
 
     def accepted_answer(self, given: Reasoned | Introduced, text: str) -> dict[str, Any]:
-        """The answer to a form or a command, as JSON."""
+        """Return the answer to an accepted form or command, as JSON."""
 
     def rejected_answer(self, given: Reasoned | Introduced, text: str) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """`answer` is for the chat. `actor` is who did something here, None where nobody did."""
+    """The result of a request: `answer` is for the chat; `actor` is the user who acted, None where none did."""
 
     answer: dict[str, Any]
     actor: Principal | None = None
@@ -75,7 +75,8 @@ class ChatDecisions:
         self._now = now
 
     async def handle(self, sink_id: UUID, stamp: str, signature: str, body: bytes) -> Handled:
-        """Raises Unauthenticated for all that is not the chat's own, Malformed, Unavailable."""
+        """Handle a request of a chat. Raises Unauthenticated for all that is not the chat's own, Malformed,
+        Unavailable."""
         sink = None if self._client is None else await self._store.sink(sink_id)
         if (
             self._client is None
@@ -164,7 +165,7 @@ class ChatDecisions:
 
 
 def _require_open(review: Review, principal: Principal, press: Press) -> None:
-    """What can be said before somebody writes a reason; the decision itself looks at all of it. Raises Conflict,
+    """Check what can be checked before a user writes a reason; the decision itself checks all of it. Raises Conflict,
     Denied."""
     if review.status is not ReviewStatus.PENDING:
         raise Conflict(f"This review is {review.status} already.")

@@ -1,4 +1,4 @@
-"""Reviews, told in chats: what is shown is the review as it is when it is told, in one message where a chat can."""
+"""Delivery of reviews to chats: each review is one message where the chat can update it, showing its latest state."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ from postern.store.ports.target_ports import SessionStore
 
 
 class Chat(Protocol):
-    """The port for every chat. Both raise as services.telling.sending.Sender says."""
+    """The port for every chat. Both methods raise as EventSender."""
 
     async def notify(self, sink: Sink, card: Card, known: tuple[str, str] | None, event_id: UUID) -> tuple[str, str]:
-        """Shows it, in the place of `known`, which an earlier call answered with: the chat's own words for a message.
-        A second call with the same `event_id` is a second try."""
+        """Send the card, or replace the message `known`, which an earlier call returned in the chat's own form.
+
+        A second call with the same `event_id` is a retry.
+        """
 
     async def say(self, sink: Sink, text: str) -> None: ...
 
 
 class ChatSender:
-    """`url` makes the address of a review's page."""
+    """Sends deliveries to chats. `url` returns the address of a review's page."""
 
     def __init__(
         self,
@@ -45,7 +47,7 @@ class ChatSender:
         self._url = url
 
     async def send(self, sink: Sink, deliveries: Sequence[Delivery], now: datetime) -> None:
-        """One after the other."""
+        """Send the deliveries one after the other."""
         for one in deliveries:
             if one.event is EventKind.SINK_TEST:
                 await self._chat.say(sink, f"Postern sends reviews here (sink {sink.name}). This is a test.")

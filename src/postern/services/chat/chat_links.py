@@ -1,7 +1,7 @@
-"""Whose accounts of chats are: somebody shows it there by a code that they got here.
+"""Links between chat accounts and users: a user proves a chat account with a code from the gateway.
 
-Nobody else can say it, administrators neither: they would decide in another's name. What the chat says of a person,
-such as an e-mail address, proves nothing.
+Only the user can create the link. An administrator cannot, since they could then decide in another user's name. What
+the chat says about a person, such as an e-mail address, proves nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ChatLinks:
         self._now = now
 
     async def code(self, principal: Principal) -> Secret:
-        """To be given in the chat within CODE_LIFE, once; one that was made before is good no more. Raises Denied."""
+        """Return a one-time code to give in the chat within CODE_LIFE; earlier codes become invalid. Raises Denied."""
         if principal.kind is not PrincipalKind.USER:
             raise Denied("only people decide in chats, so only people have accounts there")
         await self._one_time_tokens.forget(TokenPurpose.CHAT_LINK, principal.id)
@@ -44,7 +44,7 @@ class ChatLinks:
         return await self._one_time_tokens.issue(TokenPurpose.CHAT_LINK, payload, CODE_LIFE)
 
     async def redeem(self, sink: Sink, chat_id: str, code: str) -> Principal:
-        """Whose code it is, from now on known by that account. Raises Unauthenticated."""
+        """Link the chat account to the user whose code it gave, and return the user. Raises Unauthenticated."""
         payload = await self._one_time_tokens.take(TokenPurpose.CHAT_LINK, Secret(code.strip()))
         principal = await self._active(sink.org_id, UUID(payload["user_id"]))
         if principal is None or payload["org_id"] != str(sink.org_id):
@@ -57,16 +57,16 @@ class ChatLinks:
         return principal
 
     async def find_principal(self, sink: Sink, chat_id: str) -> Principal | None:
-        """Who that is, while they are active."""
+        """Return the active user with this chat account; None where there is none."""
         link = await self._store.link(sink.org_id, realm_of(sink), chat_id)
         return None if link is None else await self._active(sink.org_id, link.principal_id)
 
     async def find(self, principal: Principal, page: Page) -> Listed[ChatLink]:
-        """Newest first; administrators and auditors see everybody's."""
+        """Return links, newest first; administrators and auditors see those of all users."""
         return await self._store.links(principal.org_id, None if principal.sees_all else principal.id, page)
 
     async def remove(self, principal: Principal, link_id: UUID) -> None:
-        """One's own, or as an administrator anybody's. Raises NotFound."""
+        """Remove one's own link, or as an administrator any link. Raises NotFound."""
         owner = None if principal.is_admin else principal.id
         removed = await self._store.remove_link(principal.org_id, link_id, owner)
         if removed is None:
@@ -81,9 +81,11 @@ class ChatLinks:
 
 
 def realm_of(sink: Sink) -> str:
-    """Which application of which workspace speaks. With what it signs by: who makes a sink with a secret of their own
-    choice is another realm, and speaks for nobody who was linked. With where it is spoken to: who knows the secret and
-    has forms sent to a place of their own is another one, too."""
+    """Return the identity of the chat application, to which links are bound.
+
+    It covers the signing secret: a sink with a secret of one's own choice is another realm, so it cannot decide for
+    linked users. It covers the address: so is a sink that knows the secret but has forms sent elsewhere.
+    """
     where = (sink.address, sink.authority)
     parts = (sink.options["team_id"], sink.options["app_id"], *where, sink.keys["signing_secret"].reveal())
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -21,6 +21,6 @@ class ChatServices:
 def build_chats(
     stores: Stores, reviews: Reviews, one_time_tokens: OneTimeTokens, now: Clock, window: ChatFormClient | None
 ) -> ChatServices:
-    """Without a window nothing comes in from chats."""
+    """Build the services of chats. Without a client nothing is accepted from chats."""
     links = ChatLinks(stores.chats, stores.principals, one_time_tokens, now)
     return ChatServices(ChatDecisions(window, stores.chats, links, reviews, one_time_tokens, now), links)

@@ -1,1 +1,1 @@
-"""Who is who: accounts and how they are proved, logins and their tokens, keys and identities of programs, groups."""
+"""Identities: accounts and their proof, logins and their tokens, keys and identities of programs, groups."""

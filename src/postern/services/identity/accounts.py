@@ -44,7 +44,7 @@ class Accounts:
         self._tries = LoginThrottle(now)
 
     async def ensure_first_admin(self) -> tuple[str, Secret] | None:
-        """Makes the first admin while there is no user at all: (e-mail, password to show once); else None."""
+        """Create the first admin while there is no user; return (e-mail, password to show once), else None."""
         organisation = await self._organisations.default()
         if await self._store.count(organisation.id):
             return None
@@ -62,8 +62,11 @@ class Accounts:
     async def authenticate(
         self, email: str, password: Secret, address: str, *, organisation: str | None = None
     ) -> Account:
-        """Whose password that is. Raises Unauthenticated, the same after the same work for unknown, inactive and
-        wrong; TooMany; Denied where people log in at an identity provider."""
+        """Return the account with this password.
+
+        Raises Unauthenticated, the same and after the same work for unknown, inactive and wrong; TooMany; Denied where
+        users log in at an identity provider.
+        """
         org_id = await self._org_id(organisation)
         if org_id is not None:
             await self.require_local(org_id)
@@ -75,20 +78,22 @@ class Accounts:
             return account
 
     async def require_local(self, org_id: UUID) -> None:
-        """Nobody goes around the identity provider by a password from before. Raises Denied."""
+        """Check that local login is enabled, so that an old password does not bypass the identity provider. Raises
+        Denied."""
         method = (await self._auth_configs.of(org_id)).method
         if method is not LoginMethod.LOCAL:
             raise Denied(f"this organisation logs in by its identity provider ({method}): GET /api/login says where")
 
     async def require_password(self, principal: Principal, current: Secret, address: str) -> None:
-        """Raises Denied when it is not theirs; TooMany."""
+        """Check the principal's password. Raises Denied when it is wrong; TooMany."""
         with self._tries.attempt(principal.email, address):
             account = await self._store.get(principal.org_id, principal.id)
             if account is None or not await self._passwords.matches(current, account.password_hash):
                 raise Denied("current_password: is wrong", field="current_password")
 
     async def change_password(self, principal: Principal, current: Secret, new: Secret, address: str) -> Account:
-        """Ends all logins; the caller opens a new one. Raises Denied when `current` is wrong, Invalid, TooMany."""
+        """Change the password and end all logins; the caller opens a new one. Raises Denied when `current` is wrong,
+        Invalid, TooMany."""
         await self.require_local(principal.org_id)
         await self.require_password(principal, current, address)
         await self.set_password(principal, new, "new_password")
@@ -98,16 +103,16 @@ class Accounts:
         return account
 
     async def set_password(self, principal: Principal, password: Secret, field: str) -> None:
-        """Ends all their logins, and what could become one. Raises Invalid, TooMany."""
+        """Set the password, and end all logins and pending logins of the user. Raises Invalid, TooMany."""
         await self.store_password(principal, await self.hash_password(principal, password, field))
 
     async def hash_password(self, principal: Principal, password: Secret, field: str) -> str:
-        """Raises Invalid, TooMany."""
+        """Check the strength of a password and return its hash. Raises Invalid, TooMany."""
         check_strength(password, field, whose=(principal.email, principal.email.partition("@")[0], principal.name))
         return await self._passwords.hash(password)
 
     async def store_password(self, principal: Principal, password_hash: str) -> None:
-        """As `set_password`, for a hash of `hashed`."""
+        """Store a hash that `hash_password` returned, as `set_password` does."""
         await self._store.set_password(principal.id, password_hash, self._now())
         await self._logins.end_all(principal.id)
         await self._one_time_tokens.forget(TokenPurpose.SETUP, principal.id)

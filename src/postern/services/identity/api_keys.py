@@ -1,8 +1,8 @@
-"""API keys: made by people for programs, shown once, and asked at every use whether they still hold.
+"""API keys: created by users for programs, shown once, and checked at every use.
 
-A key is PREFIX, 256 random bits in URL-safe base64, and six characters of checksum, so that a typo, and what a secret
-scanner took for a key, is told apart without a question to the store. The store has the SHA-256 of the whole. It is
-looked up by that hash: how long a look-up takes says nothing about a key that one could get nearer to.
+A key is PREFIX, 256 random bits in URL-safe base64, and six characters of checksum. The checksum detects typos and
+false matches of secret scanners without a query. The store holds the SHA-256 of the whole key and looks it up by that
+hash, so the time of a look-up reveals nothing about similar keys.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _NAME = re.compile(r"[A-Za-z0-9_](?:[-. ]?[A-Za-z0-9_]){0,127}")
 
 
 class ApiKeys(ResourceService[ApiKey]):
-    """The `KeyDoor` of authentication, and the management of keys. Requests give the fields of a key, and
+    """The `KeyAuthenticator` of authentication, and the management of keys. Requests give the fields of a key, and
 
-    groups                  of a key that acts for itself
-    service_account         the subject of another principal to act as; only of a new key
-    expires_in_seconds      instead of `expires_at`
+        groups                  of a key that acts for itself
+        service_account         the subject of another principal to act as; only of a new key
+        expires_in_seconds      instead of `expires_at`
 
-    A replacement keeps the expiry and the networks that it leaves out: no key gets more by that.
+    A replacement keeps the expiry and the networks that it leaves out, so that it never extends a key.
     """
 
     noun = "API key"
@@ -67,7 +67,7 @@ class ApiKeys(ResourceService[ApiKey]):
         self._principals = principals
 
     async def authenticate(self, key: Secret, address: str) -> tuple[ApiKey, Principal]:
-        """Asked at every use, with the caller's address. Raises Unauthenticated."""
+        """Return the key and its principal; called at every use, with the caller's address. Raises Unauthenticated."""
         if not is_well_formed(key):
             raise Unauthenticated("this is not an API key of this gateway; check that it was copied whole")
         found = self._require_usable(await self._keys.by_digest(digest_of(key)), address)
@@ -77,11 +77,11 @@ class ApiKeys(ResourceService[ApiKey]):
         return found, found.account.principal
 
     async def standing(self, org_id: UUID, key_id: UUID, address: str) -> Principal:
-        """Whom a key acts as, as long as it may be used from there. Raises Unauthenticated."""
+        """Return the principal that a key acts as, while it can be used from the address. Raises Unauthenticated."""
         return self._require_usable(await self._keys.get(org_id, str(key_id)), address).account.principal
 
     def _require_usable(self, key: ApiKey | None, address: str) -> ApiKey:
-        """Return the key where it may be used. Raises Unauthenticated."""
+        """Return the key where it can be used. Raises Unauthenticated."""
         if key is None:
             raise Unauthenticated("this API key is not known here")
         if key.revoked_at is not None:
@@ -100,8 +100,8 @@ class ApiKeys(ResourceService[ApiKey]):
         return ApiKey(key, org_id, account, "", "", (), "", self._now())
 
     async def create(self, principal: Principal, fields: Mapping[str, Any]) -> ApiKey:
-        """Return the key with its secret, which is not seen again. Raises as any creation, Denied also for a key that
-        would make keys."""
+        """Return the key with its secret, which is shown only once. Raises as any creation, Denied also for a key that
+        would create keys."""
         secret = make_key()
         shown = {"secret": secret, "shown": secret.reveal()[:_SHOWN]}
         maker = {"created_by": principal.email, "maker_id": principal.id}
@@ -131,7 +131,7 @@ class ApiKeys(ResourceService[ApiKey]):
         return own | {"account": await self._account(current, fields)}
 
     async def _account(self, current: ApiKey, fields: Mapping[str, Any]) -> Account:
-        """Return whom the key acts as from now on. Raises Invalid."""
+        """Return the account that the key acts as from now on. Raises Invalid."""
         account, subject = current.account, fields.get("service_account")
         if subject is not None and not (current.name and subject == account.principal.subject):
             if current.name:
@@ -157,17 +157,18 @@ class ApiKeys(ResourceService[ApiKey]):
         require_person(principal, "make or change API keys")
 
     def require_remover(self, principal: Principal) -> None:
-        """Keys of administrators may revoke keys, too."""
+        """Allow API keys of administrators to revoke keys, too."""
         require_admin(principal, "make, change or revoke API keys")
 
     def audit_view(self, resource: ApiKey) -> dict[str, object]:
-        """Whatever is called a key would be replaced as a secret."""
+        """Return the audited fields. Any field called "key" would be redacted as a secret."""
         names = ("name", "allowed_networks", "expires_at", "created_by", "revoked_at", "revoked_by")
         acting = resource.account.principal
         return {name: getattr(resource, name) for name in names} | {"acts_as": acting.subject, "groups": acting.groups}
 
     async def announce(self, before: ApiKey | None, after: ApiKey | None) -> None:
-        """A service account may have other keys; what it runs goes on."""
+        """Signal a change of a key with its own principal. A service account may have other keys, so its sessions
+        continue."""
         if before is not None and before.acts_for_itself:
             await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(before.account.id))
 
@@ -230,7 +231,7 @@ def make_key() -> Secret:
 
 
 def is_well_formed(key: Secret) -> bool:
-    """Whether it may be a key at all."""
+    """Return whether the text has the form and checksum of a key."""
     found = _KEY.fullmatch(key.reveal())
     return found is not None and _checksum(found[1]) == found[2]
 
@@ -259,7 +260,7 @@ def _checked_network(text: str) -> str:
 
 
 def _expiry(expires_at: datetime | None, seconds: int | None, now: datetime) -> datetime | None:
-    """Raises Invalid."""
+    """Return when the key expires; None where neither is given. Raises Invalid."""
     if expires_at is not None and seconds is not None:
         raise Invalid("expires_at: give this or expires_in_seconds, not both", field="expires_at")
     if seconds is not None:

@@ -1,4 +1,4 @@
-"""Connection credentials: what an unmodified native client logs in with."""
+"""Connection credentials: the user name and password with which a native client logs in."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _UNREADABLE = re.compile(r"[^a-z0-9_]+")
 
 
 class Credentials:
-    """`enforceable` names the subtypes that have a relay, so that their credentials mean something."""
+    """Issues and revokes credentials. `enforceable` names the subtypes that have a relay and so can use them."""
 
     def __init__(
         self,
@@ -61,12 +61,11 @@ class Credentials:
     async def issue(
         self, principal: Principal, connection: str, seconds: int | None, *, maker: Principal | None = None
     ) -> Issued:
-        """A credential for that principal alone. `connection` is a name or id.
+        """Issue a credential for that principal alone. `connection` is a name or id.
 
         `seconds` is its life; None is 12 hours, or 30 days for a machine identity. It is never more than the
-        connection's access_max_duration. `maker` is who issues it for another.
-
-        Raises NotFound, Invalid, Denied.
+        connection's access_max_duration. `maker` is the principal that issues it for another one. Raises NotFound,
+        Invalid, Denied.
         """
         target = await self.check(principal, connection, seconds)
         life = _life(principal, target, seconds)
@@ -95,7 +94,7 @@ class Credentials:
         return Issued(credential, password, target)
 
     async def check(self, principal: Principal, connection: str, seconds: int | None) -> Connection:
-        """The connection, for which `issue` would issue to that principal. Raises as `issue`."""
+        """Return the connection for which `issue` would issue to that principal. Raises as `issue`."""
         target = await self._connection(principal, connection)
         modes = [target.access_mode_connect]
         if target.protocol == SSH:
@@ -111,11 +110,12 @@ class Credentials:
         return target
 
     async def of_principal(self, principal: Principal) -> list[tuple[Credential, str]]:
-        """All of theirs, with the names of the connections; newest first. Who asks was checked."""
+        """Return all credentials of the principal with the names of the connections, newest first. The caller has
+        checked access."""
         return await self._store.of_user(principal.org_id, principal.id)
 
     async def retire(self, credential: Credential, overlap: timedelta) -> None:
-        """Ends it, with its links, once `overlap` is over. Who asks was checked."""
+        """End the credential and its links after `overlap`. The caller has checked access."""
         if overlap:
             await self._store.expire(credential.id, self._now() + overlap)
         else:
@@ -123,13 +123,13 @@ class Credentials:
         await self._signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(credential.id))
 
     async def find(self, principal: Principal, connection: str, page: Page) -> tuple[Connection, Stretch[Credential]]:
-        """One's own, newest first; those of everybody for admins and auditors."""
+        """Return one's own credentials, newest first; for admins and auditors those of all users."""
         target = await self._connection(principal, connection)
         owner = None if principal.sees_all else principal.id
         return target, await self._store.of_connection(principal.org_id, target.id, owner, page)
 
     async def revoke(self, principal: Principal, connection: str, credential_id: UUID | str) -> None:
-        """Ends its links, too. One's own, or as an admin anybody's; twice is fine. Raises NotFound."""
+        """Revoke one's own credential, or as an admin any, and end its links. Can be repeated. Raises NotFound."""
         target = await self._connection(principal, connection)
         credential = await self._credential(principal, credential_id)
         own = credential is not None and credential.user_id == principal.id
@@ -149,7 +149,7 @@ class Credentials:
         return await self._store.get(principal.org_id, key)
 
     async def _connection(self, principal: Principal, name_or_id: str) -> Connection:
-        """As the principal sees it. Raises NotFound."""
+        """Return the connection if the principal can see it. Raises NotFound."""
         found = await self._control.find(principal, name_or_id, SecretUse.DATABASES)
         if found is None:
             raise NotFound(f"there is no connection {name_or_id!r}")
@@ -157,7 +157,10 @@ class Credentials:
 
 
 def make_verifier(password: Secret) -> Verifier:
-    """RFC 5802 section 3 with SHA-256 (RFC 7677). The password must be ASCII, which SASLprep leaves as it is."""
+    """Return the SCRAM verifier of a password (RFC 5802 section 3) with SHA-256 (RFC 7677).
+
+    The password must be ASCII, which SASLprep leaves as it is.
+    """
     salt = secrets.token_bytes(_SALT_BYTES)
     salted = hashlib.pbkdf2_hmac("sha256", password.reveal().encode("ascii"), salt, ITERATIONS)
     client_key = hmac.digest(salted, b"Client Key", "sha256")
@@ -180,7 +183,7 @@ def _life(principal: Principal, connection: Connection, seconds: int | None) -> 
 
 
 def _username(principal: Principal, connection: Connection) -> str:
-    """`<who>-<where>-<random>`: says in every log whose it is, and is no secret."""
+    """Return `<user>-<connection>-<random>`: it shows in every log whose it is, and is not secret."""
     suffix = base64.b32encode(secrets.token_bytes(4)).decode().lower()[:6]
     room = _MAX_USERNAME - len(suffix) - 2
     who = _readable(principal.email.partition("@")[0])

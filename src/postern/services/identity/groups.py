@@ -1,4 +1,4 @@
-"""Groups: what connections, reviews and roles are given to. Their names are compared exactly."""
+"""Groups: connections, reviews and roles are given to them. Their names are compared exactly."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from postern.store.ports.identity_ports import GroupStore
 
 
 class Groups(ResourceService[UserGroup]):
-    """Everybody sees their names; administrators and auditors also how many are in each. The groups that give a role
-    stay as they are. A group cannot be deleted where less would be asked for without it, or more given: its members
-    must agree, or are asked for a review, or nobody else is in a runbook rule."""
+    """All users see the names of groups; administrators and auditors also see how many members each has.
+
+    Groups that give a role cannot change. A group cannot be deleted where that would remove a check or open access: its
+    members must approve, or need a review, or it is the only group of a runbook rule.
+    """
 
     noun = "group"
     kept = frozenset({"external_id", "members"})
@@ -39,7 +41,7 @@ class Groups(ResourceService[UserGroup]):
         return Listed([_seen_by(principal, group) for group in found.items], found.total)
 
     async def get(self, principal: Principal, name_or_id: str) -> UserGroup:
-        """Raises NotFound."""
+        """Return the group. Raises NotFound."""
         return _seen_by(principal, await self.existing(principal, name_or_id))
 
     async def existing(self, principal: Principal, name_or_id: str) -> UserGroup:
@@ -69,14 +71,14 @@ class Groups(ResourceService[UserGroup]):
 
     @asynccontextmanager
     async def _telling_members(self, group: UserGroup) -> AsyncIterator[None]:
-        """Who is in the group is in another one afterwards, or in none."""
+        """Signal a change to those who are members before the change."""
         members = await self._groups.members(group)
         yield
         for member in members:
             await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(member.id))
 
     async def announce(self, before: UserGroup | None, after: UserGroup | None) -> None:
-        """Rules do not name a new group yet."""
+        """Signal changes and removals; rules do not name a new group yet."""
         if before is not None:
             await super().announce(before, after)
 
@@ -86,12 +88,12 @@ def _seen_by(principal: Principal, group: UserGroup) -> UserGroup:
 
 
 def check_roleless(principal: Principal, group: UserGroup) -> None:
-    """Raises Invalid for the groups that make administrators and auditors of the principal's organisation."""
+    """Check that the group does not give a role in the principal's organisation. Raises Invalid."""
     roles = principal.role_groups
     if group.name in (roles.admin, roles.auditor):
         raise Invalid(f"name: {group.name!r} gives a role in this organisation; it stays as it is", field="name")
 
 
 def checked_group(name: str) -> str:
-    """In Unicode's form C. Raises Invalid."""
+    """Return the name in Unicode's form C. Raises Invalid."""
     return next(iter(checked_groups((name,), "name")))

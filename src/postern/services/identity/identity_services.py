@@ -1,4 +1,4 @@
-"""The services that are about who asks and how they log in, built together."""
+"""The services of identities and logins, built together."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from postern.store.stores import Stores
 
 @dataclass(frozen=True)
 class LoginServices:
-    """Logins, and what they are made from."""
+    """Services of logins, and those that they need."""
 
     accounts: Accounts
     code_exchange: CodeExchange
@@ -50,7 +50,7 @@ class LoginServices:
 
 @dataclass(frozen=True)
 class DirectoryServices:
-    """Who is known: people, programs and groups."""
+    """Services of users, programs and groups."""
 
     api_keys: ApiKeys
     groups: Groups
@@ -74,7 +74,7 @@ class WaysToLogIn:
 
 @dataclass(frozen=True)
 class IdentityServices(LoginServices, DirectoryServices, WaysToLogIn):
-    """Flat for who uses it."""
+    """All services of identities as one flat object."""
 
 
 def build_identity(
@@ -87,7 +87,7 @@ def build_identity(
     openid: OpenId | None,
     saml: Saml | None,
 ) -> IdentityServices:
-    """`passwords`, `openid` and `saml`: see `build_services`."""
+    """Build the services of identities. `passwords`, `openid` and `saml`: see `build_services`."""
     logins = _build_logins(stores, signals, now, server, passwords or Passwords(), openid)
     directory = _build_directory(stores, signals, now, server, logins)
     ways = _build_ways(stores, signals, now, server, logins, directory.api_keys, openid, saml)

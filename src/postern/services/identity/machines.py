@@ -1,4 +1,4 @@
-"""Machine identities: programs that reach connections with a native client, by credentials that are rotated."""
+"""Machine identities: programs that use connections with a native client, by credentials that are rotated."""
 
 from __future__ import annotations
 
@@ -29,9 +29,12 @@ _NAME = re.compile(r"[A-Za-z0-9_](?:[-.]?[A-Za-z0-9_]){1,127}")
 
 
 class Machines(ResourceService[MachineIdentity]):
-    """Requests give the fields of an identity. `connection_names` lead to credentials: an added one gets a credential
-    that lives for `access_duration_seconds`, and the credential for one that is left out ends. A replacement without
-    `connection_names` keeps them: a field that was forgotten ends no password that is in use. The name stays."""
+    """Requests give the fields of an identity. `connection_names` lead to credentials.
+
+    An added connection gets a credential that lives for `access_duration_seconds`; the credential for a removed one
+    ends. A replacement without `connection_names` keeps them, so that an omitted field ends no password in use. The
+    name never changes.
+    """
 
     noun = "machine identity"
     kept = frozenset({"principal", "connection_names"})
@@ -75,7 +78,7 @@ class Machines(ResourceService[MachineIdentity]):
             )
 
     async def announce(self, before: MachineIdentity | None, after: MachineIdentity | None) -> None:
-        """What a deleted one runs ends at once."""
+        """End what a deleted identity runs."""
         if before is not None and after is None:
             await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(before.id))
 
@@ -93,8 +96,10 @@ class Machines(ResourceService[MachineIdentity]):
     async def authorized_write(
         self, principal: Principal, before: MachineIdentity | None, after: MachineIdentity
     ) -> MachineIdentity:
-        """Return it with the credentials that it got. The row is written first: of two changes at once, the one that is
-        refused issues and ends no credential."""
+        """Return the identity with its new credentials.
+
+        The row is written first: of two concurrent changes, the one that is rejected issues and ends no credential.
+        """
         held, wanted = before.connection_names if before else (), after.connection_names
         added, seconds = [name for name in wanted if name not in held], after.access_duration_seconds
         written = await super().authorized_write(principal, before, after)
@@ -114,14 +119,15 @@ class Machines(ResourceService[MachineIdentity]):
         return replace(found, issued=tuple(issued))
 
     async def credentials(self, principal: Principal, name: str) -> list[tuple[Credential, str]]:
-        """With the names of their connections, never a secret; newest first. Raises Denied, NotFound."""
+        """Return credentials with the names of their connections, never a secret; newest first. Raises Denied,
+        NotFound."""
         require_reader(principal, "machine identities")
         return await self._credentials.of_principal((await self.existing(principal, name)).principal)
 
     async def rotate(
         self, principal: Principal, name: str, connection: str, *, overlap: int, seconds: int | None
     ) -> Issued:
-        """A new credential; the old ones are good for `overlap` more seconds.
+        """Issue a new credential; the old ones stay valid for `overlap` more seconds.
 
         Raises Denied, NotFound when it has none for this connection, Invalid.
         """
@@ -151,7 +157,7 @@ class Machines(ResourceService[MachineIdentity]):
     async def _check_connections(
         self, machine: MachineIdentity, given: Sequence[str], seconds: int | None
     ) -> tuple[str, ...]:
-        """Return the names of the connections, each once. Raises as `Credentials.issue` for those that it gets."""
+        """Return the names of the connections, each once. Raises as `Credentials.issue` for new ones."""
         if len(given) > MAX_CONNECTIONS:
             raise Invalid(f"connection_names: at most {MAX_CONNECTIONS}", field="connection_names")
         held = machine.connection_names

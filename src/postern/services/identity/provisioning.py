@@ -1,8 +1,8 @@
-"""Users and groups as a provisioning system (SCIM) keeps them.
+"""Users and groups as a provisioning system (SCIM) manages them.
 
-It sees all users of its organisation and all groups, and of each group the members that it put there itself: each
-source of a membership takes back only what it gave. A user that it makes is invited: the first login by the identity
-provider, matched by external identifier or by a verified e-mail address, makes the account theirs.
+It sees all users and groups of its organisation, and the members of each group that it added itself: each source of a
+membership removes only what it added. A user that it creates is invited: the first login by the identity provider,
+matched by external identifier or a verified e-mail address, takes the account over.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _DEED = "provision users and groups"
 
 @dataclass(frozen=True, slots=True)
 class ProvisionedUser:
-    """`email` is empty for somebody who has none; then their user name stands in for it."""
+    """A user as provisioned. `email` is empty for one without; then their user name stands in for it."""
 
     user_name: str
     name: str
@@ -56,7 +56,7 @@ class ProvisionedUser:
 
 @dataclass(frozen=True, slots=True)
 class ProvisionedGroup:
-    """`members` are those that the provisioning system put there."""
+    """A group; `members` are those that the provisioning system added."""
 
     group: UserGroup
     members: list[Principal]
@@ -81,12 +81,12 @@ class Provisioning:
         self._now = now
 
     async def find_users(self, principal: Principal, wanted: PrincipalFilter, page: Page) -> Listed[Account]:
-        """Raises Denied for all but admins and auditors."""
+        """Return users. Raises Denied for all but admins and auditors."""
         require_reader(principal, "what is provisioned")
         return await self._principals.find(principal.org_id, wanted, page)
 
     async def get_user(self, principal: Principal, user_id: UUID) -> Account:
-        """Raises Denied, NotFound."""
+        """Return a user. Raises Denied, NotFound."""
         require_reader(principal, "what is provisioned")
         account = await self._principals.get(principal.org_id, user_id)
         if account is None or account.principal.kind is not PrincipalKind.USER:
@@ -94,7 +94,7 @@ class Provisioning:
         return account
 
     async def create_user(self, principal: Principal, given: ProvisionedUser) -> Account:
-        """Raises Denied, Invalid, Conflict."""
+        """Create an invited user. Raises Denied, Invalid, Conflict."""
         require_admin(principal, _DEED)
         key = uuid4()
         user = Principal(key, principal.org_id, str(key), "", "", role_groups=principal.role_groups)
@@ -107,7 +107,8 @@ class Provisioning:
         return made
 
     async def replace_user(self, principal: Principal, user_id: UUID, given: ProvisionedUser) -> Account:
-        """Who is not active any more is out at once, with what they run. Raises Denied, NotFound, Invalid, Conflict."""
+        """Replace a user. Deactivation ends their logins and sessions at once. Raises Denied, NotFound, Invalid,
+        Conflict."""
         require_admin(principal, _DEED)
         before = await self.get_user(principal, user_id)
         account = await self._merge(before, given)
@@ -124,7 +125,7 @@ class Provisioning:
         return after
 
     async def remove_user(self, principal: Principal, user_id: UUID) -> None:
-        """Raises Denied, NotFound, Invalid."""
+        """Remove a user. Raises Denied, NotFound, Invalid."""
         require_admin(principal, _DEED)
         await self._users.remove(principal, str((await self.get_user(principal, user_id)).id))
 
@@ -137,7 +138,7 @@ class Provisioning:
         external_id: str | None = None,
         with_members: bool = True,
     ) -> Listed[ProvisionedGroup]:
-        """Raises Denied for all but admins and auditors. Each group's members are one more question."""
+        """Return groups; members cost one more query for each. Raises Denied for all but admins and auditors."""
         require_reader(principal, "what is provisioned")
         found = await self._groups.find_provisioned(principal.org_id, page, name=name, external_id=external_id)
         if not with_members:
@@ -145,7 +146,7 @@ class Provisioning:
         return Listed([await self._with_members(group) for group in found.items], found.total)
 
     async def get_group(self, principal: Principal, group_id: UUID) -> ProvisionedGroup:
-        """Raises Denied, NotFound."""
+        """Return a group. Raises Denied, NotFound."""
         require_reader(principal, "what is provisioned")
         group = await self._groups.get(principal.org_id, str(group_id))
         if group is None or group.id != group_id:
@@ -155,7 +156,7 @@ class Provisioning:
     async def create_group(
         self, principal: Principal, name: str, external_id: str | None, members: frozenset[UUID]
     ) -> ProvisionedGroup:
-        """Raises Denied, Invalid, Conflict."""
+        """Create a group. Raises Denied, Invalid, Conflict."""
         require_admin(principal, _DEED)
         group = UserGroup(uuid4(), principal.org_id, checked_group(name), self._now(), _checked_id(external_id))
         require_person_for_role_name(principal, group.name)
@@ -180,9 +181,9 @@ class Provisioning:
         added: frozenset[UUID],
         removed: frozenset[UUID],
     ) -> ProvisionedGroup:
-        """Only who is added or removed changes, so that two changes at the same time do not undo each other.
+        """Change a group. Only added and removed members change, so that concurrent changes do not undo each other.
 
-        Raises Denied, NotFound, Invalid (also for another name of a group that gives a role), Conflict.
+        Raises Denied, NotFound, Invalid (also for a new name of a group that gives a role), Conflict.
         """
         require_admin(principal, _DEED)
         before = await self.get_group(principal, group_id)
@@ -200,8 +201,11 @@ class Provisioning:
         return after
 
     async def remove_group(self, principal: Principal, group_id: UUID) -> None:
-        """With all memberships. Raises Denied, NotFound, Invalid for a group that gives a role, and Conflict for one
-        whose members must agree, or are asked for a review."""
+        """Remove a group with all memberships.
+
+        Raises Denied, NotFound, Invalid for a group that gives a role, and Conflict for one whose members must approve
+        or need a review.
+        """
         require_admin(principal, _DEED)
         before = await self.get_group(principal, group_id)
         check_roleless(principal, before.group)
@@ -244,13 +248,13 @@ class Provisioning:
 
 
 def _known_by(account: Account) -> tuple[str | None, ...]:
-    """By what a login finds this account. An external id binds the first login of one that is invited."""
+    """Return what a login finds this account by. An external id binds the first login of an invited account."""
     email, is_invited = account.principal.email, account.principal.status is PrincipalStatus.INVITED
     return email, fold_name(account.user_name or email), account.external_id if is_invited else None
 
 
 def _status(account: Account, active: bool) -> PrincipalStatus:
-    """Who comes back was invited before, unless they have a way in already."""
+    """Return the status. A reactivated account is invited, unless its user can already log in."""
     current = account.principal
     if not active:
         return PrincipalStatus.INACTIVE

@@ -1,4 +1,4 @@
-"""Service accounts: programs that act by themselves, by API keys that belong to them."""
+"""Service accounts: programs that act for themselves, by API keys that belong to them."""
 
 from __future__ import annotations
 

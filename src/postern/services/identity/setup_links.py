@@ -1,4 +1,4 @@
-"""Set-up links: whoever has one sets the password of an account, once. For first logins and for lost passwords."""
+"""Set-up links: the holder sets the password of an account, once. For first logins and for lost passwords."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SETUP_LIFE = timedelta(hours=24)
 
 @dataclass(frozen=True, slots=True)
 class SetupLink:
-    """`url` has the token in its fragment, which browsers send nowhere."""
+    """A link. `url` has the token in its fragment, which browsers do not send."""
 
     email: str
     token: Secret
@@ -39,7 +39,7 @@ class SetupLinks:
         self._now = now
 
     async def issue(self, principal: Principal, key: str) -> SetupLink:
-        """For a user of the administrator's organisation. Raises Denied, NotFound, Invalid, TooMany."""
+        """Issue a link for a user of the administrator's organisation. Raises Denied, NotFound, Invalid, TooMany."""
         if not principal.is_admin or principal.kind is not PrincipalKind.USER:
             raise Denied("only administrators, logged in themselves, may make set-up links")
         account = await self._store.by_subject_or_email(principal.org_id, PrincipalKind.USER, key)
@@ -48,8 +48,11 @@ class SetupLinks:
         return await self.issue_for(account)
 
     async def issue_for(self, account: Account, *, from_host: bool = False) -> SetupLink:
-        """Older ones are void. `from_host`: made by who runs this machine, and good even where people log in at an
-        identity provider, for the day it does not answer. Raises Invalid, TooMany."""
+        """Issue a link; older ones become invalid.
+
+        `from_host`: issued by a command on this machine, and valid even where users log in at an identity provider, in
+        case it does not answer. Raises Invalid, TooMany.
+        """
         principal = account.principal
         if principal.status is PrincipalStatus.INACTIVE:
             raise Invalid(f"{principal.email} is inactive, and a set-up link does not change that", field="status")
@@ -59,7 +62,7 @@ class SetupLinks:
         return await self._link(principal, token)
 
     async def prepare_for(self, principal: Principal) -> tuple[SetupLink, NewOneTimeToken]:
-        """For an account that is stored together with the voucher: good only then."""
+        """Return a link for an account that is stored together with its one-time token; it is valid only then."""
         token, one_time_token = self._one_time_tokens.prepare(TokenPurpose.SETUP, _payload(principal), SETUP_LIFE)
         return await self._link(principal, token), one_time_token
 

@@ -1,7 +1,7 @@
-"""Who signs the SSH certificates of an organisation's users, and whom a certificate lets in.
+"""The authorities that sign SSH certificates of an organisation's users, and whom a certificate identifies.
 
-`holder_of` returns whose certificate it is. The caller has checked the authority's signature on it, and lets nobody in
-before the client has signed with the certified key.
+`holder_of` returns the holder of a certificate. The caller has checked the authority's signature on it, and admits the
+client only after it has signed with the certified key.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NO_KEY = PublicKey("", "", "")
 
 @dataclass(frozen=True, slots=True)
 class CertificateHolder:
-    """Who is let in by it. `means` and `until` are what a Permit says of what they are logged in with."""
+    """The holder of a certificate. A Permit takes over `means`, the auth method, and `until`, its expiry."""
 
     certificate: SshCertificate
     authority: SshAuthority
@@ -51,7 +51,7 @@ class CertificateHolder:
 
 
 class SshAuthorities(ResourceService[SshAuthority]):
-    """What runs by the certificates of an authority ends with it."""
+    """The trusted authorities. Removing one ends the sessions under its certificates."""
 
     noun = "SSH authority"
     kept = frozenset({"key"})
@@ -65,7 +65,7 @@ class SshAuthorities(ResourceService[SshAuthority]):
         return SshAuthority(key, org_id, "", NO_KEY, self._now())
 
     async def resolve(self, current: SshAuthority, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """`public_key` is OpenSSH's line of the authority's key."""
+        """Resolve `public_key`, OpenSSH's line of the authority's key."""
         if "public_key" not in fields:
             return fields
         key = public_key(fields["public_key"])
@@ -82,20 +82,20 @@ class SshAuthorities(ResourceService[SshAuthority]):
         require_person(principal, "choose who signs SSH certificates")
 
     def require_remover(self, principal: Principal) -> None:
-        """Keys of administrators may delete authorities, too: that lets fewer in."""
+        """Allow API keys of administrators to delete authorities, too, which only reduces access."""
         require_admin(principal, "choose who signs SSH certificates")
 
     def audit_view(self, resource: SshAuthority) -> object:
-        """Whatever is called a key would be replaced as a secret."""
+        """Return the audited fields. Any field called "key" would be redacted as a secret."""
         key = resource.key
         shown = {"id": resource.id, "name": resource.name}
         return {**shown, "algorithm": key.algorithm, "fingerprint": key.fingerprint}
 
     async def holder_of(self, user: str, certificate: SshCertificate, *, address: str) -> CertificateHolder:
-        """Whose it is, as they are now, for who comes from `address` and says to be `user`: a subject, an e-mail
-        address, or its part before the @. The authority says of which organisation.
+        """Return the current holder of a certificate, for a client at `address` that claims to be `user`.
 
-        Raises Unauthenticated; why is in the log.
+        `user` is a subject, an e-mail address, or its part before the @. The authority determines the organisation.
+        Raises Unauthenticated; the log says why.
         """
         authority = await self._authorities.by_fingerprint(certificate.authority.fingerprint)
         if authority is None:
@@ -110,7 +110,7 @@ class SshAuthorities(ResourceService[SshAuthority]):
         return CertificateHolder(certificate, authority, principal, address)
 
     async def standing(self, holder: CertificateHolder) -> CertificateHolder:
-        """As it is now, for one who logged in a while ago. Raises Unauthenticated."""
+        """Return the holder's current state, for one that logged in earlier. Raises Unauthenticated."""
         principal = holder.principal
         if await self._store.get(principal.org_id, str(holder.authority.id)) is None:
             raise Unauthenticated("who signed this certificate is not trusted any more; get another one")
@@ -124,14 +124,15 @@ class SshAuthorities(ResourceService[SshAuthority]):
         return replace(holder, principal=account.principal)
 
     async def find_end_reason(self, permit: Permit) -> str | None:
-        """Why what runs by its certificates may not go on, where it may not. When one ends its permit says itself."""
+        """Return why sessions under its certificates must end; None otherwise. Expiry of a certificate is in its
+        permit."""
         key = permit.means.partition(":")[2]
         if await self._store.get(permit.principal.org_id, key) is None:
             return "who signed the SSH certificate of this login is not trusted any more"
         return None
 
     async def _find_account(self, user: str, certificate: SshCertificate, authority: SshAuthority) -> Account:
-        """The one user whom it names and who may be called so. Raises Unauthenticated."""
+        """Return the one user that the certificate names and `user` means. Raises Unauthenticated."""
         found: dict[UUID, Account] = {}
         for name in certificate.principals:
             by_email = await self._principals.by_email(authority.org_id, name)
@@ -160,5 +161,5 @@ class SshAuthorities(ResourceService[SshAuthority]):
 
 
 def _names(account: Account) -> tuple[str, str]:
-    """What a principal of a certificate may be, letter for letter."""
+    """Return the principals that a certificate can name this account by, compared exactly."""
     return account.principal.email, account.principal.subject

@@ -1,7 +1,7 @@
-"""The public keys by which users log in by SSH: each adds and removes their own, administrators remove anybody's.
+"""The public keys by which users log in by SSH. Users add and remove their own; administrators remove any.
 
-A key that is offered proves nothing: `find` says whose it would be, and whoever asks lets them in only once the client
-has signed with that very key.
+An offered key proves nothing: `find` returns whose it would be, and the caller admits them only after the client has
+signed with that very key.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _REFUSED = "this key is not known here for this user; add it: postern ssh-keys c
 
 @dataclass(frozen=True, slots=True)
 class KeyHolder:
-    """Whose key it is. `means` and `until` are what a Permit says of what they are logged in with."""
+    """The holder of a key. A Permit takes over `means`, the auth method, and `until`, its expiry."""
 
     key: SshKey
     principal: Principal
@@ -44,7 +44,7 @@ class KeyHolder:
 
     @property
     def until(self) -> None:
-        """A key has no end of its own."""
+        """When it expires: a key does not."""
 
 
 class SshKeys:
@@ -60,19 +60,21 @@ class SshKeys:
     async def list_page(
         self, principal: Principal, page: Page, where: RuleFilter = ALL_RULES, user: str | None = None
     ) -> Listed[SshKey]:
-        """Return one's own by name, or those of `user` for administrators and auditors. Raises Denied, NotFound."""
+        """Return own keys by name, or those of `user` for administrators and auditors. Raises Denied, NotFound."""
         return await self._store.find(principal.org_id, await self._owner(principal, user), page, where.name)
 
     async def get(self, principal: Principal, called: str, user: str | None = None) -> SshKey:
-        """Return the key of this name or fingerprint: one's own, or that of `user` for administrators and auditors, who
-        find a key by its identifier, too, whosever it is. Raises Denied, NotFound."""
+        """Return the key of this name or fingerprint: one's own, or that of `user` for administrators and auditors.
+
+        They also find any key by its identifier. Raises Denied, NotFound.
+        """
         found = await self._store.get(principal.org_id, await self._owner(principal, user), called)
         if found is None or not (found.user_id == principal.id or principal.sees_all):
             raise NotFound(f"there is no SSH key {called!r}, or it is not yours")
         return found
 
     async def _owner(self, principal: Principal, user: str | None) -> UUID:
-        """Return whom this subject or e-mail address means; None is oneself. Raises Denied, NotFound."""
+        """Return the user with this subject or e-mail address; None is oneself. Raises Denied, NotFound."""
         if user is None:
             return principal.id
         require_reader(principal, "the SSH keys of others")
@@ -82,8 +84,8 @@ class SshKeys:
         return account.id
 
     async def add(self, principal: Principal, name: str, text: str) -> SshKey:
-        """`text` is OpenSSH's line. Raises Invalid, Denied for programs and auditors, Conflict for a name or a key
-        that is taken."""
+        """Add a key; `text` is OpenSSH's line. Raises Invalid, Denied for programs and auditors, Conflict for a name or
+        key in use."""
         require_person(principal, "add SSH keys")
         if principal.is_auditor:
             raise Denied("auditors read what others did, and do not connect themselves")
@@ -97,7 +99,7 @@ class SshKeys:
         return key
 
     async def remove(self, principal: Principal, called: str, user: str | None = None) -> None:
-        """One's own, or as an administrator anybody's; what runs by it ends. Raises Denied, NotFound, also when it is
+        """Remove one's own key, or as an administrator any; its sessions end. Raises Denied, NotFound, also when it is
         not theirs."""
         found = await self.get(principal, called, user)
         if not (found.user_id == principal.id or principal.is_admin):
@@ -107,11 +109,11 @@ class SshKeys:
         await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(found.user_id))
 
     async def find(self, user: str, fingerprint: str, *, organisation: str | None = None) -> KeyHolder:
-        """Whose key this is, as they are now. `fingerprint` is of the key that the client offers or has signed with;
-        `user` is who they say they are: a subject, an e-mail address, or its part before the @. `organisation` is its
-        name, needed only where one person has the key in several.
+        """Return the current holder of a key.
 
-        Raises Unauthenticated.
+        `fingerprint` is that of the key that the client offers or has signed with. `user` is who they claim to be: a
+        subject, an e-mail address, or its part before the @. `organisation` is its name, needed only where a user has
+        the key in several. Raises Unauthenticated.
         """
         known = await self._store.by_fingerprint(fingerprint)
         fitting = [
@@ -127,13 +129,13 @@ class SshKeys:
         return found[0]
 
     async def record_use(self, holder: KeyHolder) -> None:
-        """Notes that somebody has logged in by it, about once a minute."""
+        """Record a login with the key, about once a minute."""
         last, now = holder.key.last_used_at, self._now()
         if last is None or now - last >= _TOUCHED:
             await self._store.touch(holder.key.id, now)
 
     async def standing(self, holder: KeyHolder) -> KeyHolder:
-        """As it is now, for one who logged in a while ago. Raises Unauthenticated."""
+        """Return the holder's current state, for one that logged in earlier. Raises Unauthenticated."""
         found = await self._store.holder(holder.key.id)
         if found is None or found[1].principal.id != holder.principal.id:
             raise Unauthenticated("this SSH key was removed; log in by another one")
@@ -144,7 +146,7 @@ class SshKeys:
         return KeyHolder(found[0], found[1].principal)
 
     async def find_end_reason(self, permit: Permit) -> str | None:
-        """Why what runs by one of these keys may not go on, where it may not."""
+        """Return why sessions under this key must end; None otherwise."""
         key_id = UUID(permit.means.partition(":")[2])
         found = await self._store.holder(key_id)
         if found is None or found[1].principal.id != permit.principal.id:
@@ -155,14 +157,16 @@ class SshKeys:
 
 
 def is_called(account: Account, user: str) -> bool:
-    """Whether somebody who says to be `user` may mean this account: what they prove says who they are, so this only
-    keeps one from being let in by another name than was meant."""
+    """Return whether `user` can mean this account.
+
+    The proof says who the user is; this only prevents a login under a name that was not meant.
+    """
     principal = account.principal
     email = principal.email
     return user == principal.subject or fold_name(user) in (email, email.rpartition("@")[0])
 
 
 def _noted(key: SshKey) -> dict[str, object]:
-    """For the audit log, which takes whatever is called a key for a secret."""
+    """Return the audited fields. Any field called "key" would be redacted as a secret."""
     shown = {"algorithm": key.key.algorithm, "fingerprint": key.key.fingerprint}
     return {"id": key.id, "name": key.name, "user_id": key.user_id, **shown}

@@ -1,4 +1,4 @@
-"""Users: what administrators change of them, and what everybody sees."""
+"""Users: what administrators change of them, and what all users see."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from postern.store.ports.named_resource_ports import NamedResourceStore
 
 @dataclass(frozen=True, slots=True)
 class OwnProfile:
-    """Somebody's own account, and where it is; `alone` says that the server has no other organisation."""
+    """A user's own account and organisation; `alone` says that the server has no other organisation."""
 
     account: Account
     organisation: Organisation
@@ -42,8 +42,8 @@ class OwnProfile:
 class AccountService(ResourceService[Account]):
     """What users and service accounts have in common.
 
-    The field `name` is what people see; an account is addressed by its e-mail address or its subject, which stay. A
-    replacement keeps the status, so that it does not let anybody in again.
+    The field `name` is a display name; an account is addressed by its e-mail address or its subject, which never
+    change. A replacement keeps the status, so that it does not reactivate anybody.
     """
 
     async def merge(self, current: Account, base: Account, fields: Mapping[str, Any]) -> Account:
@@ -52,7 +52,7 @@ class AccountService(ResourceService[Account]):
         return await super().merge(current, current, fields)
 
     async def groups_kept(self, account: Account) -> frozenset[str]:
-        """Return the groups that a replacement leaves, where it gives none."""
+        """Return the groups that a replacement without groups keeps."""
         return frozenset()
 
     def check_name(self, name: str) -> None:
@@ -64,7 +64,7 @@ class AccountService(ResourceService[Account]):
             require_person_for_role(principal, before.principal if before else None, record_change)
 
     async def announce(self, before: Account | None, after: Account | None) -> None:
-        """Who may not be here any more is out at once, with what they run."""
+        """Signal the change, so that sessions of a deactivated account end at once."""
         if before is not None:
             await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(before.id))
 
@@ -92,7 +92,7 @@ class Users(AccountService):
         return Account(Principal(key, org_id, str(key), email="", name="", status=invited), verified=True)
 
     async def search(self, principal: Principal, wanted: PrincipalFilter, page: Page) -> Listed[Account]:
-        """For admins and auditors; others find only themselves."""
+        """Return users, for admins and auditors; others find only themselves."""
         if principal.sees_all:
             if wanted.group is not None:
                 wanted = replace(wanted, group=unicodedata.normalize("NFC", wanted.group))
@@ -101,21 +101,22 @@ class Users(AccountService):
         return Listed([own] if own else [], 1 if own else 0)
 
     async def get(self, principal: Principal, name_or_id: str) -> Account:
-        """By e-mail address, subject or identifier. Raises NotFound, also for what others may not see."""
+        """Return a user by e-mail address, subject or identifier. Raises NotFound, also for one that the principal
+        cannot see."""
         account = await self._store.get(principal.org_id, name_or_id)
         if account is None or not (principal.sees_all or account.id == principal.id):
             raise NotFound(f"there is no user {name_or_id!r}")
         return account
 
     async def own(self, principal: Principal) -> Account:
-        """One's own account, of whatever kind. Raises NotFound."""
+        """Return one's own account, of any kind. Raises NotFound."""
         account = await self._principals.get(principal.org_id, principal.id)
         if account is None:
             raise NotFound("this account was deleted")
         return account
 
     async def profile(self, principal: Principal) -> OwnProfile:
-        """Raises NotFound."""
+        """Return one's own profile. Raises NotFound."""
         found = await self._principals.profile(principal.org_id, principal.id)
         if found is None:
             raise NotFound("this account was deleted")
@@ -123,8 +124,11 @@ class Users(AccountService):
         return OwnProfile(account, organisation, organisations == 1)
 
     async def resolve(self, current: Account, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Without a password a new user is invited: the first login by the identity provider makes the account theirs.
-        A first password lets somebody in who was invited."""
+        """Resolve the fields. Without a password a new user is invited: the first login by the identity provider takes
+        the account over.
+
+        A first password activates an invited user.
+        """
         before, password = current.principal, fields.get("password")
         email = before.email or checked_email(fields.get("email", ""))
         if fold_name(fields.get("email", email)) != email:
@@ -145,7 +149,7 @@ class Users(AccountService):
         return await self._accounts.hash_password(principal, password, "password")
 
     async def groups_kept(self, account: Account) -> frozenset[str]:
-        """Only who gives a group takes it away."""
+        """Return the groups that other sources gave; only those remove them."""
         provider = await self._principals.groups_by(account.id, GroupSource.PROVIDER)
         return provider | await self._principals.groups_by(account.id, GroupSource.SCIM)
 
@@ -164,7 +168,7 @@ class Users(AccountService):
         await super().authorize(principal, before, after)
 
     async def write(self, before: Account | None, after: Account) -> Account:
-        """A changed password ends the user's logins."""
+        """Write the user. A changed password ends the user's logins."""
         updated = await super().write(before, after)
         if before is not None and after.password_hash not in (None, before.password_hash):
             await self._accounts.store_password(after.principal, after.password_hash)

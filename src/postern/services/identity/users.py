@@ -1,4 +1,4 @@
-"""Checks of what principals are called, and of what they may do."""
+"""Checks of the names of principals, and of what they are allowed to do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GROUP = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
 
 
 def checked_email(email: str) -> str:
-    """Return it as addresses are compared. Raises Invalid, also for one that looks like another one."""
+    """Return the address as it is compared. Raises Invalid, also for one with look-alike characters."""
     folded = fold_name(email)
     if email and not folded:
         raise Invalid(
@@ -30,14 +30,15 @@ def checked_email(email: str) -> str:
 
 
 def checked_name(name: str) -> str:
-    """Raises Invalid."""
+    """Return the name. Raises Invalid."""
     if not 1 <= len(name) <= 255 or any(ord(character) < 32 for character in name):
         raise Invalid("name: must have 1 to 255 characters and no control characters", field="name")
     return name
 
 
 def checked_groups(names: Iterable[str], field: str = "groups") -> frozenset[str]:
-    """In Unicode's form C, so that a name has one spelling; compared exactly from then on. Raises Invalid."""
+    """Return the names in Unicode's form C, so that each has one spelling; compared exactly from then on. Raises
+    Invalid."""
     composed = frozenset(unicodedata.normalize("NFC", name) for name in names)
     for name in composed:
         if not _GROUP.fullmatch(name) or name != name.strip():
@@ -49,28 +50,28 @@ def checked_groups(names: Iterable[str], field: str = "groups") -> frozenset[str
 
 
 def require_admin(principal: Principal, deed: str) -> None:
-    """Raises Denied."""
+    """Raise Denied for all but administrators."""
     if not principal.is_admin:
         raise Denied(f"only administrators may {deed}")
 
 
 def require_reader(principal: Principal, what: str) -> None:
-    """Raises Denied."""
+    """Raise Denied for all but administrators and auditors."""
     if not principal.sees_all:
         raise Denied(f"only administrators and auditors may see {what}")
 
 
 def require_person(principal: Principal, deed: str) -> None:
-    """Programs may not give themselves, or one another, a new way in. Raises Denied."""
+    """Raise Denied for programs, so that they cannot create new access for themselves or each other."""
     if principal.kind is not PrincipalKind.USER:
         raise Denied(f"an API key may not {deed}; log in as an administrator")
 
 
 def require_person_for_role(actor: Principal, before: Principal | None, after: Principal) -> None:
-    """Let only people make somebody an administrator or auditor, or bring one back. Raises Denied.
+    """Let only users make an account an administrator or auditor, or reactivate one. Raises Denied.
 
-    `before` is None where `after` is new. What a leaked key did would otherwise outlive its revocation: in an account
-    with the role, and with the login that the account has.
+    `before` is None where `after` is new. Otherwise the effect of a leaked key would outlive its revocation: in an
+    account with the role, and with the login that the account has.
     """
     was = Role.STANDARD if before is None else before.role
     gained = after.role is not Role.STANDARD and was is not after.role
@@ -84,6 +85,6 @@ def require_person_for_role(actor: Principal, before: Principal | None, after: P
 
 
 def require_person_for_role_name(actor: Principal, name: str) -> None:
-    """The same for giving a group, with all who are in it, the name that gives a role. Raises Denied."""
+    """Let only users give a group, with all its members, the name that gives a role. Raises Denied."""
     if name in (actor.role_groups.admin, actor.role_groups.auditor):
         require_person(actor, f"name a group {name!r}, which gives a role")

@@ -1,1 +1,1 @@
-"""Issues in the organisation's tracker: their templates, and what sessions open and close there."""
+"""Issues in the organisation's tracker: their templates, and those that sessions open and close."""

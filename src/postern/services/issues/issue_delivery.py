@@ -1,8 +1,8 @@
-"""Issues of sessions on their way to trackers: each is made once, and closed once its session is over.
+"""Delivery of session issues to trackers: each is created once, and closed once its session has ended.
 
-One process at a time does it, over all machines, and it can be killed at any point. What is to be done is a row. Before
-a tracker is asked the row says so; whoever finds that it was, looks for the issue in the tracker before it is made
-again. A tracker that does not answer holds up nobody but its own organisation.
+One process at a time delivers, over all machines, and it can be killed at any point. Work is a row. The row is marked
+before the tracker is asked. A process that finds a marked row looks for the issue in the tracker before it creates it
+again. A tracker that does not answer delays only its own organisation.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ Count = Callable[[str], None]
 
 
 def _ignore_outcome(_outcome: str) -> None:
-    """Where nobody watches."""
+    """Ignore the outcome, where no metrics are kept."""
 
 
 class _NotThere(Exception):
-    """It was looked for, and is made no more."""
+    """The issue was looked for, was not found, and is too old to create."""
 
 
 @dataclass(slots=True)
 class _Desk:
-    """What is done for one organisation, by these settings."""
+    """Deliveries of one organisation under these settings."""
 
     settings: TrackerSettings
     tracker: Tracker
@@ -62,8 +62,10 @@ class _Desk:
 
 
 class IssueDelivery:
-    """`woken` is set when something is to be done now. `settings` are of an organisation. `count` hears of each
-    outcome: made, closed, failed, given_up."""
+    """Delivers issues. `woken` is set when work is due now. `settings` returns those of an organisation.
+
+    `count` receives each outcome: made, closed, failed, given_up.
+    """
 
     def __init__(
         self,
@@ -94,7 +96,7 @@ class IssueDelivery:
         self.woken.set()
 
     async def once(self) -> None:
-        """Begins what is due, and returns; nothing where another process does it. Raises Unavailable."""
+        """Start what is due, and return; do nothing where another process delivers. Raises Unavailable."""
         now = self._now()
         await self._store.follow(now, now - UNOPENED)
         due = await self._store.organisations(now)
@@ -108,12 +110,12 @@ class IssueDelivery:
             await self._begin(org_id, now)
 
     async def wait_until_idle(self) -> None:
-        """When all that was begun has ended."""
+        """Wait until all running deliveries have ended."""
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def stop(self) -> None:
-        """Ends what was begun; another process may go on at once."""
+        """Cancel running deliveries; another process can take over at once."""
         for task in self._tasks:
             task.cancel()
         await self.wait_until_idle()
@@ -135,8 +137,10 @@ class IssueDelivery:
             task.add_done_callback(self._tasks.discard)
 
     async def _desk_of(self, org_id: UUID, waiting: list[SessionIssue]) -> _Desk | None:
-        """None where there is no tracker to ask: they wait for one. None, too, while what was begun by other settings
-        has not ended: what is begun from now on is by those that it has now."""
+        """Return the desk; None where no tracker is usable, so that the issues wait.
+
+        None also while deliveries under earlier settings are still running: new ones use the current settings.
+        """
         try:
             settings = await self._settings(org_id)
             if settings is None or not settings.enabled:
@@ -198,8 +202,10 @@ class IssueDelivery:
         await self._record_failure(one, why, again)
 
     async def _send_request(self, tracker: Tracker, one: SessionIssue) -> Issue | None:
-        """The issue, made or closed; None for one that was withdrawn and is not there. Raises what the tracker does,
-        TimeoutError, and _NotThere."""
+        """Return the issue, created or closed; None for one that was withdrawn and does not exist.
+
+        Raises what the tracker does, TimeoutError, and _NotThere.
+        """
         if one.issue is not None:
             await _in_time(tracker.transition(one.issue, one.transition))
             return one.issue
@@ -223,7 +229,7 @@ class IssueDelivery:
             self._count("made")
 
     async def _record_failure(self, one: SessionIssue, why: str, again: float | None) -> None:
-        """`again`: in how many seconds; None for never."""
+        """Record a failure. `again`: seconds until the next attempt; None for never."""
         at, what = self._now(), "made" if one.issue is None else "closed"
         if again is None:
             log.warning("the issue of session %s is given up, and not %s: %s", one.session_id, what, one_line(why))
@@ -234,8 +240,11 @@ class IssueDelivery:
         await self._store.mark_failed(one.session_id, one_line(why), next_at, at)
 
     def _is_too_late(self, one: SessionIssue, *, uncertain: bool = False) -> bool:
-        """To try again by itself. What somebody had tried anew, which begins without an error, and what may be there
-        since then, is looked for once more, so that it is not made twice by whoever tries it next."""
+        """Return whether automatic attempts have ended.
+
+        An issue that a user retried, which begins without an error, is looked for once more if it may exist, so that
+        the next retry does not create it twice.
+        """
         if one.issue is not None:
             return one.attempts >= TRIES_TO_CLOSE
         is_old = one.created_at is not None and self._now() - one.created_at > KEPT_TRYING

@@ -1,4 +1,4 @@
-"""What is yet to be done in the tracker for sessions, as admins see it, and what they do about it."""
+"""Pending issues of sessions, as admins see and retry them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class SessionIssues:
         self._now = now
 
     async def find(self, principal: Principal, state: IssueState | None, page: Page) -> Stretch[SessionIssue]:
-        """Newest first; without their fields. Raises Denied."""
+        """Return issues, newest first, without their fields. Raises Denied."""
         require_reader(principal, "issues of sessions")
         return await self._store.find(principal.org_id, state, page)
 
     async def again(self, principal: Principal, session_id: UUID | None) -> int:
-        """Tries anew one, or with None all, of what was given up; how many. Raises Denied, NotFound."""
+        """Retry one given-up issue, or with None all; return how many. Raises Denied, NotFound."""
         require_admin(principal, "try issues of sessions again")
         count = await self._store.retry(principal.org_id, session_id, self._now())
         if session_id is not None and not count:

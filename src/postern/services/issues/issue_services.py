@@ -32,7 +32,7 @@ def build_issues(
     now: Clock,
     trackers: Trackers | None,
 ) -> IssueServices:
-    """`trackers`: see `build_services`."""
+    """Build the services of issues. `trackers`: see `build_services`."""
     templates = IssueTemplates(stores.issue_templates, stores.connections, control, signals, now)
     tracker = IssueTrackers(stores.settings, templates, signals, now, trackers)
 

@@ -1,7 +1,7 @@
-"""The issue of a session that is about to begin: what it needs is checked, and it is noted before anything can run.
+"""The issue of a session that is about to start: its fields are checked, and it is stored before anything can run.
 
-Whoever asks waits until the tracker has it, or goes on at once, as the organisation has set. Sessions of connections
-without a template cost nothing here.
+The session waits until the tracker has created it, or starts at once, as the organisation has set. Sessions of
+connections without a template cost nothing here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Link = Callable[[UUID], Awaitable[str]]
 
 
 class Issues:
-    """`settings` are of an organisation; `link` is where people look at a session."""
+    """Opens issues. `settings` returns those of an organisation; `link` the page of a session."""
 
     def __init__(
         self,
@@ -64,8 +64,8 @@ class Issues:
     async def attach_issue(
         self, connection: Connection, session: Session, given: Mapping[str, str]
     ) -> AsyncIterator[Session]:
-        """As `open`, around what brings the session about: if that fails the issue is withdrawn. Gives the session as
-        it says which issue it has."""
+        """Open the issue around the creation of the session, and withdraw it if that fails. Yields the session with its
+        issue."""
         if connection.issue_template_id is None and not given:
             yield session
             return
@@ -77,18 +77,18 @@ class Issues:
             raise
 
     async def check(self, connection: Connection, given: Mapping[str, str]) -> None:
-        """That `open` would find all that it needs, for who has to wait before. Raises as `open` does, but for the
-        tracker."""
+        """Check that `open` would find all that it needs, for a caller that has to wait first. Raises as `open`, except
+        for the tracker."""
         if await self._opens_one(connection, given):
             await self._template(connection, given)
 
     async def open(self, connection: Connection, session: Session, given: Mapping[str, str]) -> Issue | None:
-        """Notes the issue of a session whose row is not there yet, or that does not run yet. `given` is what its owner
-        says, by the tracker's fields. The issue where it was waited for; None when it comes later, and where there is
-        none to make.
+        """Store the issue of a session whose row does not exist yet, or that does not run yet.
 
-        Raises Invalid, which lists what is missing or wrong, Denied when the template is not there, Unavailable with
-        the tracker's words when it could not be made in time: then the session must not run.
+        `given` has its owner's values by the tracker's fields. Returns the issue where it was waited for; None when it
+        is created later, and where there is none to create. Raises Invalid, which lists what is missing or wrong,
+        Denied when the template is missing, Unavailable with the tracker's message when it was not created in time:
+        then the session must not run.
         """
         settings = await self._opens_one(connection, given)
         if settings is None:
@@ -110,12 +110,13 @@ class Issues:
                 raise
 
     async def withdraw(self, session_id: UUID) -> None:
-        """Its session does not come about. Never raises: what the store does not hear is made up for later."""
+        """Withdraw the issue of a session that does not start. Never raises: if the store is unavailable, it is done
+        later."""
         with suppress(Unavailable):
             await self._store.withdraw(session_id, self._now())
 
     async def _opens_one(self, connection: Connection, given: Mapping[str, str]) -> TrackerSettings | None:
-        """None where there is no issue to open; no statement for a connection without a template."""
+        """Return the tracker's settings; None where no issue is to be opened. No statement without a template."""
         if connection.issue_template_id is None:
             if given:
                 raise Invalid(f"{GIVEN}: sessions of connection {connection.name!r} open no issue", field=GIVEN)
@@ -126,7 +127,7 @@ class Issues:
     async def _template(
         self, connection: Connection, given: Mapping[str, str]
     ) -> tuple[IssueTemplate, Mapping[str, str]]:
-        """And what it asks for."""
+        """Return the template and the values for its prompts."""
         template = await self._templates.get(connection.org_id, connection.issue_template_id or "")
         if template is None:
             raise Denied(
@@ -144,7 +145,7 @@ class Issues:
         await self._signals.publish(Topic.ISSUE_CHANGED, session_id=str(wanted.session_id))
 
     async def _wait_until_created(self, connection: Connection, session_id: UUID, changed: asyncio.Event) -> Issue:
-        """Once it is there. Raises Unavailable."""
+        """Return the issue once it exists. Raises Unavailable."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._longest
         while True:
@@ -168,7 +169,7 @@ class Issues:
 
     @asynccontextmanager
     async def _hearing(self, session_id: UUID) -> AsyncIterator[asyncio.Event]:
-        """Set when something changes for this session."""
+        """Yield an event that is set when this session's issue changes."""
         changed = self._waiting[session_id] = asyncio.Event()
         try:
             yield changed

@@ -22,9 +22,11 @@ from postern.store.ports.target_ports import ConnectionStore
 
 
 class IssueTemplates(ResourceService[IssueTemplate]):
-    """Issues that were made stay as they are. Whoever may not see all sees the templates of the connections that they
-    see, since these ask them something. A write that leaves out `connection_ids` leaves them as they are: connections
-    choose their template, too."""
+    """Changes do not affect existing issues. Users see the templates of connections that they see, since these prompt
+    them.
+
+    A write without `connection_ids` keeps them: connections choose their template, too.
+    """
 
     noun = "issue template"
 
@@ -64,7 +66,7 @@ class IssueTemplates(ResourceService[IssueTemplate]):
         return await self._templates.find(principal.org_id, page, where, await self._control.reach(principal))
 
     async def get(self, principal: Principal, name_or_id: str) -> IssueTemplate:
-        """Raises NotFound, also where they do not see it."""
+        """Return the template. Raises NotFound, also where they cannot see it."""
         return await self.existing(principal, name_or_id)
 
     async def existing(self, principal: Principal, name_or_id: str) -> IssueTemplate:
@@ -74,7 +76,7 @@ class IssueTemplates(ResourceService[IssueTemplate]):
         return found
 
     async def ask_for(self, principal: Principal, object_type: str) -> bool:
-        """Return whether one that they see asks for the name of such an asset."""
+        """Return whether a visible template asks for the name of such an asset."""
         found = await self.find(principal, Page(MAX_RULES))
         assets = (asset for template in found.items for asset in template.cmdb)
         return any(one.tracker_object_type == object_type and not one.value for one in assets)

@@ -1,4 +1,4 @@
-"""The port to an issue tracker. Who carries it out is in integrations/trackers."""
+"""The port to an issue tracker. Adapters are in integrations/trackers."""
 
 from __future__ import annotations
 
@@ -9,44 +9,50 @@ from postern.domain.lists import Page
 
 
 class Tracker(Protocol):
-    """One organisation's tracker. May be used by many at once; ends with `close`.
+    """One organisation's tracker. Allows concurrent calls; ends with `close`.
 
-    Each method raises Unavailable when it may go well later (with `retry_after` where the tracker asks for a pause).
-    For good, since the tracker will refuse it again, are: Denied for credentials that do not let in, NotFound for a
-    project or an issue that is not there or not shown, Invalid with the tracker's own words about fields. Messages are
-    for people: one line of bounded length, without control characters and tokens.
+    Each method raises Unavailable when it may succeed later (with `retry_after` where the tracker asks for a pause).
+    Permanent errors are: Denied for rejected credentials, NotFound for a project or an issue that does not exist or is
+    hidden, Invalid with the tracker's own message about fields. Messages are for users: one line of bounded length,
+    without control characters and tokens.
 
-    Values of `NewIssue.fields` are texts, or, where they are known to be something else, `{"value": text}` for one of a
-    list and `{"moment": text}` for a point in time in ISO 8601 (UTC where it has no zone). What a tracker knows of the
-    field goes before: a text for a list is sent as one of the list. Any other value is sent as it is.
+    Values of `NewIssue.fields` are texts, or, where their type is known, `{"value": text}` for an option of a list and
+    `{"moment": text}` for a timestamp in ISO 8601 (UTC without a zone). The tracker's own type of the field takes
+    precedence: a text for a list is sent as an option. Any other value is sent as it is.
     """
 
     lag: float
     """Seconds after which `find` sees what was made: it may not before, where the tracker's index follows later."""
 
     async def check(self, project_key: str = "") -> str:
-        """Whom the tracker knows us as; with a project also that we see it."""
+        """Return the account that the tracker knows us as; with a project also check that we can see it."""
 
     async def create(self, new: NewIssue) -> Issue:
-        """Raises Uncertain when it may be there all the same: then ask `find`, `lag` seconds later at the earliest,
-        before it is made again."""
+        """Create the issue.
+
+        Raises Uncertain when it may exist all the same: then call `find`, `lag` seconds later at the earliest, before
+        creating it again.
+        """
 
     async def find(self, new: NewIssue) -> Issue | None:
-        """One that was made of this already, by its marker; the oldest where there are several."""
+        """Return an issue that was created from this, by its marker; the oldest where there are several."""
 
     async def transition(self, issue: Issue, name: str) -> bool:
-        """Brings it to the status of that name, else through the transition of that name, in any case of letters.
-        False when there was nothing to do, since it is in that status or is closed in another way. Raises Invalid with
-        the transitions that there are. May be repeated."""
+        """Move the issue to the status of that name, else through the transition of that name, ignoring case.
+
+        Returns False when nothing was to be done, since it has that status or is closed otherwise. Raises Invalid with
+        the available transitions. Can be repeated.
+        """
 
     async def objects(self, object_type: str, query: str, page: Page) -> Assets:
-        """Of that type, whose name contains the query, by name. Raises Invalid where a tracker has no such thing."""
+        """Return objects of that type whose name contains the query, by name. Raises Invalid where
+        a tracker has none."""
 
     async def close(self) -> None: ...
 
 
 class Trackers(Protocol):
-    """Makes the adapter for what is set."""
+    """Creates the adapter for an organisation's settings."""
 
     def __call__(self, settings: TrackerSettings) -> Tracker:
-        """Raises Invalid for an address that is never asked."""
+        """Return the adapter. Raises Invalid for a forbidden address."""

@@ -1,4 +1,4 @@
-"""An organisation's tracker: which one it is, how it is asked, and what becomes of sessions while it is down."""
+"""An organisation's tracker: its address and credentials, and what happens to sessions while it is down."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ _DEED = "change the tracker"
 
 @dataclass(frozen=True, slots=True)
 class TrackerFields:
-    """What a writer sets. None for `token` keeps the one that is there, as long as nothing else changes of where it
-    goes."""
+    """The fields of a request. None for `token` keeps the stored one, as long as it would go to the same place."""
 
     kind: TrackerKind
     url: str
@@ -43,7 +42,7 @@ class TrackerFields:
 
 
 class IssueTrackers:
-    """`trackers` makes the client of one; without it this process asks none."""
+    """Manages trackers. `trackers` creates the client of one; without it this process contacts none."""
 
     def __init__(
         self,
@@ -61,18 +60,18 @@ class IssueTrackers:
         self._kept = SettingCache[TrackerSettings | None](signals, SETTING)
 
     async def of(self, org_id: UUID) -> TrackerSettings | None:
-        """For whoever makes issues; also where it is switched off. Costs no statement while it is kept here."""
+        """Return the settings for issue delivery, also where it is disabled. No statement while cached."""
         return await self._kept.get(org_id, self._read)
 
     async def get(self, principal: Principal) -> TrackerSettings:
-        """For everybody; who may not see all is shown neither the user nor the authority. Nobody is shown the token.
-        Raises NotFound."""
+        """Return the settings, for all users; only those who see all get user and authority, and none the token. Raises
+        NotFound."""
         found = await self._existing(principal)
         shown = replace(found, token=Secret(""))
         return shown if principal.sees_all else replace(shown, user="", authority="")
 
     async def create(self, principal: Principal, given: TrackerFields) -> TrackerSettings:
-        """Raises Denied, Invalid, Conflict when there is one."""
+        """Create the settings. Raises Denied, Invalid, Conflict when there are some."""
         require_admin(principal, _DEED)
         if not given.token:
             raise Invalid("token: is required", field="token")
@@ -83,8 +82,11 @@ class IssueTrackers:
         return replace(settings, token=Secret(""))
 
     async def replace(self, principal: Principal, given: TrackerFields) -> TrackerSettings:
-        """A token is never sent to another place than it was given for, and one that was changed meanwhile does not
-        come back. Raises Denied, Invalid, NotFound, Conflict."""
+        """Replace the settings. Raises Denied, Invalid, NotFound, Conflict.
+
+        A token is never sent to a different place than it was given for, and a token that was changed concurrently is
+        not restored.
+        """
         require_admin(principal, _DEED)
         stored = await self._load_stored(principal)
         current = _settings_of(stored)
@@ -99,16 +101,18 @@ class IssueTrackers:
         return replace(settings, token=Secret(""))
 
     async def remove(self, principal: Principal) -> None:
-        """With its token. Templates and issues stay as they are, and sessions open none any more. Raises Denied,
-        NotFound."""
+        """Remove the settings with the token. Templates and issues stay, and sessions open no more issues. Raises
+        Denied, NotFound."""
         require_admin(principal, _DEED)
         current = await self._existing(principal)
         await self._store.remove(principal.org_id, SETTING)
         await self._announce(principal, current, None)
 
     async def test(self, principal: Principal, project_key: str) -> str:
-        """What the tracker says of who we are; with a project also that we see it. Raises Denied, NotFound,
-        Unavailable; Invalid for what the tracker has against us."""
+        """Return the account that the tracker knows us as; with a project also check that we can see it.
+
+        Raises Denied, NotFound, Unavailable; Invalid for what the tracker rejects.
+        """
         require_admin(principal, "test the tracker")
         if len(project_key) > MAX_QUERY:
             raise Invalid(f"project_key: at most {MAX_QUERY} characters", field="project_key")
@@ -118,8 +122,11 @@ class IssueTrackers:
         return answer
 
     async def objects(self, principal: Principal, object_type: str, query: str, page: Page) -> Assets:
-        """Names for what a template asks. Who may not see all is shown those of types that a template asks them for.
-        Raises Denied, NotFound, Unavailable; Invalid for what the tracker has against it."""
+        """Return names for a prompt of a template. Users who do not see all get those of types that a template prompts
+        for.
+
+        Raises Denied, NotFound, Unavailable; Invalid for what the tracker rejects.
+        """
         if len(object_type) > MAX_QUERY or len(query) > MAX_QUERY:
             raise Invalid(f"object_type, query: at most {MAX_QUERY} characters", field="query")
         if not principal.sees_all and not await self._templates.ask_for(principal, object_type):
@@ -141,7 +148,7 @@ class IssueTrackers:
         return None if stored is None else _settings_of(stored)
 
     async def _validate(self, given: TrackerFields, token: Secret) -> TrackerSettings:
-        """Also as whoever will ask it wants it."""
+        """Return checked settings, which the tracker's adapter accepts, too."""
         checked_url(given.url, "url", "tracker")
         for field, text, most in (("user", given.user, MAX_USER), ("token", token.reveal(), MAX_TOKEN)):
             if len(text) > most or not text.isprintable():
@@ -162,7 +169,7 @@ class IssueTrackers:
 
     @asynccontextmanager
     async def _asking(self, principal: Principal) -> AsyncIterator[Tracker]:
-        """What it refuses is nothing that the caller may not do here."""
+        """Yield the client. What the tracker denies becomes Invalid, since the caller lacks no right here."""
         settings = await self._existing(principal)
         if self._trackers is None:
             raise Invalid("this server has no client for trackers")
@@ -183,7 +190,7 @@ class IssueTrackers:
 
 
 def _place(where: TrackerFields | TrackerSettings) -> tuple[TrackerKind, str, str]:
-    """Who gets the token: another authority vouches for another server of that name."""
+    """Return the receiver of the token: a different authority certifies a different server of that name."""
     return where.kind, where.url, where.authority
 
 
@@ -198,12 +205,12 @@ def _settings_of(stored: Mapping[str, Any]) -> TrackerSettings:
 
 
 def _stored(settings: TrackerSettings) -> dict[str, Any]:
-    """As JSON; the store seals it."""
+    """Return the settings as JSON; the store seals it."""
     assert settings.updated_at is not None
     typed = {"token": settings.token.reveal(), "updated_at": settings.updated_at.isoformat()}
     return {spec.name: getattr(settings, spec.name) for spec in fields(settings)} | typed
 
 
 def _shown(settings: TrackerSettings | None) -> dict[str, Any] | None:
-    """For the audit log."""
+    """Return the settings for the audit log."""
     return None if settings is None else {**_stored(settings), "token": "***"}

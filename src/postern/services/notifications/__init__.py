@@ -1,1 +1,1 @@
-"""What is told of sessions and writes after the fact: reports, and events to the outside."""
+"""Post-processing of sessions and writes: reports, and events for sinks."""

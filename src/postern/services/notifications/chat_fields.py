@@ -1,4 +1,4 @@
-"""What a chat needs to be told: its address, what else is said of it, and what it is spoken to with."""
+"""The fields of chat sinks: address, options and keys, with their checks."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ _MAIL = re.compile(r"[^@\s,;<>()\"\\\[\]:\x00-\x20\x7f-\uffff]{1,64}@[A-Za-z0-9.
 
 
 def recipients(text: str) -> tuple[str, ...]:
-    """E-mail addresses, parted by commas."""
+    """Split e-mail addresses at commas."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def checked_chat(sink: Sink) -> Sink:
-    """A sink of a chat as it may be kept; one that is none has neither options nor keys. Raises Invalid."""
+    """Return the sink if its chat fields are valid; other sinks have neither options nor keys. Raises Invalid."""
     options, keys = _NEEDS.get(sink.kind, ({}, {}))
     _require_names("options", sink.options, options)
     _require_names("keys", sink.keys, keys)
@@ -70,14 +70,14 @@ def checked_chat(sink: Sink) -> Sink:
 
 
 def checked_events(events: tuple[EventKind, ...], kind: SinkKind) -> tuple[EventKind, ...]:
-    """All that a review has to tell, for a chat that names none."""
+    """Return the events; all those of reviews, for a chat that names none."""
     if events or kind not in CHATS:
         return events
     return tuple(event for event in EventKind if event.startswith("review."))
 
 
 def address_of(sink: Sink, given: str | None) -> str:
-    """What is kept and shown of it. Raises Invalid."""
+    """Return the address as stored and shown. Raises Invalid."""
     if sink.kind is SinkKind.SLACK:
         return checked_url(given or sink.address or SLACK_API, "address", "receiver of messages")
     if sink.kind is SinkKind.EMAIL:
@@ -92,7 +92,7 @@ def address_of(sink: Sink, given: str | None) -> str:
 
 
 def checked_scope(scope: SinkScope) -> SinkScope:
-    """Raises Invalid."""
+    """Return the scope if it is valid. Raises Invalid."""
     names = (*scope.connections, *scope.groups, *scope.connection_tags, *scope.connection_tags.values())
     if max(len(scope.connections), len(scope.groups), len(scope.connection_tags)) > MAX_NAMED:
         raise Invalid(f"scope: {MAX_NAMED} of each at most", field="scope")
@@ -135,7 +135,7 @@ def _checked_mail(sink: Sink, given: str) -> str:
 
 
 def _checked_apprise(url: str) -> str:
-    """Its scheme."""
+    """Return the scheme of the address. Raises Invalid."""
     scheme = url.partition("://")[0].lower()
     if "://" not in url or scheme not in APPRISE_HOSTED | APPRISE_DIRECT or any(c in url for c in " ,\\"):
         possible = ", ".join(sorted(APPRISE_HOSTED | APPRISE_DIRECT))

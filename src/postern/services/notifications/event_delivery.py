@@ -1,7 +1,7 @@
-"""Deliveries: each sink's events go out in their order, each at least once.
+"""Delivery of events: each sink's events are sent in order, each at least once.
 
-One process at a time sends, over all machines. A sink whose receiver does not answer waits longer each time, and holds
-up nobody else: each has a task of its own, and what it waits for has a deadline.
+One process at a time sends, over all machines. A sink whose receiver does not answer waits longer each time, and delays
+no other sink: each has a task of its own, with a deadline for each attempt.
 """
 
 from __future__ import annotations
@@ -40,9 +40,11 @@ _TOGETHER = {SinkKind.SYSLOG: 100, SinkKind.OTLP: 100}  # one by one to all othe
 
 class EventSender(Protocol):
     async def send(self, sink: Sink, deliveries: Sequence[Delivery], now: datetime) -> None:
-        """All of them or none, as far as can be known. Raises Denied when the receiver answers that it does not want
-        these, NotFound when it wants nothing any more, TooMany with `retry_after` when it says how long to leave it
-        alone, Unavailable and Invalid."""
+        """Send all of the events or none, as far as can be known.
+
+        Raises Denied when the receiver rejects these events, NotFound when it wants no events any more, TooMany with
+        `retry_after` when it asks for a pause, Unavailable and Invalid.
+        """
 
     async def close(self) -> None: ...
 
@@ -57,7 +59,7 @@ class EventDelivery:
         self._bounded_at: datetime | None = None
 
     async def once(self) -> None:
-        """Begins what is due, and returns; nothing where another process sends. Raises Unavailable."""
+        """Start what is due, and return; do nothing where another process sends. Raises Unavailable."""
         now = self._now()
         due = await self._deliveries.due(now)
         is_time = self._bounded_at is None or now - self._bounded_at >= BOUNDED_EVERY
@@ -75,12 +77,12 @@ class EventDelivery:
                 task.add_done_callback(lambda _, key=sink.id: self._running.pop(key, None))  # type: ignore[misc]
 
     async def wait_until_idle(self) -> None:
-        """When all that was begun has ended."""
+        """Wait until all running deliveries have ended."""
         while self._running:
             await asyncio.gather(*self._running.values(), return_exceptions=True)
 
     async def stop(self) -> None:
-        """Ends what was begun; another process may go on at once."""
+        """Cancel running deliveries; another process can take over at once."""
         for task in self._running.values():
             task.cancel()
         await self.wait_until_idle()
@@ -88,7 +90,7 @@ class EventDelivery:
         await self._lease.release()
 
     async def _drain(self, sink: Sink) -> None:
-        """Until nothing waits any more, a try fails, the sink was changed, or it was the turn of others meanwhile."""
+        """Send until nothing waits, an attempt fails, the sink was changed, or its turn has ended."""
         try:
             for _ in range(_IN_A_ROW):
                 # After a failure one by one, so that an event that is not wanted is found.
@@ -103,7 +105,7 @@ class EventDelivery:
             log.exception("deliveries to the sink %s stopped", sink.id)
 
     async def _send(self, sink: Sink, waiting: Sequence[Delivery]) -> bool:
-        """Whether they were delivered."""
+        """Return whether the events were delivered."""
         refused, wait = False, 0
         try:
             async with asyncio.timeout(DEADLINE):
@@ -128,7 +130,7 @@ class EventDelivery:
         return False
 
     async def _record_failure(self, sink: Sink, first: Delivery, why: str, *, refused: bool, wait: int) -> None:
-        """`wait`: seconds that the receiver wants to be left alone."""
+        """Record a failure. `wait`: seconds for which the receiver wants a pause."""
         now, before = self._now(), sink.trouble
         failures = before.failures + 1
         give_up = now - first.at > KEPT_TRYING or (refused and first.attempts + 1 >= REFUSALS)
@@ -145,6 +147,6 @@ class EventDelivery:
 
 
 def delay(failures: int, most: float = LONGEST_DELAY) -> float:
-    """Seconds until the next try: doubling, with jitter, up to `most`."""
+    """Return seconds until the next attempt: doubling, with jitter, up to `most`."""
     longest = min(most, FIRST_DELAY * 2.0 ** min(failures - 1, 20))
     return float(longest * random.uniform(0.5, 1.0))  # noqa: S311

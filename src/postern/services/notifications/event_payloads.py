@@ -50,7 +50,7 @@ _BY: Mapping[EventKind, ReviewStatus] = {
 
 
 def as_then(news: ReviewChange) -> Review:
-    """Without what came after."""
+    """Return the review as it was at the event, without later changes."""
     review, status = news.review, _BY[OF_REVIEWS[news.kind]]
     voices = tuple(voice for voice in review.voices if voice.at <= news.at)
     if status is ReviewStatus.PENDING:
@@ -130,7 +130,7 @@ KILLED = frozenset({EndReason.KILLED, EndReason.REVOKED})
 
 
 def of_session(one: Pending, sinks: Iterable[SinkOutline]) -> Iterator[NewDelivery]:
-    """In the order in which it happened."""
+    """Yield the events of a session in the order in which they happened."""
     session = one.session
     found: list[tuple[EventKind, datetime]] = []
     if one.bits & OPENED:
@@ -154,7 +154,7 @@ def of_violation(one: Violation, sinks: Iterable[SinkOutline]) -> Iterator[NewDe
 
 
 def of_review(news: ReviewChange, sinks: Iterable[SinkOutline], tags: Mapping[str, str]) -> Iterator[NewDelivery]:
-    """`tags` are those of its connection."""
+    """Yield the events of a review; `tags` are those of its connection."""
     kind, review = OF_REVIEWS[news.kind], as_then(news)
     for sink in _for(sinks, review.org_id, kind, news.at):
         if not sink.scope.covers(review, tags):
@@ -184,7 +184,7 @@ def test_of(sink: Sink, at: datetime) -> NewDelivery:
 
 
 def _for(sinks: Iterable[SinkOutline], org_id: UUID, kind: EventKind, at: datetime) -> Iterator[SinkOutline]:
-    """Those that are told of it. What was before a sink is not for it."""
+    """Return the sinks that receive the event. A sink gets no events from before its creation."""
     return (one for one in sinks if one.org_id == org_id and kind in one.events and one.created_at <= at)
 
 
@@ -270,7 +270,7 @@ def _failed_run(one: ScheduleRun) -> ScheduleFailed:
 
 
 def _entry(entry: AuditEntry) -> AuditEntryData:
-    """As `GET /audit/logs/{id}` names it."""
+    """Return the fields as `GET /audit/logs/{id}` names them."""
     return {
         "id": entry.id,
         "actor_id": entry.actor_id,

@@ -1,4 +1,4 @@
-"""The services that tell what happened, built together."""
+"""The services of events and reports, built together."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TellingServices:
 
 
 def build_telling(stores: Stores, signals: Signals, now: Clock, networks: AllowedNetworks) -> TellingServices:
-    """`networks`: the private ones in which sinks may be."""
+    """Build the services of events and reports. `networks`: the private ones in which sinks may be."""
     return TellingServices(
         postprocessing=SessionPostprocessor(
             stores.postprocessing, stores.reviews, stores.sinks, stores.leases, signals, now

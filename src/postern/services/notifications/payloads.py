@@ -1,8 +1,8 @@
-"""What each event carries: the one definition, of which the schemas are made
+"""The payload of each event: the one definition, from which the schemas are generated
 (api/schemas/server/event_schemas.py, docs/events.md).
 
-Plain dictionaries with declared keys and no library behind them: workers, which load this too, need none of pydantic.
-Fields may be added; readers leave alone what they do not know.
+They are plain dictionaries with declared keys: workers, which load this too, need no pydantic. Fields may be added;
+readers ignore fields that they do not know.
 """
 
 from __future__ import annotations

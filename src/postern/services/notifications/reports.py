@@ -1,4 +1,4 @@
-"""Reports: what was masked, and what happened over time, of one organisation."""
+"""Reports: masked values, activity over time and reviews of one organisation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _DAY = 86_400 // SLOT
 
 @dataclass(frozen=True, slots=True)
 class ReportDays:
-    """From the beginning of `start` until the beginning of `end`, in a time zone of the IANA's names."""
+    """From the start of `start` until the start of `end`, in a time zone by its IANA name."""
 
     start: date | None = None
     end: date | None = None
@@ -78,7 +78,7 @@ class Reports:
     async def masking(
         self, principal: Principal, wanted: ReportFilter, days: ReportDays, group: GroupBy, page: Page
     ) -> MaskingReport:
-        """Of one day, today, unless `days` say otherwise. Raises Denied, Invalid."""
+        """Report masked values of one day, today, unless `days` give others. Raises Denied, Invalid."""
         require_reader(principal, "reports")
         if wanted.session_id is not None and group is not GroupBy.ID:
             raise Invalid("id: one session is reported with group_by=id only", field="id")
@@ -102,8 +102,10 @@ class Reports:
         interval: Interval,
         group: GroupBy | None,
     ) -> ActivityReport:
-        """Of the last 30 days, or today by the hour, unless `days` say otherwise. Every interval has its line, also
-        an empty one, unless it is grouped. Raises Denied, Invalid."""
+        """Report activity of the last 30 days, or today by the hour, unless `days` give others.
+
+        Every interval has its line, also an empty one, unless it is grouped. Raises Denied, Invalid.
+        """
         require_reader(principal, "reports")
         if group is GroupBy.ID:
             raise Invalid("group_by: activity is not by session; list the sessions", field="group_by")
@@ -129,7 +131,7 @@ class Reports:
         return ActivityReport(start, end, lines, total)
 
     async def reviews(self, principal: Principal, days: ReportDays, by: ReviewsBy) -> ReviewReport:
-        """Of those that were asked for in the last 30 days, unless `days` say otherwise. Raises Denied, Invalid."""
+        """Report reviews requested in the last 30 days, unless `days` give others. Raises Denied, Invalid."""
         require_reader(principal, "reports")
         zone = _zone(days.time_zone)
         start, end = self._days(days, zone, 30)
@@ -168,7 +170,7 @@ def _slot(day: date, zone: ZoneInfo) -> int:
 
 
 def _steady(start: date, end: date, zone: ZoneInfo) -> Iterator[tuple[ReportPeriod, int]]:
-    """The days, cut where the zone's offset changes, and the offset of each piece in seconds."""
+    """Yield the days, cut where the zone's offset changes, with the offset of each piece in seconds."""
     first, last = _slot(start, zone), _slot(end, zone)
     while first < last:
         offset = _offset(first, zone)
@@ -187,8 +189,10 @@ def _offset(slot: int, zone: ZoneInfo) -> int:
 
 
 def _begin(number: int, offset: int, interval: Interval, zone: ZoneInfo) -> datetime:
-    """Of the interval with that hour or day since 1970 in local time. In UTC: two moments of an hour that the clock
-    shows twice would be equal in local time."""
+    """Return the start of the interval with that hour or day since 1970 in local time.
+
+    Hours are in UTC: the two instances of a repeated hour would be equal in local time.
+    """
     if interval is Interval.HOUR:
         return datetime.fromtimestamp(number * 3600 - offset, UTC)
     return _midnight(_first_day(date(1970, 1, 1) + timedelta(days=number), interval), zone)

@@ -1,7 +1,7 @@
-"""What is done about sessions after they began and after they ended, behind the back of those who wait.
+"""Asynchronous post-processing of started and ended sessions.
 
-One process at a time does it, over all machines. It can be killed at any point: what is done about a session and the
-mark that it was done are one transaction.
+One process at a time does it, over all machines. It can be killed at any point: the results for a session and the mark
+that it is done are one transaction.
 """
 
 from __future__ import annotations
@@ -65,8 +65,11 @@ _FAILED = frozenset(
 
 
 class SessionPostprocessor:
-    """`observer` hears of everything that happened to a review, once, when it has been told. By `signals` workers hear
-    again that access was taken back: who did so may have been killed before it said so."""
+    """Counts sessions and queues events.
+
+    `observer` receives everything that happened to a review, once. `signals` repeat to workers that access was revoked,
+    in case the process that revoked it was killed before it signalled.
+    """
 
     def __init__(
         self,
@@ -87,7 +90,7 @@ class SessionPostprocessor:
         self._now = now
 
     async def once(self) -> int:
-        """A batch. How many were done; 0 also where another process does it. Raises Unavailable."""
+        """Process a batch and return how many were done; 0 also where another process does it. Raises Unavailable."""
         async with self._turn:
             sinks = await self._sinks.outlines()
             opened = OPENED if any(EventKind.SESSION_OPEN in sink.events for sink in sinks) else 0
@@ -118,7 +121,7 @@ class SessionPostprocessor:
             await self._store.queue_audit_events(untold, [told for entry in untold for told in of_entry(entry, sinks)])
 
     async def _tags(self, news: list[ReviewChange], sinks: list[SinkOutline]) -> Mapping[UUID, Mapping[str, str]]:
-        """Of the connections; not asked for where no sink is for some alone."""
+        """Return the tags of the connections, only if some sink has a scope with tags."""
         if not any(sink.scope.connection_tags for sink in sinks):
             return {}
         return await self._sinks.tags_of(list({one.review.binding.connection_id for one in news}))
@@ -151,11 +154,11 @@ class SessionPostprocessor:
             await self._store.queue_schedule_events([one.id for one in failed], told)
 
     async def stop(self) -> None:
-        """Another process may go on at once."""
+        """Release the lease, so that another process can take over at once."""
         await self._lease.release()
 
     async def rebuild(self, principal: Principal) -> None:
-        """Counts all sessions of the caller's organisation anew, within a while. Raises Denied, Conflict."""
+        """Start a recount of all sessions of the caller's organisation. Raises Denied, Conflict."""
         require_admin(principal, "rebuild reports")
         if await self._store.misses_sessions(principal.org_id):
             raise Conflict("sessions of this organisation were purged: counted anew, reports would lose them")
@@ -182,7 +185,7 @@ class SessionPostprocessor:
 
 
 def count_session(one: Pending) -> Iterator[tuple[CountKey, Counts]]:
-    """What a session adds to the reports. Nothing while it was not to be counted."""
+    """Yield what a session adds to the reports; nothing once it has been counted."""
     if not one.bits & UNCOUNTED:
         return
     session, metrics = one.session, one.session.metrics
@@ -226,7 +229,7 @@ def _key(one: Pending, level: int, info_type: str) -> CountKey:
 
 
 def _kind_of(one: Pending) -> UUID:
-    """In the place of the connection, so that connections of different types have rows of their own."""
+    """Return an id that replaces the connection's, so that connections of different types have rows of their own."""
     return uuid5(NOBODY, f"{one.session.type}/{one.session.connection_subtype}")
 
 

@@ -1,6 +1,5 @@
-"""Sinks: where administrators have events sent. A sink's host is checked when it is saved, by the same rule as at
-connection time.
-"""
+"""Sinks: receivers of events, managed by administrators. A sink's host is checked when it is saved, by the same rule as
+at connection time."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ _WITHOUT_TLS = frozenset({"syslog+tcp", "syslog+udp", "smtp"})
 
 
 def check_receiver(sink: Sink, allowed: AllowedNetworks) -> None:
-    """Raises Invalid for an address that this server never connects to."""
+    """Raise Invalid for an address to which this server never connects."""
     field = "keys.url" if sink.kind in (SinkKind.TEAMS, SinkKind.APPRISE) else "address"
     address = sink.keys["url"].reveal() if field == "keys.url" else sink.address
     try:
@@ -86,7 +85,7 @@ class Sinks(ResourceService[Sink]):
             raise Invalid(f"name: must have 1 to {MAX_NAME} printable characters", field="name")
 
     async def resolve(self, current: Sink, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """`paused` is the status; keys that are left out stay."""
+        """Translate `paused` into the status; omitted keys are kept."""
         kind = fields.get("kind", current.kind)
         if current.name and kind is not current.kind:
             raise Invalid("kind: a sink stays of its kind; make another one", field="kind")
@@ -107,7 +106,8 @@ class Sinks(ResourceService[Sink]):
         return {name: checks[name](value) if name in checks else value for name, value in own.items()}
 
     async def merge(self, current: Sink, base: Sink, fields: Mapping[str, Any]) -> Sink:
-        """Where the sink leads elsewhere, its secrets are needed again, and a webhook gets another signing secret."""
+        """Merge the fields. A sink with a new address needs its secrets again, and a webhook gets another signing
+        secret."""
         sink = await super().merge(current, base, fields)
         if sink.kind in CHATS:
             sink = checked_chat(replace(sink, events=checked_events(sink.events, sink.kind)))
@@ -128,16 +128,16 @@ class Sinks(ResourceService[Sink]):
         return replace(await super().publish_write(before, after), new_secret=after.new_secret)
 
     async def announce(self, before: Sink | None, after: Sink | None) -> None:
-        """Who sends events reads sinks anew for each round."""
+        """Signal nothing: delivery reads sinks anew in each round."""
 
     def audit_view(self, resource: Sink) -> object:
-        """Return what is set, and of headers and keys only their names."""
+        """Return the fields, and of headers and keys only their names."""
         names = ("id", "name", "kind", "address", "events", "status", "with_script", "options", "scope")
         shown = {name: getattr(resource, name) for name in names}
         return shown | {"header_names": sorted(resource.headers), "set": sorted(resource.keys)}
 
     async def rotate(self, principal: Principal, name_or_id: str) -> Secret:
-        """The new secret, shown once; the one before it signs, too, for a day. Raises Denied, NotFound, Invalid,
+        """Return a new secret, shown once; the previous one signs, too, for a day. Raises Denied, NotFound, Invalid,
         Conflict."""
         self.require_admin(principal)
         current = await self.existing(principal, name_or_id)
@@ -149,8 +149,8 @@ class Sinks(ResourceService[Sink]):
         return secret
 
     async def test(self, principal: Principal, name_or_id: str) -> int:
-        """Sends an event that only says that it is a test; the number of its delivery, which tells how that went.
-        Raises Denied, NotFound, Conflict."""
+        """Send a test event and return the number of its delivery, which shows the result. Raises Denied, NotFound,
+        Conflict."""
         require_admin(principal, "test sinks")
         sink = await self.existing(principal, name_or_id)
         if sink.status is not SinkStatus.ACTIVE:
@@ -160,8 +160,10 @@ class Sinks(ResourceService[Sink]):
         return number
 
     async def redeliver(self, principal: Principal, name_or_id: str, number: int | None) -> int:
-        """Lets one event, or with None all that were given up, wait anew: before those that came after it, with the
-        same id. How many. Raises Denied, NotFound."""
+        """Queue one event again, or with None all given-up ones; return how many. Raises Denied, NotFound.
+
+        They go before those that came after them, with the same id.
+        """
         require_admin(principal, "send events of sinks again")
         if number is not None and not 0 < number < MAX_NUMBER:
             raise NotFound(f"there is no delivery {number}, or it waits already")
@@ -175,7 +177,7 @@ class Sinks(ResourceService[Sink]):
     async def deliveries(
         self, principal: Principal, name_or_id: str, state: DeliveryState | None, page: Page
     ) -> Stretch[Delivery]:
-        """Newest first. Raises Denied, NotFound."""
+        """Return deliveries, newest first. Raises Denied, NotFound."""
         require_reader(principal, "sinks")
         sink = await self.existing(principal, name_or_id)
         return await self._deliveries.find(sink.id, state, page)
@@ -186,8 +188,8 @@ def _new_secret() -> Secret:
 
 
 def _require_secrets_anew(current: Sink, sink: Sink, fields: Mapping[str, Any]) -> None:
-    """Nobody reads a sink's secrets, and nobody may have them sent to a receiver of their own either. Raises
-    Invalid."""
+    """Raise Invalid where stored secrets would go to a different receiver: users who change a sink
+    must not get them."""
     if (sink.address, sink.authority) == (current.address, current.authority):
         return
     headers = () if "headers" in fields else current.headers.keys()

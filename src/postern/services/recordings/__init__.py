@@ -1,1 +1,1 @@
-"""Recordings once they are written: read as pages, live and as files; searched; proven by the ledger, and exported."""
+"""Recordings after they are written: read as pages, live and as files; searched; proved by the ledger, and exported."""

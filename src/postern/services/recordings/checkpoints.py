@@ -1,4 +1,4 @@
-"""Checkpoints: signed at an interval and on demand, and brought to the anchors."""
+"""Checkpoints: signed at an interval and on demand, and delivered to the anchors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Checkpoints:
         interval: timedelta,
         now: Clock,
     ) -> None:
-        """`set_up` makes the anchors; it is called by the process that needs them, once."""
+        """`set_up` creates the anchors; the process that needs them calls it once."""
         self._store = store
         self._keys = keys
         self._ledger = ledger
@@ -51,25 +51,27 @@ class Checkpoints:
         self._shown: set[str] = set()
 
     def anchors(self) -> dict[str, Anchor]:
-        """By name. Raises Misconfigured."""
+        """Return the anchors by name. Raises Misconfigured."""
         if self._made is None:
             self._made = {anchor.name: anchor for anchor in self._set_up()}
         return self._made
 
     async def find(self, principal: Principal, page: Page) -> Stretch[tuple[Checkpoint, list[AnchorState]]]:
-        """Newest first, each with its anchors. Raises Denied."""
+        """Return checkpoints, newest first, each with its anchors. Raises Denied."""
         require_reader(principal, PROOF)
         return await self._store.find(principal.org_id, page)
 
     async def keys(self, principal: Principal) -> list[LedgerKey]:
-        """Newest first. Raises Denied."""
+        """Return the signing keys, newest first. Raises Denied."""
         require_reader(principal, PROOF)
         await self.signing(principal.org_id)
         return await self._keys.all(principal.org_id)
 
     async def make(self, principal: Principal) -> Checkpoint:
-        """Over all that is in the ledger now, brought to the anchors at once. Raises Denied, Conflict when there is
-        nothing in the ledger."""
+        """Sign a checkpoint over the whole ledger, and deliver it to the anchors at once.
+
+        Raises Denied, Conflict when the ledger is empty.
+        """
         require_admin(principal, "make checkpoints and change the key that signs them")
         await self._ledger.write()
         made = await self.sign(principal.org_id)
@@ -84,7 +86,7 @@ class Checkpoints:
         return made
 
     async def rotate(self, principal: Principal) -> LedgerKey:
-        """Another key signs from now on; the one before introduces it. Raises Denied, Unavailable."""
+        """Sign with another key from now on; the previous key introduces it. Raises Denied, Unavailable."""
         require_admin(principal, "make checkpoints and change the key that signs them")
         old = await self.signing(principal.org_id)
         for _ in range(_TRIES):
@@ -99,7 +101,7 @@ class Checkpoints:
         raise Unavailable("the ledger is written by many at once; try again")
 
     async def sign(self, org_id: UUID) -> Checkpoint | None:
-        """A checkpoint of the newest entry: the one there is, or a new one. None when there is no entry."""
+        """Return a checkpoint of the newest entry, an existing or a new one; None for an empty ledger."""
         head = await self._ledger.head(org_id)
         newest = await self._store.newest(org_id)
         if newest is not None and newest.number >= head.number:
@@ -112,7 +114,7 @@ class Checkpoints:
         return made
 
     async def sign_due(self) -> int:
-        """For every organisation whose ledger went on since a checkpoint that is older than the interval."""
+        """Sign for every organisation whose ledger has grown and whose checkpoint is older than the interval."""
         made = 0
         before = self._now() - self._interval
         for standing in await self._store.standings():
@@ -122,7 +124,7 @@ class Checkpoints:
         return made
 
     async def bring(self) -> None:
-        """To the anchors, what is due; one that fails is tried again later, and says why meanwhile."""
+        """Deliver due checkpoints to the anchors; a failed one is retried later, and stores the reason."""
         anchors = self.anchors()
         for checkpoint, state in await self._store.waiting(self._now(), AT_ONCE):
             anchor = anchors.get(state.anchor)
@@ -140,7 +142,7 @@ class Checkpoints:
             await self._store.mark(tried, now + min(_FIRST_PAUSE * 2 ** min(attempts - 1, 20), _LONGEST_PAUSE))
 
     async def signing(self, org_id: UUID) -> LedgerKey:
-        """The key that signs now; it is made when it is needed first."""
+        """Return the current signing key; it is created at its first use."""
         found = await self._keys.all(org_id)
         if not found:
             await self._keys.add_first(new_key(org_id, self._now()))

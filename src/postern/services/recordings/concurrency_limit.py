@@ -1,4 +1,4 @@
-"""A bound on how many of something go on at once, for each person and in all."""
+"""A limit on concurrent operations, per user and in total."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from postern.errors import TooMany
 
 
 class ConcurrencyLimit:
-    """`what` is said of those who have one: "watch sessions". Counts within this process."""
+    """Counts within this process. `what` describes the operation in errors: "watch sessions"."""
 
     def __init__(self, what: str, *, each: int, most: int) -> None:
         self._what = what
@@ -20,7 +20,7 @@ class ConcurrencyLimit:
         self._taken: Counter[UUID] = Counter()
 
     def require(self, principal_id: UUID) -> None:
-        """Raises TooMany."""
+        """Raise TooMany when the limit is reached."""
         if self._taken[principal_id] >= self._each:
             raise TooMany(f"you {self._what} {self._each} times already; end one of them", retry_after=5)
         if self._taken.total() >= self._most:
@@ -28,7 +28,7 @@ class ConcurrencyLimit:
 
     @contextmanager
     def acquire(self, principal_id: UUID) -> Iterator[None]:
-        """Around one of them. Raises TooMany."""
+        """Hold a slot around an operation. Raises TooMany."""
         self.require(principal_id)
         self._taken[principal_id] += 1
         try:

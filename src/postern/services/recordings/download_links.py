@@ -1,8 +1,8 @@
-"""Signed links to files of sessions: good for a few minutes, without a token, for one session, form and person.
+"""Signed links to files of sessions: valid for a few minutes, without a token, for one session, form and user.
 
-A link is a JWT by the keys of access tokens, for an audience of its own, so every process of the gateway honours it
-and turning those keys over with `revoke` ends it. Nothing is kept: a wrong guess destroys nothing. At every use it is
-asked again whether that person may still have the file, and whether the login or key that asked for the link stands.
+A link is a JWT signed with the keys of access tokens, for an audience of its own. Every process of the gateway accepts
+it, and rotating those keys with `revoke` ends it. Nothing is stored, so a wrong guess has no effect. Each use checks
+again whether the user can have the file, and whether the login or key that created the link is still valid.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LOGIN, _KEY = "lid", "key"
 
 @dataclass(frozen=True, slots=True)
 class DownloadLink:
-    """`form` says which file of the session, as the link's maker chose; nobody can change it."""
+    """A link. `form` says which file of the session it is, and cannot be changed."""
 
     token: Secret
     expires_at: datetime
@@ -72,7 +72,7 @@ class DownloadLinks:
         self._now = now
 
     async def make(self, caller: Caller, session_id: str, form: Mapping[str, str]) -> DownloadLink:
-        """Raises NotFound, Denied, Gone."""
+        """Create a link. Raises NotFound, Denied, Gone."""
         session = await self._sessions.get(caller.principal, session_id)
         await self._sessions.require_download(caller.principal)
         require_recording(session)
@@ -90,7 +90,7 @@ class DownloadLinks:
         return DownloadLink(await self._tokens.sign(AUDIENCE, claims, expires_at), expires_at)
 
     async def open(self, token: Secret, session_id: str, *, address: str) -> OpenedDownload:
-        """What the link is to, if whoever asked for it may still have it. Raises Unauthenticated, NotFound, Denied."""
+        """Return what the link leads to, if its user can still have it. Raises Unauthenticated, NotFound, Denied."""
         claims = await self._tokens.verify_for(AUDIENCE, token)
         try:
             owner, org = UUID(str(claims["sub"])), UUID(str(claims["org"]))

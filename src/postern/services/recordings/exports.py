@@ -1,4 +1,4 @@
-"""Exports for auditors: a part of the ledger with all that it binds, as one tar, in constant memory."""
+"""Exports for auditors: a part of the ledger with all that it proves, as one tar, in constant memory."""
 
 from __future__ import annotations
 
@@ -62,9 +62,12 @@ class Exports:
         self._now = now
 
     async def begin(self, principal: Principal, since: datetime | None, until: datetime | None) -> AsyncIterator[bytes]:
-        """The sessions that began from `since` to `until`, both included, with the part of the ledger that proves them.
-        It begins with a checkpoint, so that all that can be proven is. Raises Denied, Invalid, and Conflict when there
-        is nothing in the ledger."""
+        """Export the sessions that began from `since` to `until`, both included, with the part of the ledger that
+        proves them.
+
+        It signs a checkpoint first, so that all of it can be proved. Raises Denied, Invalid, and Conflict for an empty
+        ledger.
+        """
         require_reader(principal, PROOF)
         if since is not None and until is not None and since > until:
             raise Invalid("until: must not be before since", field="until")
@@ -113,7 +116,7 @@ class Exports:
             yield writer.line("sessions", session_line(recorded.facts, listed))
 
     async def _records(self, manifest: Manifest) -> AsyncIterator[SealedRecord]:
-        """Those of the batches that may have something of the time that is exported, as the ledger lists them."""
+        """Yield the records of the batches that overlap the exported time, as the ledger lists them."""
         async for entry in self._entries(manifest, EntryKind.RECORDS):
             batch = batch_of(entry)
             if batch is not None and batch.overlaps(manifest.since, manifest.until):
@@ -139,8 +142,10 @@ class Exports:
                 yield entry
 
     async def _sessions(self, manifest: Manifest, left_out: set[UUID]) -> AsyncIterator[Recorded]:
-        """Those of the part of the ledger that is exported: what was opened since is left for the next export.
-        `left_out` gains those that cannot be read."""
+        """Yield the sessions of the exported part of the ledger; later ones are left for the next export.
+
+        `left_out` gains those that cannot be read.
+        """
         after: Any = None
         while found := await self._store.read_sessions(
             manifest.org_id, after, SESSIONS, since=manifest.since, until=manifest.until
@@ -155,7 +160,7 @@ class Exports:
                     yield recorded
 
     async def _segments(self, manifest: Manifest, writer: PackageWriter, left_out: set[UUID]) -> AsyncIterator[bytes]:
-        """Each segment as a member of the tar. While one batch is written, the next one is read."""
+        """Yield each segment as a member of the tar. While one batch is written, the next one is read."""
         if self._copies is None:
             return
         reading: asyncio.Task[list[_Copy]] | None = None
@@ -176,7 +181,7 @@ class Exports:
                 reading.cancel()
 
     async def _batches(self, manifest: Manifest, left_out: set[UUID]) -> AsyncIterator[list[Segment]]:
-        """Small segments together, as many as fit, and each large one by itself."""
+        """Yield small segments together, as many as fit, and each large one by itself."""
         batch: list[Segment] = []
         size = 0
         async for segment in self._closed_segments(manifest, left_out):
@@ -200,7 +205,7 @@ class Exports:
                     yield segment
 
     async def _segment(self, segment: Segment, writer: PackageWriter) -> AsyncIterator[bytes]:
-        """One that cannot be read is left out, and missed by who verifies: an export is what there is."""
+        """Yield a large segment. An unreadable one is left out; verification reports it as missing."""
         assert self._copies is not None
         with tempfile.SpooledTemporaryFile(_IN_MEMORY) as kept:
             try:
@@ -224,7 +229,7 @@ class _Copy:
 
 
 async def _read_batch(copies: Copies, batch: Sequence[Segment]) -> list[_Copy]:
-    """Read small segments, several at a time; in their order."""
+    """Read small segments, several at a time; return them in order."""
     share = -(-len(batch) // _READERS)
     shares = [batch[start : start + share] for start in range(0, len(batch), share)]
     read = await asyncio.gather(*(asyncio.to_thread(_read_all, copies, each) for each in shares))
@@ -243,7 +248,7 @@ def _read_all(copies: Copies, batch: Sequence[Segment]) -> list[_Copy]:
 
 
 def _members(copies: Sequence[_Copy], writer: PackageWriter) -> bytes:
-    """Those that could be read, as members of the tar."""
+    """Return the readable segments as members of the tar."""
     return b"".join(writer.member(_name_of(one.segment), one.data) for one in copies if one.data is not None)
 
 
@@ -259,12 +264,12 @@ def _left_out(segment: Segment, error: PosternError) -> None:
 
 
 def _place(one: Checkpoint | LedgerEntry | SealedRecord | Damaged) -> Any:
-    """Where the next page begins."""
+    """Return where the next page begins."""
     return one.place if isinstance(one, Damaged) else one.number
 
 
 def _readable(found: Sequence[T | Damaged]) -> Iterator[T]:
-    """What cannot be read is left out, and missed by who verifies: an export is what there is."""
+    """Yield the readable rows. Verification reports the others as missing."""
     for one in found:
         if isinstance(one, Damaged):
             log.warning("the export goes on without %s: %s", one.what, one.problem)
@@ -273,8 +278,7 @@ def _readable(found: Sequence[T | Damaged]) -> Iterator[T]:
 
 
 def _final(recorded: Recorded, manifest: Manifest) -> Sequence[Segment]:
-    """Its segments, once the ledger has closed it: of a session that goes on there may be more the next time we look,
-    and none of them is proven."""
+    """Return its segments once the ledger has closed it: a running session may gain more, and none is proved yet."""
     entry = recorded.facts.closed_entry
     return recorded.segments if entry is not None and entry <= manifest.last else ()
 

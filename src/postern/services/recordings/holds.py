@@ -1,4 +1,4 @@
-"""Legal holds: a held session is not purged, by nobody and nothing, until the last of its holds is released."""
+"""Legal holds: a held session cannot be purged until its last hold is removed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from postern.store.ports.retention_ports import HoldStore
 
 
 class Holds:
-    """Set and released by administrators; auditors, who change nothing, see them, and nobody else does: a hold must not
-    warn the one whose session it is on."""
+    """Administrators set and release holds; auditors see them. Nobody else does: a hold must not warn the session's
+    owner."""
 
     def __init__(self, store: HoldStore, sessions: Sessions, ledger: Ledger, now: Clock) -> None:
         self._store = store
@@ -28,19 +28,19 @@ class Holds:
         self._now = now
 
     async def find(self, principal: Principal, page: Page) -> Stretch[LegalHold]:
-        """Newest first. Raises Denied."""
+        """Return holds, newest first. Raises Denied."""
         _require_reader(principal)
         return await self._store.find(principal.org_id, page)
 
     async def of(self, principal: Principal, session_id: UUID | str) -> list[LegalHold]:
-        """By name. Raises NotFound, Denied."""
+        """Return the holds of a session by name. Raises NotFound, Denied."""
         session = await self._sessions.get(principal, session_id)
         _require_reader(principal)
         return await self._store.of(session.id)
 
     async def set(self, principal: Principal, session_id: UUID | str, name: str, reason: str) -> LegalHold:
-        """On a session that runs, too. Raises NotFound, Denied, Invalid, and Conflict when it has a hold of this name,
-        or is being purged."""
+        """Set a hold, also on a running session. Raises NotFound, Denied, Invalid, and Conflict for a duplicate name or
+        a session that is being purged."""
         session = await self._sessions.get(principal, session_id)
         _require_admin(principal)
         check_resource_name(name)
@@ -56,7 +56,7 @@ class Holds:
         return hold
 
     async def release(self, principal: Principal, session_id: UUID | str, name_or_id: str) -> None:
-        """Raises NotFound, Denied."""
+        """Release a hold. Raises NotFound, Denied."""
         session = await self._sessions.get(principal, session_id)
         _require_admin(principal)
         hold = next((one for one in await self._store.of(session.id) if name_or_id in (one.name, str(one.id))), None)

@@ -1,7 +1,7 @@
-"""The rounds in which the ledger is written, checkpoints are signed and brought to their anchors.
+"""The job that writes the ledger, signs checkpoints and delivers them to their anchors.
 
-One process at a time, by a lease; a second one would do no harm and no good. The lease lasts longer than a round, so
-that one that is killed holds the others up for a minute or two.
+One process at a time runs it, by a lease; a second one would be harmless but useless. The lease outlasts a round, so a
+killed process delays the others by a minute or two.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class LedgerWorker:
         self._lease = Lease(leases, LEASE, now, LASTS)
 
     async def once(self) -> bool:
-        """Whether it was our turn; it may take LONGEST. Raises Unavailable when the store does not answer."""
+        """Run a round, of at most LONGEST; return whether it was our turn. Raises Unavailable when the store does not
+        answer."""
         if not await self._lease.have():
             return False
         await self._ledger.write()
@@ -35,5 +36,5 @@ class LedgerWorker:
         return True
 
     async def stop(self) -> None:
-        """Another process may go on at once."""
+        """Release the lease, so that another process can take over at once."""
         await self._lease.release()

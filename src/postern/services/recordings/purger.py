@@ -1,7 +1,7 @@
-"""The rounds in which what was kept long enough is purged, and purges that have begun are carried out.
+"""The job that purges by retention, and carries out purges that have begun.
 
-First the ledger and the audit log (`purges.py`), then what is stored, then what lies on this machine, then the rows. A
-kill anywhere leaves a purge that the next round goes on with; nothing is gone of which the ledger does not tell.
+The order is: the ledger and the audit log (`purges.py`), stored segments, files on this machine, rows. A kill at any
+point leaves a purge that the next round continues. Nothing is deleted without an entry in the ledger.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(minutes=1), timedelta(hours=6)
 
 @dataclass(slots=True)
 class _Lanes:
-    """Of one step. Once a blob store has hung it is not waited for again for each of thousands."""
+    """Parallel deletions of one step. Once the blob store has hung, the step does not wait for it again."""
 
     free: asyncio.Semaphore
     trouble: str = ""
 
 
 class Purger:
-    """`clean` deletes what lies of these sessions on this machine's disk; it blocks."""
+    """Runs purges. `clean` deletes the files of these sessions on this machine; it blocks."""
 
     def __init__(
         self,
@@ -89,11 +89,12 @@ class Purger:
         self._quiet = False
 
     async def stop(self) -> None:
-        """Another one may go on at once."""
+        """Release the lease, so that another process can take over at once."""
         await self._lease.release()
 
     async def once(self) -> int:
-        """A round, if it is our turn: how many purges were done. Raises Unavailable when the store does not answer."""
+        """Run a round, if it is our turn; return how many purges were done. Raises Unavailable when the store does not
+        answer."""
         now = self._now()
         if not await self._lease.have():
             return 0
@@ -119,7 +120,7 @@ class Purger:
         return quiet
 
     async def _plan(self) -> None:
-        """Begins a pass when one is due, or a retention was changed or has taken effect."""
+        """Begin a pass when one is due, or a retention was changed or has taken effect."""
         settings = await self._retentions.all()
         at = self._now()
         current = [one for one in settings if not one.waits(at)]
@@ -130,7 +131,7 @@ class Purger:
         self._waiting = deque((org_id, None) for org_id in sorted({one.org_id for one in settings}, key=str))
 
     async def _look(self, org_id: UUID, after: Position | None) -> None:
-        """One page of an organisation's sessions."""
+        """Check one page of an organisation's sessions."""
         now = self._now()
         retentions = retentions_at(await self._retentions.of(org_id), now)
         if retentions.shortest is None:
@@ -146,7 +147,7 @@ class Purger:
             self._waiting.appendleft((org_id, Position(last.started, last.session_id)))
 
     async def _begin(self, org_id: UUID, doomed: Sequence[tuple[RetainedSession, PurgeScope, str]]) -> None:
-        """Those that may be. What others change meanwhile is left for the next pass."""
+        """Begin the purges that are allowed. Concurrent changes are left for the next pass."""
         for _ in range(3):
             free = await self._store.purgeable([kept.session_id for kept, _, _ in doomed])
             doomed = [one for one in doomed if one[0].session_id in free]
@@ -154,7 +155,7 @@ class Purger:
                 return
 
     async def _carry_out(self, end: float) -> int:
-        """What has begun and is due."""
+        """Carry out purges that have begun and are due; return how many."""
         total = 0
         while time.monotonic() < end:
             doomed = await self._store.find_begun(self._now(), AT_ONCE)
@@ -179,7 +180,7 @@ class Purger:
         return total
 
     async def _delete(self, doomed: Doomed, lanes: _Lanes) -> bool:
-        """All that is stored of it. Whether nothing is left."""
+        """Delete all stored segments of a session; return whether none is left."""
         key, segments = doomed.purge.session_id, doomed.segments
         try:
             for segment in segments:
@@ -239,7 +240,8 @@ def _reason(what: PurgeScope, retention: Retention) -> str:
 
 
 def require_own(segment: Segment) -> None:
-    """Who can write to the database must not have another session's recording deleted. Raises Conflict."""
+    """Check that the path belongs to the session, so that a changed row cannot delete another one's recording. Raises
+    Conflict."""
     place = PurePosixPath(segment.place)
     names = any(str(segment.session_id) in part for part in place.parts)
     if place.is_absolute() or ".." in place.parts or not names:

@@ -1,4 +1,4 @@
-"""Purges, as they begin: the ledger and the audit log have them before anything is deleted."""
+"""The start of purges: the ledger and the audit log record them before anything is deleted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TRIES = 20
 
 
 class PurgeRegister:
-    """Writes down that purges begin; needs no key, as who carries them out has none."""
+    """Records purges that begin. Needs no key, since the process that carries them out has none."""
 
     def __init__(self, store: PurgeStore, ledger: Ledger, audit: Audit, now: Clock) -> None:
         self._store = store
@@ -35,9 +35,11 @@ class PurgeRegister:
     async def begin(
         self, org_id: UUID, doomed: Sequence[tuple[RetainedSession, PurgeScope, str]], *, by: UUID | None = None
     ) -> list[Purge]:
-        """All of these (session, what, reason), or none: when one of them may not be purged any more, or somebody else
-        wrote the ledger. Without `by`, which stands for a request that has its own, an entry of the audit log names all
-        of them."""
+        """Begin all of these purges (session, what, reason), or none.
+
+        None when one of them cannot be purged any more, or another process wrote the ledger. `by` stands for a request,
+        which has its own audit entry; without it one audit entry names all of them.
+        """
         counts = await self._store.segments([kept.session_id for kept, _, _ in doomed])
         writer = LedgerWriter(org_id, await self._ledger.head(org_id))
         now = self._now()
@@ -71,7 +73,7 @@ class PurgeRegister:
 
 
 class Purges:
-    """What begins here is carried out by the purger (`purger.py`), and cannot be taken back."""
+    """Purges by administrators. The purger (`purger.py`) carries them out, and they cannot be undone."""
 
     def __init__(self, store: PurgeStore, holds: HoldStore, sessions: Sessions, register: PurgeRegister) -> None:
         self._store = store
@@ -80,14 +82,17 @@ class Purges:
         self._register = register
 
     async def find(self, principal: Principal, page: Page) -> Stretch[Purge]:
-        """That have begun and are not done, oldest first. Raises Denied."""
+        """Return purges that have begun and are not done, oldest first. Raises Denied."""
         if not principal.sees_all:
             raise Denied("only administrators and auditors may see what is being purged")
         return await self._store.find(principal.org_id, page)
 
     async def purge(self, principal: Principal, session_id: UUID | str, what: PurgeScope, reason: str) -> Purge:
-        """By hand, without waiting for a retention. Raises NotFound, Denied, Invalid, and Conflict while it runs, while
-        its recording is not stored, when it is held and when there is nothing to purge."""
+        """Purge manually, without waiting for a retention.
+
+        Raises NotFound, Denied, Invalid, and Conflict while it runs, while its recording is not stored, when it is held
+        and when there is nothing to purge.
+        """
         session = await self._sessions.get(principal, session_id)
         if not principal.is_admin:
             raise Denied("only administrators may purge")
@@ -101,7 +106,7 @@ class Purges:
         raise Conflict("this session is being changed by others; try again")
 
     async def _purgeable(self, session: Session, what: PurgeScope) -> RetainedSession:
-        """Raises Conflict, and says why."""
+        """Return the session if it can be purged. Raises Conflict with the reason."""
         if session.status is not SessionStatus.DONE:
             raise Conflict("this session has not ended; end it first, by kill")
         holds = await self._holds.of(session.id)

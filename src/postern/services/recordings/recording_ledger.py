@@ -1,5 +1,5 @@
-"""The ledger's writer: what sessions there are and how they ended, and batches of the audit log and of reviews, each
-written once and in order."""
+"""The ledger's writer: starts and ends of sessions, and batches of the audit log and of reviews, each written once and
+in order."""
 
 from __future__ import annotations
 
@@ -40,15 +40,17 @@ _TRIES = 20
 
 
 class Ledger:
-    """Any number of writers may try: a number is given once, and who comes second begins anew."""
+    """Appends entries. Concurrent writers are safe: each number is given once, and the loser of a race starts again."""
 
     def __init__(self, store: LedgerStore, now: Clock) -> None:
         self._store = store
         self._now = now
 
     async def write(self, *, batch: int = BATCH, batches: int = ROUND) -> int:
-        """Tells what there is to tell, in a bounded number of steps; how many entries that were. Each batch is one
-        transaction: who is stopped anywhere leaves a ledger that is whole."""
+        """Write what is due, in a bounded number of steps; return how many entries.
+
+        Each batch is one transaction, so a kill at any point leaves a complete ledger.
+        """
         done = 0
         for _ in range(batches):
             told = await self._tell_opened(batch) + await self._tell_closed(batch)
@@ -59,10 +61,11 @@ class Ledger:
         return done
 
     async def note(self, org_id: UUID, kind: EntryKind, session_id: UUID, **content: Fact) -> int:
-        """Adds an entry by itself: `purged` (what, reason), `held` or `released` (by). Answers its number. Call it
-        before what it tells of is done: a session that goes without an entry was removed.
+        """Append an entry by itself: `purged` (what, reason), `held` or `released` (by). Return its number.
 
-        Raises Unavailable when others were first each time."""
+        Call it before the action: a session that disappears without an entry counts as removed. Raises Unavailable when
+        other writers were first each time.
+        """
         return await self.enter(org_id, kind, session_id, content, lambda entry: self._store.append([entry]))
 
     async def enter(
@@ -73,8 +76,10 @@ class Ledger:
         content: Mapping[str, Fact],
         append: Callable[[LedgerEntry], Awaitable[bool]],
     ) -> int:
-        """As `note`, where `append` adds the entry with what it tells of in one transaction, and answers False when
-        another writer came first."""
+        """Append an entry as `note` does, where `append` stores it with other rows in one transaction.
+
+        `append` returns False when another writer came first.
+        """
         for _ in range(_TRIES):
             writer = LedgerWriter(org_id, await self.head(org_id))
             entry = writer.add(kind, self._now(), session_id, **content)
@@ -145,12 +150,12 @@ class Ledger:
 
 
 def _newest_of(theirs: Sequence[Queued]) -> list[Queued]:
-    """Return one of each subject: what is sealed is what it is now, however often it changed since."""
+    """Return the newest of each subject: the current state is sealed, however often it changed."""
     return list({one.subject: one for one in theirs}.values())
 
 
 def _content(queued: Queued) -> bytes:
-    """Seal as gone what cannot be read: it is damaged, and verification says so."""
+    """Return the content to seal. What cannot be read is sealed as gone; verification reports the damage."""
     try:
         return canonical(content_of(queued.kind, queued.subject, queued.session_id, queued.facts))
     except Malformed as error:
@@ -159,7 +164,7 @@ def _content(queued: Queued) -> bytes:
 
 
 def _closing(recorded: Recorded) -> dict[str, Fact]:
-    """The chain is built anew from the digests: what a row says of it proves nothing."""
+    """Return the facts of a closed session. The chain is computed anew from the digests; the row proves nothing."""
     facts, segments = recorded.facts, recorded.segments
     chain = first_link(facts.org_id, facts.session_id)
     for segment in segments:

@@ -1,4 +1,4 @@
-"""Parts of a recording: pages that are bounded however long the session is."""
+"""Parts of a recording: pages of bounded size, however long the session is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BEGINNING = RecordedPosition()
 
 @dataclass(frozen=True, slots=True)
 class RecordingWindow:
-    """What is wanted of a recording, in microseconds since its start, both included; `limit` None is all of it."""
+    """The requested part of a recording, in microseconds since its start, both included; `limit` None is all of it."""
 
     start: int = 0
     end: int = LONGEST
@@ -31,18 +31,18 @@ class RecordingWindow:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of the recording is wanted in one answer."""
+        """Whether the whole recording is requested in one answer."""
         return self.limit is None and not self.start and self.end == LONGEST and self.after == _BEGINNING
 
     @property
     def since(self) -> int:
-        """From where to read."""
+        """Where to start reading, in microseconds."""
         return max(self.start, self.after.micros)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingPart(Generic[ItemT]):
-    """`next` is the place to go on behind; None at the end."""
+    """A page. `next` is the position to continue after; None at the end."""
 
     items: list[ItemT]
     next: RecordedPosition | None
@@ -59,8 +59,10 @@ def too_much() -> Invalid:
 def part(
     items: Iterable[ItemT], window: RecordingWindow, size_of: Callable[[ItemT], int], wanted: Callable[[ItemT], bool]
 ) -> RecordingPart[ItemT]:
-    """The items in the window that are wanted. A page has at least one, however large. Raises Invalid when no limit is
-    set and there is too much for one answer."""
+    """Return the wanted items in the window. A page has at least one, however large.
+
+    Raises Invalid when no limit is set and there is too much for one answer.
+    """
     limit = MOST_ITEMS if window.limit is None else window.limit
     room = MOST_BYTES if window.limit is None else PAGE_BYTES
     found: list[ItemT] = []

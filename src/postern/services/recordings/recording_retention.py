@@ -1,4 +1,4 @@
-"""How long recordings and sessions are kept: set by administrators, for the organisation and for connections."""
+"""Retention settings of recordings and sessions: for the organisation and for connections."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from postern.store.ports.target_ports import ConnectionStore, SecretUse
 
 @dataclass(frozen=True, slots=True)
 class RetentionView:
-    """A setting and what of it is in force now. `effective_at` is None when nothing waits."""
+    """A setting and what is in force now. `effective_at` is None when no change is pending."""
 
     setting: RetentionSetting
     in_force: Retention
@@ -40,35 +40,35 @@ class RetentionRules:
         self._now = now
 
     async def organisation(self, principal: Principal) -> RetentionView:
-        """Raises Denied."""
+        """Return the organisation's setting. Raises Denied."""
         require_reader(principal)
         org_id = principal.org_id
         settings = await self._store.of(org_id)
         return self._view(settings, _setting(settings, org_id, WHOLE_ORGANISATION, ""))
 
     async def connections(self, principal: Principal) -> list[RetentionView]:
-        """Those that have one of their own, or had one until a moment ago, by name. Raises Denied."""
+        """Return the settings of connections that have one, or had one until recently, by name. Raises Denied."""
         require_reader(principal)
         settings, now = await self._store.of(principal.org_id), self._now()
         shown = [one for one in settings if one.wanted is not None or one.waits(now)]
         return [self._view(settings, one) for one in shown if one.connection_id != WHOLE_ORGANISATION]
 
     async def connection(self, principal: Principal, name_or_id: str) -> RetentionView:
-        """What it says of one, also where that goes by the organisation's. Raises Denied, NotFound."""
+        """Return the setting of a connection, also where the organisation's applies. Raises Denied, NotFound."""
         require_reader(principal)
         settings = await self._store.of(principal.org_id)
         known = await self._find_setting(principal.org_id, settings, name_or_id)
         return self._view(settings, known)
 
     async def set_organisation(self, principal: Principal, wanted: Retention) -> RetentionView:
-        """Raises Denied, Invalid."""
+        """Set the organisation's retention. Raises Denied, Invalid."""
         _require_admin(principal)
         wanted.check()
         settings = await self._store.of(principal.org_id)
         return await self._set(settings, _setting(settings, principal.org_id, WHOLE_ORGANISATION, ""), wanted)
 
     async def set_connection(self, principal: Principal, name_or_id: str, wanted: Retention | None) -> RetentionView:
-        """None: it goes by the organisation's. Raises Denied, NotFound, Invalid."""
+        """Set a connection's retention; None: the organisation's applies. Raises Denied, NotFound, Invalid."""
         _require_admin(principal)
         if wanted is not None:
             wanted.check()
@@ -77,7 +77,7 @@ class RetentionRules:
         return await self._set(settings, known, wanted)
 
     async def preview(self, principal: Principal, wanted: Retention, name_or_id: str | None = None) -> Preview:
-        """What this would purge now, without grace. Raises Denied, NotFound, Invalid."""
+        """Return what this retention would purge now, without the grace period. Raises Denied, NotFound, Invalid."""
         require_reader(principal)
         wanted.check()
         settings = await self._store.of(principal.org_id)
@@ -90,8 +90,7 @@ class RetentionRules:
     async def _set(
         self, settings: list[RetentionSetting], current: RetentionSetting, wanted: Retention | None
     ) -> RetentionView:
-        """What is shortened is kept as it was for GRACE; what was shortened before and has not taken effect counts for
-        nothing."""
+        """Store the setting. A shorter retention takes effect after GRACE; an earlier pending change is dropped."""
         now = self._now()
         before = self._view(settings, current)
         organisation = retentions_at(settings, now).organisation
@@ -114,7 +113,7 @@ class RetentionRules:
     async def _find_setting(
         self, org_id: UUID, settings: Sequence[RetentionSetting], name_or_id: str
     ) -> RetentionSetting:
-        """Also of a connection that was removed and had one of its own."""
+        """Return the connection's setting, also of a removed connection that had one."""
         found = await self._connections.get(org_id, name_or_id, SecretUse.NONE)
         if found is not None:
             return _setting(settings, org_id, found.id, found.name)
@@ -131,13 +130,13 @@ class RetentionRules:
 
 
 def _setting(settings: Sequence[RetentionSetting], org_id: UUID, key: UUID, name: str) -> RetentionSetting:
-    """The one there is, or none."""
+    """Return the existing setting, or an empty one."""
     found = next((one for one in settings if one.connection_id == key), None)
     return found or RetentionSetting(org_id, key, name, None)
 
 
 def _told(view: RetentionView) -> dict[str, object]:
-    """For the audit log."""
+    """Return the setting for the audit log."""
     wanted = view.setting.wanted
     return {
         "connection": view.setting.connection or None,
@@ -150,7 +149,7 @@ def _told(view: RetentionView) -> dict[str, object]:
 
 
 def require_reader(principal: Principal) -> None:
-    """Raises Denied."""
+    """Raise Denied for all but administrators and auditors."""
     if not principal.sees_all:
         raise Denied("only administrators and auditors may see how long what is kept")
 

@@ -1,4 +1,4 @@
-"""The services that are about recordings once they are written, built together."""
+"""The services of recordings after they are written, built together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was asked in sessions, made searchable: scripts and recorded statements."""
+"""The search index of sessions: scripts and recorded statements."""
 
 from __future__ import annotations
 
@@ -34,13 +34,15 @@ class SessionTexts:
         self._place: Position | None = None  # of the last one that was looked at
 
     async def index(self, session_id: UUID, segment: int, pieces: Sequence[Piece], *, is_last: bool = False) -> bool:
-        """Takes the statements of a segment; see SessionTextStore. A session of which somebody takes them all needs
-        nothing else."""
+        """Index the statements of a segment; see SessionTextStore. A session with all segments indexed needs nothing
+        else."""
         return await self._store.index(session_id, segment, pieces, is_last=is_last)
 
     async def catch_up(self) -> int:
-        """Takes what nobody took AWAY after a session's end: of those without a recording, and where taking it failed.
-        About PATIENCE seconds; the next round goes on behind. Answers how many sessions it finished."""
+        """Index sessions that are still unindexed AWAY after their end; return how many were finished.
+
+        Those have no recording, or indexing failed. Takes about PATIENCE seconds; the next round continues.
+        """
         done, begin = 0, time.monotonic()
         found = await self._store.unread(self._now() - AWAY, self._place, ROUND)
         for one in found:
@@ -54,7 +56,7 @@ class SessionTexts:
         return done
 
     async def _finish(self, unread: UnindexedSession) -> bool:
-        """False when it has to wait: the blob store may come back."""
+        """Index the session; False when it has to wait for the blob store."""
         session_id = unread.session.id
         try:
             for segment, pieces in await asyncio.to_thread(self._read, unread):
@@ -68,14 +70,18 @@ class SessionTexts:
         return True
 
     async def matches(self, sessions: Sequence[Session], search: Search) -> Mapping[UUID, Sequence[Match]]:
-        """The first statements in which something was found, of sessions that their reader may see. None of those that
-        come after MAX_SHOWN bytes of text."""
+        """Return the first matching statements of sessions that the reader can see.
+
+        Sessions after the first MAX_SHOWN bytes of text have none.
+        """
         held = await self._store.pieces([session.id for session in sessions], MAX_SHOWN)
         return await asyncio.to_thread(lambda: {key: matches_in(pieces, search) for key, pieces in held.items()})
 
     def _read(self, unread: UnindexedSession) -> list[tuple[int, list[Piece]]]:
-        """As much as is indexed, and a little more, so that it is known to be cut. A recording that cannot be read
-        further must not keep the rest from being found. Raises Unavailable."""
+        """Read as much as is indexed, and a little more, so that truncation is known. Raises Unavailable.
+
+        A damaged recording is indexed as far as it can be read.
+        """
         found: list[tuple[int, list[Piece]]] = []
         size = 0
         try:

@@ -1,4 +1,4 @@
-"""Verification of what is in the store, by the same rules as that of an export."""
+"""Verification of the store, by the same rules as that of an export."""
 
 from __future__ import annotations
 
@@ -55,10 +55,11 @@ class RecordVerifier:
         with_segments: bool = True,
         progress: Callable[[int], None] = lambda _entries: None,
     ) -> VerificationReport:
-        """Of one organisation; the gateway may run. Without `keys`, by those in the store, which only who has the
-        master key could have put there. `progress` is told how many entries and sessions are done.
+        """Verify one organisation; the gateway may run.
 
-        A row that cannot be read is a finding. Raises Unavailable."""
+        Without `keys`, those in the store are used, which only a holder of the master key could have put there.
+        `progress` gets the number of entries and sessions done. An unreadable row is a finding. Raises Unavailable.
+        """
         report = VerificationReport()
         signatures = SignatureCheck(org_id, list(keys) or await self._load_keys(org_id, report), report)
         read = _Bridge(asyncio.get_running_loop())
@@ -121,7 +122,7 @@ class RecordVerifier:
             progress(1)
 
     def _rows(self, org_id: UUID, first: int) -> AsyncIterator[LedgerEntry | Damaged]:
-        """By number, also over a gap."""
+        """Return entries by number, also across a gap."""
         return _pages(lambda after: self._store.entries_after(org_id, after, ENTRIES), _number, first - 1)
 
     async def _records(self, org_id: UUID, ends: _Ends, report: VerificationReport) -> AsyncIterator[SealedRecord]:
@@ -162,7 +163,7 @@ class RecordVerifier:
             report.add(FindingKind.FOREIGN, f"the {name} {subject} is there, and the ledger never sealed it")
 
     async def _check_head(self, org_id: UUID, ends: _Ends, report: VerificationReport) -> None:
-        """Compare the head, read after all else, with what was read: it may be ahead, and never behind."""
+        """Compare the head, read last, with what was read: it may be ahead, and never behind."""
         try:
             head = await self._store.head(org_id) or LedgerHead(0, first_hash(org_id))
         except Malformed:  # which has been said
@@ -181,7 +182,7 @@ class RecordVerifier:
             report.add(FindingKind.CHANGED, message, entry=ends.number)
 
     def _read(self, segments: Iterator[Segment]) -> Iterator[Copy]:
-        """In the thread of the verification."""
+        """Read segments, in the thread of the verification."""
         for segment in segments:
             try:
                 size, digest, problem = *measure(self._read_stored(segment)), ""
@@ -202,7 +203,7 @@ class RecordVerifier:
         return self._copies.read(segment)
 
     async def _excuse(self, org_id: UUID, last: int, report: VerificationReport) -> None:
-        """What was purged while we were at it is not missing: the entry came before the row went."""
+        """Remove findings about what was purged meanwhile: its entry came before its row was deleted."""
         missing = {one.session for one in report.findings if one.what in _GONE and one.session is not None}
         if not missing:
             return
@@ -224,7 +225,7 @@ class RecordVerifier:
 async def _pages(
     read: Callable[[Any], Awaitable[Sequence[T | Damaged]]], place: Callable[[T], Any], after: Any
 ) -> AsyncIterator[T | Damaged]:
-    """All pages; `place` says where one that was read stands."""
+    """Yield all pages; `place` returns the position of a row."""
     while found := await read(after):
         for one in found:
             after = one.place if isinstance(one, Damaged) else place(one)
@@ -241,7 +242,7 @@ def _add(report: VerificationReport, damaged: Damaged) -> None:
 
 @dataclass(slots=True)
 class _Ends:
-    """What was read last of the ledger and its records; `named` is the newest entry that a session names."""
+    """The last row read of the ledger and its records; `named` is the newest entry that a session names."""
 
     number: int = 0
     hash: bytes = b""
@@ -263,7 +264,7 @@ class _Bridge:
         self._loop = loop
 
     def all(self, source: AsyncIterator[T]) -> Iterator[T]:
-        """In pieces, so that not every row waits for the loop."""
+        """Yield in pieces, so that not every row waits for the loop."""
         while piece := asyncio.run_coroutine_threadsafe(_piece(source), self._loop).result():
             yield from piece
 

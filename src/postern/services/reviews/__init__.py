@@ -1,1 +1,1 @@
-"""Reviews: who has to agree is asked, people decide, and what was given is held to."""
+"""Reviews: requests for approval, decisions on them, and enforcement of what they gave."""

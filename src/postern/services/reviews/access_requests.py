@@ -1,8 +1,8 @@
-"""Access asked for ahead of time: the review that a connection will need, before anybody connects.
+"""Access requested ahead of time: the review that a connection will need, before a client connects.
 
-The review is the one that a waiting client would ask for, bound to the same things: who asks, the connection and where
-it leads, the address of the machine, and the login. A client that connects by the same login from the same address goes
-through at once; any other one asks for a review of its own.
+The review is the one that a waiting client would request, bound to the same things: the principal, the connection and
+its target, the client's address, and the login. A client that connects by the same login from the same address is
+admitted at once; any other one needs a review of its own.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class AccessRequests:
         reason: str = "",
         duration: int | None = None,
     ) -> Review | None:
-        """Ask for access to a connection, by name or id; `duration` is in seconds.
+        """Request access to a connection, by name or id; `duration` is in seconds.
 
-        Returns the review that waits from now on, or the one that waits or holds already; None where nobody has to
-        agree. Raises NotFound, Denied, TooMany, and Invalid where access cannot be asked for ahead of time.
+        Returns the review that waits now, or the one that waits or was approved already; None where no approval is
+        required. Raises NotFound, Denied, TooMany, and Invalid where access cannot be requested ahead of time.
         """
         try:
             permit = await self._access.admit_principal(
@@ -51,7 +51,7 @@ class AccessRequests:
 
 
 def _require_bindable(connection: Connection) -> None:
-    """SSH clients log in by a key or a credential of their own, to which this review would not be bound."""
+    """Reject SSH connections: SSH clients log in by a key or credential, to which this review would not be bound."""
     if connection.subtype == SSH:
         raise Invalid(
             f"connection: {connection.name!r} is reached by SSH, whose clients log in by a key; `ssh` asks for the "

@@ -1,6 +1,6 @@
-"""Who must agree before somebody is let in: what the connection itself asks for, and what review rules ask for.
+"""The approval requirements of an access: those of the connection, and those of review rules.
 
-Costs no statement while the organisation's rules are kept here: they are read again when something changed.
+Costs no statement while the organisation's rules are cached; they are read again when something has changed.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ _CONNECTIONS_KEPT = 10_000
 
 @dataclass(frozen=True, slots=True)
 class RequiredReviews:
-    """What somebody needs before they may do this; nobody's word where there are no demands. `longest` is how many
-    seconds of access may be given at most: none for scripts, each of which runs once."""
+    """The approvals that an access needs; none where `demands` is empty.
+
+    `longest` is the maximum access in seconds: None for scripts, each of which runs once.
+    """
 
     verb: Verb
     demands: tuple[ApprovalRequirement, ...]
@@ -38,7 +40,7 @@ class RequiredReviews:
 
 @dataclass(frozen=True, slots=True)
 class _Covering:
-    """Which of the rules `of` an organisation cover a connection with these tags."""
+    """The rules `of` an organisation that cover a connection with these tags."""
 
     of: Sequence[ReviewRule]
     tags: Mapping[str, str]
@@ -46,8 +48,10 @@ class _Covering:
 
 
 class RequirementLookup:
-    """Needs `signals` to hear which rules changed. What it is asked raises Unavailable when the rules cannot be read:
-    then nobody is let in."""
+    """Looks requirements up. `signals` report changed rules.
+
+    All methods raise Unavailable when the rules cannot be read: then nobody is admitted.
+    """
 
     def __init__(self, store: NamedResourceStore[ReviewRule], features: Features, signals: Signals, now: Clock) -> None:
         self._features = features
@@ -57,15 +61,16 @@ class RequirementLookup:
     async def demands(
         self, principal: Principal, connection: Connection, verb: Verb
     ) -> tuple[ApprovalRequirement, ...]:
-        """Each must be met; none when nobody has to agree."""
+        """Return the requirements, all of which must be met; none when no approval is required."""
         return demands_of(principal, connection, await self._about(connection), verb)
 
     async def longest(self, principal: Principal, connection: Connection, verb: Verb) -> int:
-        """Seconds that may be given at most."""
+        """Return the maximum access in seconds."""
         return longest_access(principal, connection, await self._about(connection), verb)
 
     async def _about(self, connection: Connection) -> Sequence[ReviewRule]:
-        """The rules that cover it, for whomever: looked for once while the rules are kept, however many they are."""
+        """Return the rules that cover the connection, for any principal; cached while the rules are, however many they
+        are."""
         rules = await self._rules.get(connection.org_id)
         kept = self._covering.get(connection.id)
         if kept is not None and kept.of is rules and kept.tags == connection.connection_tags:
@@ -77,7 +82,7 @@ class RequirementLookup:
         return found
 
     async def explain(self, principal: Principal, connection: Connection, verb: Verb) -> RequiredReviews:
-        """In words, too."""
+        """Return the requirements with an explanation."""
         demands = await self.demands(principal, connection, verb)
         if not demands:
             return RequiredReviews(verb, (), None, "nobody has to agree")

@@ -1,7 +1,7 @@
-"""Asking: whether somebody has to agree before a principal is let in, what was given to them, and how they ask for it.
+"""Requests for reviews: whether approval is required, what was approved, and how to request it.
 
-What is given is bound to exactly what it was asked for (`Binding`), and is good only while the same people would have
-to agree: what was added to a connection or to a rule since is asked for anew.
+An approval is bound to exactly what it was requested for (`Binding`). It is valid only while the same approvers would
+be required: what was added to a connection or to a rule since needs a new review.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ _RUN_KEPT = 10_000
 
 
 class ApprovalRequirements(Protocol):
-    """Who must agree, see services/reviews/requirement_lookup.py. Raises Unavailable when the rules cannot be read."""
+    """The approval requirements, see services/reviews/requirement_lookup.py. Raises Unavailable when the rules cannot
+    be read."""
 
     async def demands(
         self, principal: Principal, connection: Connection, verb: Verb
@@ -58,8 +59,10 @@ class ApprovalRequirements(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RequestedAccess:
-    """What somebody would be let in for, if colleagues agree. `longest` is the seconds of access that may be given at
-    most; `waiting` is a review of theirs with this binding that waits already."""
+    """The access that a principal would get after approval.
+
+    `longest` is the maximum in seconds; `waiting` is a pending review of theirs with this binding.
+    """
 
     principal: Principal
     connection: Connection
@@ -72,7 +75,7 @@ class RequestedAccess:
 
 
 class ReviewRequired(Denied):
-    """They may, once others agree. Who can wait for that asks by `wish`."""
+    """The principal needs approval first. A caller that can wait requests it with `requested_access`."""
 
     def __init__(self, requested_access: RequestedAccess) -> None:
         super().__init__(_required(requested_access))
@@ -107,9 +110,10 @@ class ReviewRequests:
         means: str,
         credential_id: UUID | None,
     ) -> Review | None:
-        """None: nobody has to agree, which costs no statement. Else what lets them in now.
+        """Return the review that admits the principal now; None where no approval is required, which costs no
+        statement.
 
-        Raises ReviewRequired; Denied where reviews are switched off, or what was given may be used later only.
+        Raises ReviewRequired; Denied where reviews are disabled, or the approval's time window is still closed.
         """
         demands = await self._needed.demands(principal, connection, verb)
         if not demands:
@@ -129,7 +133,7 @@ class ReviewRequests:
         )
 
     async def _find_grant(self, binding: Binding, demands: Sequence[ApprovalRequirement]) -> Review | None:
-        """One that may be used now, or one that waits."""
+        """Return a review that is usable now, or one that is pending."""
         now = self._now()
         found = await self._store.grant(binding, demands, now)
         if found is None or found.is_usable(now):
@@ -144,7 +148,7 @@ class ReviewRequests:
         return None
 
     async def waiting_session(self, review: Review) -> UUID | None:
-        """The session that waited for this access, while nobody has run it."""
+        """Return the session that waited for this access, while it has not run."""
         if review.session_id is None or review.session_id in self._run:
             return None
         session = await self._sessions.get(review.org_id, review.session_id)
@@ -164,11 +168,10 @@ class ReviewRequests:
         session: Session | None = None,
         invocation: Invocation = NOTHING_ADDED,
     ) -> Review:
-        """The review that waits from now on, with `session`, which waits for it; where one of theirs waits for the very
-        same access or was approved just now, that one, and no session is added: then its `session_id` is another's.
-        `duration` is in seconds.
+        """Return the review that is pending from now on, with `session`, which waits for it.
 
-        Raises TooMany, Invalid.
+        Where one of theirs waits for the very same access or was approved just now, return that one and add no session:
+        then its `session_id` is another's. `duration` is in seconds. Raises TooMany, Invalid.
         """
         reason = checked_text(reason, "reason")
         kind, now = kind_of(requested_access.verb), self._now()
@@ -196,9 +199,9 @@ class ReviewRequests:
         return asked
 
     async def hold(self, permit: Permit, session_id: UUID, rule: str, why: str, statement: str) -> Review:
-        """A review of one statement, with its values, that the guard rail `rule` holds in this session.
+        """Return a review of one statement, with its values, that the guard rail `rule` holds in this session.
 
-        Raises TooMany, Invalid when it is longer than who decides would be shown, Denied where reviews are off.
+        Raises TooMany, Invalid when it is longer than reviewers are shown, Denied where reviews are disabled.
         """
         connection, principal, now = permit.connection, permit.principal, self._now()
         shown = statement.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
@@ -228,7 +231,7 @@ class ReviewRequests:
         return asked
 
     async def find_end_reason(self, permit: Permit) -> str | None:
-        """For a live link: why what gave it is over, or what is missing now; None while it holds."""
+        """Return why the approval of a live link is no longer valid, or what is missing now; None while it is valid."""
         try:
             await self.standing(permit)
         except Denied as final_state_text:
@@ -236,8 +239,10 @@ class ReviewRequests:
         return None
 
     async def standing(self, permit: Permit) -> Review | None:
-        """The review that gave this permit, while it gives it: under the connection, the groups and the rules that are
-        in the permit. None where nobody has to agree. Costs no statement for a permit without a review. Raises Denied.
+        """Return the review that gave this permit, under the permit's connection, groups and rules.
+
+        None where no approval is required. No statement for a permit without a review. Raises Denied when it is no
+        longer valid.
         """
         review = None if permit.review_id is None else await self._store.get(permit.review_id)
         if permit.review_id is not None and review is None:
@@ -265,7 +270,7 @@ class ReviewRequests:
     async def require_same(
         self, review: Review | None, principal: Principal, connection: Connection, verb: Verb
     ) -> None:
-        """That it was agreed to by all who must agree now, and for where the connection leads now. Raises Denied."""
+        """Check that all approvers that are required now have approved, for the current target. Raises Denied."""
         demands = await self._needed.demands(principal, connection, verb)
         if demands:
             await self._require_on(connection, demands)
@@ -287,7 +292,7 @@ class ReviewRequests:
 
 
 def ends(given: datetime | None, review: Review | None, now: datetime) -> datetime | None:
-    """When a right that ends at `given` ends, if this review gave it: now, where its window has closed meanwhile."""
+    """Return when a permit expires that ends at `given`, if this review gave it: now, where its window has closed."""
     found = [given]
     if review is not None:
         found.append(review.revoke_at if review.kind is ReviewKind.JIT else None)
@@ -306,8 +311,10 @@ def _place(connection: Connection) -> UUID:
 
 
 def _of_invocation(invocation: Invocation) -> str:
-    """What reviewers see of it beside the script: the arguments, and the names of variables, whose values are secret.
-    Raises Invalid where that is more than they would be shown."""
+    """Return what reviewers see beside the script: arguments, and names of variables, whose values are secret.
+
+    Raises Invalid where that is more than they would be shown.
+    """
     lines = [f"argument {number}: {text!r}" for number, text in enumerate(invocation.arguments, 1)]
     lines += [f"variable {name}" for name in sorted(invocation.environment)]
     text = "\n".join(lines)

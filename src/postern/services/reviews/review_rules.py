@@ -1,4 +1,4 @@
-"""Review rules: what admins write about who must agree before somebody is let in."""
+"""Review rules: administrators define which access needs approval, and by whom."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _ORDERED = ("reviewers_groups", "force_groups")
 
 
 class ReviewRules(ResourceService[ReviewRule]):
-    """A rule holds at once. What runs ends unless it was agreed to; what was agreed to under another demand holds no
-    longer."""
+    """A rule applies at once. Sessions end unless they were approved under it; an approval under other requirements is
+    void."""
 
     noun = "review rule"
 

@@ -1,4 +1,4 @@
-"""Every process is told what became of a review. Signals only tell: the store has it already."""
+"""Signals of changed reviews to every process. The store has the change already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people write about a review, and what others are told of one."""
+"""Texts that users write about a review, and texts that describe one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\
 
 
 def checked_text(text: str, field: str) -> str:
-    """What is shown to others: one line, with blanks for the breaks that a form lets people type. Raises Invalid."""
+    """Return a text for others to read: one line, with blanks for the line breaks that forms allow. Raises Invalid."""
     text = text.replace("\r\n", " ").replace("\n", " ").strip()
     if len(text) > MAX_REASON:
         raise Invalid(f"{field}: at most {MAX_REASON} characters", field=field)
@@ -26,7 +26,7 @@ def checked_text(text: str, field: str) -> str:
 
 
 def requirements_text(demands: Sequence[ApprovalRequirement]) -> str:
-    """Who must agree."""
+    """Describe the required approvers."""
     return ", and ".join(map(_in_words, demands))
 
 
@@ -56,7 +56,7 @@ _EXPIRIES: Mapping[ReviewOutcome | None, str] = {
 
 
 def final_state_text(review: Review) -> str:
-    """Why what was asked for is not given, or not given any more."""
+    """Describe why the requested access is not given, or not any more."""
     by = review.refusal
     said = f" by {by.reviewer.email}" + (f": {by.comment}" if by.comment else "") if by is not None else ""
     return {

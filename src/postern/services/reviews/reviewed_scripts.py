@@ -1,4 +1,4 @@
-"""Scripts that were reviewed: each runs once, as it was reviewed, for who asked for it."""
+"""Reviewed scripts: each runs once, as it was reviewed, for the user who requested it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,11 @@ class ReviewedScripts:
         self._running: set[UUID] = set()  # sessions, in this process
 
     async def start(self, principal: Principal, session: Session) -> Review:
-        """From now on a worker may claim it, which no second call brings about. Raises Denied for anybody but who
-        asked, outside of its time window, and when they may not use the connection now; Conflict when it is not there
-        to be run."""
+        """Let a worker claim the script; a second call does not run it again.
+
+        Raises Denied for anybody but its owner, outside of its time window, and when they cannot use the connection
+        now; Conflict when it is not ready to run.
+        """
         review = None if session.review_id is None else await self._store.get(session.review_id)
         if review is None or review.kind is not ReviewKind.ONETIME or review.session_id != session.id:
             raise Conflict(f"session {session.id} is no script that was reviewed, so there is nothing to run")
@@ -49,7 +51,7 @@ class ReviewedScripts:
         return moved.review
 
     async def admit(self, session: Session, principal: Principal) -> Permit:
-        """To run what was started, asked by the worker that claimed it. Raises Denied, NotFound, Unavailable."""
+        """Admit a started script, for the worker that claimed it. Raises Denied, NotFound, Unavailable."""
         review = None if session.review_id is None else await self._store.get(session.review_id)
         if review is None or review.status is not ReviewStatus.PROCESSING or review.session_id != session.id:
             raise Denied("its review does not let it run")
@@ -61,8 +63,10 @@ class ReviewedScripts:
         return permit
 
     async def settle_session(self, session_id: UUID) -> None:
-        """Whichever session has ended: the review of a script that ran here is done with it. Upkeep finds it if the
-        store does not answer now."""
+        """Finish the review of a script that ran here, when its session has ended.
+
+        If the store does not answer now, a background job does it later.
+        """
         if session_id not in self._running:
             return
         self._running.discard(session_id)
@@ -72,7 +76,7 @@ class ReviewedScripts:
             log.warning("the review of session %s is settled later: %s", session_id, error.message)
 
     def cannot_run(self, session_id: UUID) -> None:
-        """It was started, claimed here and refused: the caller ends it."""
+        """Note that a claimed script was denied: the caller ends its session."""
         self._running.add(session_id)
 
     def _require_window(self, review: Review) -> None:

@@ -1,4 +1,4 @@
-"""Reviews: listed, shown and decided by people; looked at, closed and settled by those who wait for them."""
+"""Reviews: listed, shown and decided by users; polled, closed and settled by waiting processes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["ReviewFilter", "Reviews"]
 
 
 class Reviews:
-    """A decision is in the store first; the signal only tells that it is there."""
+    """A decision is stored first; the signal only announces it."""
 
     def __init__(
         self, store: ReviewStore, sessions: SessionStore, features: Features, signals: Signals, now: Clock
@@ -47,15 +47,19 @@ class Reviews:
         self._now = now
 
     async def find(self, principal: Principal, wanted: ReviewFilter, page: Page) -> Stretch[Review]:
-        """Those that wait first, then the newest. Who is neither admin nor auditor sees their own, and those that they
-        may review."""
+        """Return reviews, pending ones first, then the newest.
+
+        Users who are neither admin nor auditor see their own, and those that they can review.
+        """
         if not principal.sees_all:
             wanted = replace(wanted, mine=(principal.id, principal.groups))
         return await self._store.find(principal.org_id, wanted, page)
 
     async def find_waiting(self, principal: Principal, wanted: ReviewFilter, page: Page) -> Stretch[Review]:
-        """Of those that wait, the ones that this principal may approve as they are now, and has not yet. They are few
-        enough to be asked one by one, by what will decide."""
+        """Return the pending reviews that this principal can approve now, and has not yet.
+
+        They are few enough to check one by one, by the code that decides.
+        """
         wanted = replace(wanted, status=ReviewStatus.PENDING, groups=principal.groups)
         own_allowed = await self._features.is_enabled(principal.org_id, Feature.SELF_REVIEW)
         found = await self.find(principal, wanted, Page(limit=MAX_OF_ORGANISATION, count=Count.NONE))
@@ -69,27 +73,26 @@ class Reviews:
         return Stretch(shown, None if page.count is Count.NONE else len(counted), next=following)
 
     async def get(self, principal: Principal, review_or_session_id: str) -> Review:
-        """By its own id, or that of the session that waits for it or runs under it. Raises NotFound also when it is
-        hidden from them."""
+        """Return a review by its own id, or that of its session. Raises NotFound also when it is hidden from them."""
         found = await self._find(principal.org_id, review_or_session_id)
         if found is None or found.org_id != principal.org_id or not _sees(principal, found):
             raise NotFound(f"there is no review {review_or_session_id!r}, or you may not see it")
         return found
 
     async def decides(self, principal: Principal, session_id: UUID) -> bool:
-        """Whether the principal is a reviewer of the review that the session waits for or runs under."""
+        """Return whether the principal is a reviewer of the session's review."""
         review = (await self._store.of_sessions(principal.org_id, [session_id])).get(session_id)
         return review is not None and review.may_review(principal.groups)
 
     async def script(self, review: Review) -> str | None:
-        """What runs once a review that `get` gave is approved; None where it is about no script."""
+        """Return the script that runs after approval of a review that `get` returned; None where there is none."""
         if review.kind is not ReviewKind.ONETIME or review.session_id is None:
             return None
         session = await self._sessions.get(review.org_id, review.session_id)
         return None if session is None else session.script
 
     async def of_sessions(self, principal: Principal, session_ids: Sequence[UUID]) -> Mapping[UUID, Review]:
-        """The reviews under which these sessions run, or for which they wait. Who sees a session sees its review."""
+        """Return the reviews of these sessions. Whoever sees a session sees its review."""
         return await self._store.of_sessions(principal.org_id, session_ids)
 
     async def decide(
@@ -103,9 +106,10 @@ class Reviews:
         time_window: TimeWindow | None = None,
         chat_id: str = "",
     ) -> Review:
-        """The review as it is then: more may have to agree. `chat_id` is who they are in the chat that it came by.
+        """Record a decision and return the review's new state: more approvals may be required.
 
-        Raises NotFound, Invalid, Denied when they may not, Conflict when it is too late or they said it already.
+        `chat_id` is the user's account in the chat that it came by. Raises NotFound, Invalid, Denied when they cannot
+        decide, Conflict when it is too late or they decided before.
         """
         comment = checked_text(comment, "comment")
         review = await self.get(principal, review_or_session_id)
@@ -125,7 +129,8 @@ class Reviews:
         return moved.review
 
     async def withdraw(self, principal: Principal, review_or_session_id: str) -> Review:
-        """By who asked. Ends what runs under it. Raises NotFound, Denied, and Conflict when nothing is left of it."""
+        """Withdraw a review, as its owner, and end what runs under it. Raises NotFound, Denied, and Conflict when it is
+        over."""
         review = await self.get(principal, review_or_session_id)
         if review.binding.principal_id != principal.id:
             raise Denied("only who asked for a review may withdraw it; a reviewer rejects or revokes it")
@@ -138,15 +143,16 @@ class Reviews:
         return moved.review
 
     async def look(self, review_id: UUID) -> Review | None:
-        """For whoever waits for it."""
+        """Return the review, for a process that waits for it."""
         return await self._store.get(review_id)
 
     async def waiting(self, review_ids: Collection[UUID]) -> Collection[UUID]:
-        """Those of them that wait for a decision, and may be decided on still. One statement, however many they are."""
+        """Return those that are still pending. One statement, however many they are."""
         return await self._store.waiting(review_ids, self._now())
 
     async def close(self, review_id: UUID, event: ReviewEvent) -> Review | None:
-        """By the worker that waits: it expired, or was withdrawn. What it is now where it was decided before that."""
+        """Close a review as the worker that waits: it expired, or was withdrawn. Return its state where it was decided
+        before."""
         moved = await self._store.move(review_id, event, self._now())
         if moved is None:
             return await self._store.get(review_id)
@@ -154,8 +160,8 @@ class Reviews:
         return None
 
     async def give_up(self, session: Session) -> bool:
-        """Withdraws the review for which this session waits, or which it may run under and has not; False when that
-        does not end it."""
+        """Withdraw the review for which this session waits, or under which it has not run yet; return whether that
+        ended it."""
         if session.review_id is None or session.worker is not None or session.status is SessionStatus.DONE:
             return False
         moved = await self._store.move(session.review_id, ReviewEvent.WITHDRAWN, self._now())
@@ -165,18 +171,18 @@ class Reviews:
         return moved.session_ended and moved.review.session_id == session.id
 
     async def record_estimate(self, review_id: UUID, estimate: Mapping[str, object]) -> None:
-        """What was counted about a statement, while it waits."""
+        """Store the row estimate of a pending statement."""
         if await self._store.store_estimate(review_id, estimate):
             review = await self._store.get(review_id)
             if review is not None:
                 await signal_review(self._signals, review)
 
     async def record_finish(self, session_id: UUID) -> None:
-        """By a worker: the run of a reviewed script has ended."""
+        """Record that the run of a reviewed script has ended."""
         await self._store.finish(session_id, self._now())
 
     async def settle(self) -> None:
-        """What is over, and what no worker is there any more to close. And what is old goes."""
+        """Close what has expired, and what its worker can no longer close; delete what is old."""
         now = self._now()
         for moved in await self._store.lapse(now):
             await signal_change(self._signals, moved)
@@ -197,7 +203,7 @@ def _sees(principal: Principal, review: Review) -> bool:
 
 
 def _shown(review: Review) -> dict[str, object]:
-    """For the audit log: what was decided on, about whom, and by whom. What was asked is in the recording."""
+    """Return the audited fields: what was decided, and by whom. The statement itself is in the recording."""
     return {
         "id": review.id,
         "kind": review.kind,

@@ -1,1 +1,1 @@
-"""Rules about access, statements and answers."""
+"""Rules about access, statements and output."""

@@ -1,7 +1,7 @@
-"""Access control: which connections a principal may see and use. Everybody who looks for a connection on behalf of
-somebody asks here, so that one that is hidden from them is one that does not exist.
+"""Access control: which connections a principal can see and use.
 
-Costs no statement while the organisation's rules are kept here: they are read again when something changed.
+All look-ups of connections for a principal go through it, so a hidden connection is indistinguishable from a missing
+one. Costs no statement while the organisation's rules are cached; they are read again when something has changed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from postern.store.ports.target_ports import ConnectionStore, SecretUse
 
 
 class AccessControl:
-    """Needs `signals` to hear which rules changed."""
+    """Decides by access rules. `signals` report changed rules."""
 
     def __init__(
         self,
@@ -39,13 +39,13 @@ class AccessControl:
         return await self._features.is_enabled(org_id, Feature.ACCESS_CONTROL)
 
     async def decide(self, principal: Principal, connection: Connection) -> Decision:
-        """Raises Unavailable when the rules cannot be read: then nobody is let in."""
+        """Return the decision. Raises Unavailable when the rules cannot be read: then nobody is admitted."""
         enforced = await self.is_enforced(connection.org_id)
         rules = await self._rules.get(connection.org_id) if enforced else ()
         return decide(principal, connection, rules, enforced=enforced)
 
     async def reach(self, principal: Principal) -> Reach | None:
-        """What lists show them; None for everything. Raises Unavailable."""
+        """Return the scope of what lists show them; None for everything. Raises Unavailable."""
         enforced = await self.is_enforced(principal.org_id)
         rules = await self._rules.get(principal.org_id) if enforced else ()
         return reach(principal, rules, enforced=enforced)

@@ -1,4 +1,4 @@
-"""Access rules: what admins write, and the explanation of what follows from them."""
+"""Access rules: their management, and explanations of what they allow."""
 
 from __future__ import annotations
 
@@ -27,8 +27,11 @@ from postern.store.ports.target_ports import ConnectionStore
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """Why `account` may or may not use the connection. `others` are rules that would let them, if they were in one of
-    their groups; only for administrators and auditors. `reviews`: who must agree first, for each way in."""
+    """Why `account` can or cannot use the connection.
+
+    `others` are rules that would allow it, if they were in one of their groups; only for administrators and auditors.
+    `reviews`: the required approvers, for each verb.
+    """
 
     connection: Connection
     account: Account
@@ -40,7 +43,7 @@ class Explained:
 
 
 class AccessRules(ResourceService[AccessRule]):
-    """Whose access a change takes away is out at once."""
+    """A change ends the sessions of those who lose access at once."""
 
     noun = "access rule"
 
@@ -78,10 +81,11 @@ class AccessRules(ResourceService[AccessRule]):
         check_tags(resource.connection_tags)
 
     async def explain(self, principal: Principal, connection: str, whose: str | None) -> Explained:
-        """Why oneself, or `whose` (an identifier, a subject or an e-mail address), may use it or not.
+        """Explain whether the principal, or `whose` (an identifier, a subject or an e-mail address), can use a
+        connection.
 
-        Raises Denied when somebody else asks for another, and NotFound for a user that is not there, or for a
-        connection that is hidden from who asks: nobody learns here what is hidden from them.
+        Raises Denied when a standard user asks about another, and NotFound for an unknown user, or a connection that is
+        hidden from the principal: an explanation never reveals what is hidden.
         """
         account = await self._account(principal, whose)
         found = await self._control.find(principal, connection)

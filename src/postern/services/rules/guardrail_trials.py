@@ -1,4 +1,4 @@
-"""Guard rails tried: on given text, and on what was asked in the past. Nothing is changed, and nothing is refused."""
+"""Trials of guard rails: on given text, and on past sessions. A trial changes nothing and denies nothing."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ _PAGE = 100  # sessions
 
 
 class TrialJudge(Protocol):
-    """Tries guard rails. Each call may take long, and is made in a thread. Raises Invalid for what cannot be judged."""
+    """Evaluates guard rails. Calls may take long, and run in a thread. Raises Invalid for what cannot be evaluated."""
 
     def try_input(self, rail: GuardRail, text: str, dialect: str) -> Trial: ...
 
     def try_output(self, rail: GuardRail, text: str) -> Trial: ...
 
     def over(self, rail: GuardRail, dialect: str) -> Callable[[], SessionJudge]:
-        """For many sessions: a judge for each, which keeps what it prepares."""
+        """Return a factory of judges, one for each session, with shared preparation."""
 
 
 class SessionJudge(Protocol):
-    """Is told all steps of one session in their order, and answers the rule that would decide on each."""
+    """Receives all steps of one session in order, and returns the rule that would decide on each."""
 
     def judge_statement(self, step: RecordedStatement) -> Hit | None: ...
 
@@ -67,7 +67,7 @@ class Period:
 
 
 class GuardRailTrials:
-    """For administrators and auditors: they see every session anyway."""
+    """Trials for administrators and auditors, who see every session anyway."""
 
     def __init__(
         self,
@@ -90,7 +90,8 @@ class GuardRailTrials:
         return PRESETS
 
     async def rail(self, principal: Principal, name_or_id: str | None, draft: Mapping[str, Any] | None) -> GuardRail:
-        """The saved one, or the draft, or the saved one with the draft's rules. Raises Denied, NotFound, Invalid."""
+        """Return the saved one, or the draft, or the saved one with the draft's rules. Raises Denied, NotFound,
+        Invalid."""
         _require_reader(principal)
         saved = None if name_or_id is None else await self._guardrails.get(principal, name_or_id)
         if draft is None:
@@ -106,7 +107,7 @@ class GuardRailTrials:
     async def test(
         self, principal: Principal, rail: GuardRail, text: str, *, dialect: str, is_output: bool = False
     ) -> Trial:
-        """What becomes of this text. Raises Denied, Invalid."""
+        """Return the result for this text. Raises Denied, Invalid."""
         _require_reader(principal)
         if len(text) > MAX_TEXT:
             raise Invalid(f"text: at most {MAX_TEXT} characters", field="text")
@@ -124,8 +125,10 @@ class GuardRailTrials:
         return self._judge
 
     async def simulate(self, principal: Principal, rail: GuardRail, period: Period) -> AsyncGenerator[Simulation]:
-        """The same object again and again as it grows, at least once for each page of sessions; the last time it
-        `is_done`. Raises Denied, Invalid, TooMany before the first."""
+        """Yield the same object as it grows, at least once for each page of sessions; the last time it `is_done`.
+
+        Raises Denied, Invalid, TooMany before the first.
+        """
         _require_reader(principal)
         period = self._validate_period(rail, period)
         with self._place():
@@ -172,7 +175,7 @@ class GuardRailTrials:
             self._running -= 1
 
     async def _find_sessions(self, principal: Principal, period: Period) -> AsyncIterator[Session]:
-        """Newest first, on each connection in turn."""
+        """Yield sessions, newest first, on each connection in turn."""
         wanted: Sequence[str | None] = period.connections or (None,)
         for connection in wanted:
             conditions = SessionFilter(connection=connection, start=period.start, end=period.end)
@@ -187,7 +190,7 @@ class GuardRailTrials:
 
 
 class _Run:
-    """One simulation while it goes on."""
+    """A running simulation."""
 
     def __init__(self, judge: TrialJudge, rail: GuardRail, recordings: Recordings, found: Simulation) -> None:
         self._judge = judge
@@ -197,7 +200,7 @@ class _Run:
         self._judges: dict[str, Callable[[], SessionJudge]] = {}
 
     async def read(self, session: Session) -> AsyncIterator[None]:
-        """A pause between two pieces of a session, which is when it can be left."""
+        """Read a session in pieces, and yield between two of them, when the reading can stop."""
         try:
             reading = await asyncio.to_thread(self._open, session)
         except NotFound:
@@ -226,7 +229,7 @@ class _Run:
         return _Reading(session.id, self._recordings.steps(session, answers=bool(self._rail.output)), judge())
 
     def _piece(self, reading: _Reading) -> None:
-        """In a thread, for a moment at most."""
+        """Read a piece, in a thread, for _MOMENT at most."""
         end = time.monotonic() + _MOMENT
         for count, step in enumerate(reading.steps, 1):
             reading.take(step, self._found)
@@ -243,7 +246,7 @@ class _Run:
 
 @dataclass(slots=True)
 class _Reading:
-    """How far one session has been read. `lost`: parts of it of which nothing can be said."""
+    """The progress in one session. `lost`: why parts of it could not be evaluated."""
 
     session_id: UUID
     steps: Iterator[Step]

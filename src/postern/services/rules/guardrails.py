@@ -1,4 +1,4 @@
-"""Guard rails: rules that admins write, checked when they are saved so that each can be enforced."""
+"""Guard rails: rules of administrators, checked when they are saved so that each can be enforced."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ ADVISORY_OUTPUT = (
 
 
 class GuardRails(ConnectionRules[GuardRail]):
-    """`compiles(pattern)` answers None, or why the rules' engine does not take it; `parsed` names the protocols that
-    have a parser."""
+    """`compiles(pattern)` returns None, or why the rules' engine rejects it; `parsed` names the protocols that have a
+    parser."""
 
     noun = "guard rail"
 
@@ -58,7 +58,7 @@ class GuardRails(ConnectionRules[GuardRail]):
         return unenforceable(rule, connection.protocol, self._parsed)
 
     async def advice(self, guardrail: GuardRail) -> list[str]:
-        """Return what whoever writes it should know of where it applies."""
+        """Return hints for the author about where the rules are only advisory."""
         shells = [one.name for one in await self.connections_of(guardrail) if one.protocol in TEXTUAL]
         told = ((guardrail.input, ADVISORY), (guardrail.output, ADVISORY_OUTPUT))
         return [text.format(connections=", ".join(shells)) for rules, text in told if shells and rules]

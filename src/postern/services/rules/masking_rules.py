@@ -1,4 +1,4 @@
-"""Masking rules: what administrators want hidden in answers, checked when it is saved so that it can be enforced."""
+"""Masking rules: what to hide in output, checked when it is saved so that it can be enforced."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ MAX_SAMPLE_LENGTH = 100_000  # characters of all samples together
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """`columns` are names of the columns of `rows`, as a rule writes them: `email`, `users.email`. None is NULL."""
+    """Samples to mask. `columns` are names of the columns of `rows`, as in a rule: `email`, `users.email`. None is
+    NULL."""
 
     texts: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
@@ -38,7 +39,7 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class MaskedSamples:
-    """The samples as they would be shown, and how many values of each type were masked."""
+    """The masked samples, and how many values of each type were masked."""
 
     texts: tuple[str, ...]
     rows: tuple[tuple[str | None, ...], ...]
@@ -47,12 +48,12 @@ class MaskedSamples:
 
 class MaskingEngine(Protocol):
     def __call__(self, rule: MaskingRule, key: Secret, samples: Samples) -> MaskedSamples:
-        """What the rule makes of samples. Raises Denied where it would refuse them."""
+        """Return the masked samples. Raises Denied where the rule would deny them."""
 
 
 class MaskingRules(ConnectionRules[MaskingRule]):
-    """`compiles(pattern)` answers None, or why the engine does not take it; `engine` is what masks in sessions, too;
-    `models` are the types that a language model finds here."""
+    """`compiles(pattern)` returns None, or why the engine rejects it; `engine` also masks sessions; `models` are the
+    types that a language model finds here."""
 
     noun = "masking rule"
 
@@ -76,12 +77,12 @@ class MaskingRules(ConnectionRules[MaskingRule]):
         self._models = models
 
     def presets(self, principal: Principal) -> tuple[MaskingPreset, ...]:
-        """Return the rules to begin with. Raises Denied."""
+        """Return the preset rules. Raises Denied."""
         require_reader(principal, "masking rules")
         return PRESETS
 
     async def test(self, principal: Principal, fields: Mapping[str, Any], samples: Samples) -> MaskedSamples:
-        """Return what a rule, saved or not, would make of samples; nothing is kept. Raises Denied, Invalid."""
+        """Return samples as a rule, saved or not, would mask them; nothing is stored. Raises Denied, Invalid."""
         require_reader(principal, "masking rules")
         _check_samples(samples)
         given = {name: value for name, value in fields.items() if name != "connection_ids"}

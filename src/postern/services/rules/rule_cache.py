@@ -1,4 +1,4 @@
-"""An organisation's rules of one sort, kept in this process until a signal says that something changed."""
+"""A cache of an organisation's rules of one kind, until a signal reports a change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ORGANISATIONS_KEPT = 1_000
 
 class RuleSource(Protocol[R_co]):
     async def all(self, org_id: UUID) -> Sequence[R_co]:
-        """One statement, so that every rule is as it was at one moment."""
+        """Return all rules with one statement, so that they are consistent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class _Kept(Generic[R]):
 
 
 class RuleCache(Generic[R]):
-    """Asking costs no statement while they are kept."""
+    """Costs no statement while the rules are cached."""
 
     def __init__(self, source: RuleSource[R], signals: Signals, now: Clock) -> None:
         self._source = source
@@ -41,7 +41,7 @@ class RuleCache(Generic[R]):
         signals.subscribe(Topic.RESUMED, self._forget)
 
     async def get(self, org_id: UUID) -> Sequence[R]:
-        """Raises Unavailable when they cannot be read."""
+        """Return the rules. Raises Unavailable when they cannot be read."""
         kept = self._kept.get(org_id)
         if kept is not None and self._now() < kept.until:
             return kept.rules

@@ -1,4 +1,4 @@
-"""The checks that rules about connections share: rules that give access, and rules that ask for reviews."""
+"""The checks that rules about connections share: access rules and review rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_GROUPS, MAX_CONNECTIONS, MAX_DESCRIPTION = 100, 500, 10_000
 
 
 def check_description(description: str) -> None:
-    """Raises Invalid."""
+    """Raise Invalid for a description that is too long."""
     if len(description) > MAX_DESCRIPTION:
         raise Invalid(f"description: at most {MAX_DESCRIPTION} characters", field="description")
 
@@ -29,8 +29,10 @@ async def checked_connections(
     *,
     tagged: bool = True,
 ) -> frozenset[UUID]:
-    """The identifiers of what is given by name or identifier; `tagged`: this rule may name tags, too. Raises
-    Invalid."""
+    """Return the identifiers of connections given by name or identifier. Raises Invalid.
+
+    `tagged`: this rule can name tags, too.
+    """
     if len(given) > MAX_CONNECTIONS:
         more = "; give more of them a tag" if tagged else "; make another rule for more of them"
         raise Invalid(f"{field}: at most {MAX_CONNECTIONS}{more}", field=field)
@@ -49,7 +51,7 @@ async def with_connection_ids(
     *,
     tagged: bool = True,
 ) -> dict[str, Any]:
-    """Return the fields with `connection_ids` in the place of `connections`, where these are given. Raises Invalid."""
+    """Return the fields with `connection_ids` instead of `connections`, where these are given. Raises Invalid."""
     if "connections" in fields:
         given = tuple(fields.pop("connections"))
         fields["connection_ids"] = await checked_connections(store, org_id, given, field, tagged=tagged)
@@ -57,8 +59,10 @@ async def with_connection_ids(
 
 
 def printable_groups(given: Sequence[str], field: str) -> tuple[str, ...]:
-    """Each once, in Unicode's form C, in the order in which they are given. Names of who reviews are read by people who
-    decide: nothing in them may turn around or hide what stands beside them. Raises Invalid."""
+    """Return each name once, in Unicode's form C, in the given order. Raises Invalid.
+
+    Reviewers read these names, so characters that hide or reverse the text beside them are rejected.
+    """
     if len(given) > MAX_GROUPS:
         raise Invalid(f"{field}: at most {MAX_GROUPS}", field=field)
     known = checked_groups(given, field)

@@ -1,1 +1,1 @@
-"""Runbooks: where they are kept, who may run which of them where, running them, and running them by the clock."""
+"""Runbooks: their repositories, rules, runs and schedules."""

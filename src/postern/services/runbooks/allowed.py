@@ -1,4 +1,4 @@
-"""Who may run which runbook where, as an organisation's runbook rules say."""
+"""The runbook rules of an organisation: who can run which runbook on which connection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOWHERE: frozenset[UUID] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What one principal may run, as the rules were at one moment: with `everything`, all of it everywhere."""
+    """What one principal can run, under the rules of one moment: with `everything`, all runbooks on all connections."""
 
     everything: bool = False
     # Repository → what the path of a file begins with → where; None for every connection.
@@ -39,8 +39,10 @@ class Allowed:
         return cls(False, patterns, lengths)
 
     def where(self, repository: str, file: str) -> frozenset[UUID] | None:
-        """The connections on which this runbook may run, as far as rules are asked; None for every connection. Costs
-        the same however many rules there are."""
+        """Return the connections on which the rules allow this runbook; None for every connection.
+
+        Costs the same however many rules there are.
+        """
         if self.everything:
             return None
         patterns = self._patterns.get(repository, {})
@@ -52,8 +54,10 @@ class Allowed:
         return found
 
     def spans(self, repository: str, files: Sequence[str]) -> Iterator[tuple[int, int, frozenset[UUID] | None]]:
-        """Of paths in order: from where to where, and `where` of each of these. The paths that begin alike stand side
-        by side, so that few have to be asked about."""
+        """Yield ranges of the sorted paths (first, last, `where`), with the same connections in each.
+
+        Paths with the same prefix are adjacent, so few need a look-up.
+        """
         names = self._patterns.get(repository, {})
         edges: Iterable[int] = range(len(files) + 1)
         if len(names) < len(files):
@@ -67,14 +71,16 @@ class Allowed:
 
 
 class RunbookRights:
-    """Needs `signals` to hear which rules changed. What it is asked raises Unavailable when the rules cannot be read:
-    then nothing runs."""
+    """Evaluates runbook rules. `signals` report changed rules.
+
+    All methods raise Unavailable when the rules cannot be read: then nothing runs.
+    """
 
     def __init__(self, store: NamedResourceStore[RunbookRule], signals: Signals, now: Clock) -> None:
         self._rules = RuleCache(store, signals, now)
 
     async def of(self, principal: Principal) -> Allowed:
-        """For a list of runbooks. While there is no rule everybody may run everything; administrators always may."""
+        """Return the rights for a list of runbooks. Without any rule, and for administrators, everything is allowed."""
         rules = () if principal.is_admin else await self._rules.get(principal.org_id)
         return Allowed.by(rules, principal.groups) if rules else Allowed(everything=True)
 
@@ -87,13 +93,14 @@ class RunbookRights:
 
 
 def _both(one: frozenset[UUID] | None, other: frozenset[UUID] | None) -> frozenset[UUID] | None:
-    """The very same set where that is all of it: one that is hashed again for each runbook takes most of a list."""
+    """Return the union, as the very same set where one contains all: hashing a new set for each runbook would dominate
+    a list."""
     if one is None or other is None:
         return None
     return one | other if one and other else one or other
 
 
 def _run(files: Sequence[str], name: str) -> tuple[int, int]:
-    """From where to where they begin with it."""
+    """Return the range of paths that begin with `name`."""
     first = bisect_left(files, name)
     return first, bisect_left(files, True, first, key=lambda file: not file.startswith(name))

@@ -1,4 +1,4 @@
-"""How repositories of runbooks are read and written: a port, so that nothing here knows git."""
+"""The port to repositories of runbooks, so that services do not know git."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from postern.domain.runbook import Repository, Snapshot
 
 
 class RepositoryFetcher(Protocol):
-    """Every call takes a bounded time. Messages of errors are for people: no secret is in them, no control character,
-    and nothing that a remote said but what is quoted as its words."""
+    """Reads and writes repositories, each call in a bounded time.
+
+    Error messages are for users: without secrets and control characters, and with a remote's text only as a quotation.
+    """
 
     async def check(self, repository: Repository) -> None:
-        """Whether its address, key and host keys can be right at all; nothing is asked of the network. Raises Invalid,
-        with the field."""
+        """Check the address, key and host keys, without network access. Raises Invalid, with the field."""
 
     async def fetch(self, repository: Repository) -> Snapshot:
-        """Raises Unavailable when it cannot be reached or refuses; Invalid when its settings or what is in it are not
-        taken."""
+        """Fetch the newest commit. Raises Unavailable when it cannot be reached or denies access; Invalid when its
+        settings or content are not accepted."""
 
     async def write(
         self, repository: Repository, path: str, content: str, message: str, author: str, *, overwrite: bool
     ) -> str:
-        """One commit on top of the branch, by `author` ("Name <address>"), and its id; the branch's head as it is when
-        the file says just that already. Raises Conflict when the file is there and is not to be overwritten, or
-        somebody else wrote meanwhile; Invalid, Unavailable."""
+        """Commit one file on top of the branch, by `author` ("Name <address>"), and return the commit's id.
+
+        If the file already has that content, return the branch's head. Raises Conflict when the file exists and
+        `overwrite` is not set, or another push came first; Invalid, Unavailable.
+        """

@@ -1,4 +1,4 @@
-"""Session hooks: which there are for an organisation's sessions, and what became of them."""
+"""Session hooks: the scripts for an organisation's sessions, and the results of their runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_KEPT = 64_000_000  # characters, of all organisations
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """`size` in characters."""
+    """Cached hooks; `size` in characters."""
 
     scripts: Mapping[HookKind, Sequence[HookScript]]
     until: datetime
@@ -33,8 +33,7 @@ class _Kept:
 
 
 class RunbookHooks:
-    """Asking costs no statement while they are kept, and one where many ask at once. Needs `signals` to hear that
-    other ones are to be run, or none."""
+    """Costs no statement while hooks are cached, and one for concurrent reads. `signals` report changes."""
 
     def __init__(
         self, snapshots: SnapshotStore, runs: HookRunStore, sessions: Sessions, signals: Signals, now: Clock
@@ -49,28 +48,29 @@ class RunbookHooks:
         signals.subscribe(Topic.RESUMED, lambda _: self._forget())
 
     async def of(self, org_id: UUID, kind: HookKind) -> Sequence[HookScript]:
-        """By the names of their repositories; none where nothing is switched on. Raises Unavailable."""
+        """Return hooks by the names of their repositories; none where hooks are disabled. Raises Unavailable."""
         kept = self._kept.get(org_id)
         if kept is None or kept.until <= self._now():
             kept = await asyncio.shield(self._read(org_id))
         return kept.scripts[kind]
 
     def is_none(self, org_id: UUID, kind: HookKind) -> bool:
-        """Whether it is known, with nobody asked, that there is none: most organisations have none, for all of their
-        sessions."""
+        """Return whether the cache shows that there are none, as for most organisations."""
         kept = self._kept.get(org_id)
         return kept is not None and kept.until > self._now() and not kept.scripts[kind]
 
     async def record_run(self, run: HookRun) -> None:
-        """Keeps what became of one, cut to what is kept; nothing where its session is gone. Raises Unavailable."""
+        """Store the result of a run, truncated; nothing where its session is gone. Raises Unavailable."""
         outcome = run.outcome
         reason = "".join(one if one.isprintable() else " " for one in outcome.reason[:MAX_REASON])
         output = outcome.output[:MAX_OUTPUT].encode("utf-8", "replace").decode()
         await self._runs.add(replace(run, outcome=replace(outcome, output=output, reason=reason)))
 
     async def find(self, principal: Principal, session_id: UUID | str) -> list[HookRun]:
-        """Those of one session, first those that began first, the first MAX_SHOWN of them. For administrators and
-        auditors: what a hook printed is not for who had the session. Raises NotFound, Denied."""
+        """Return the runs of one session, the earliest MAX_SHOWN of them, for administrators and auditors.
+
+        The session's owner does not see a hook's output. Raises NotFound, Denied.
+        """
         session = await self._sessions.get(principal, session_id)
         require_reader(principal, "what became of session hooks")
         found = await self._runs.of(session.org_id, session.id, MAX_SHOWN)
@@ -94,7 +94,7 @@ class RunbookHooks:
         return _Kept(scripts, at + timedelta(seconds=min(stays, _STAYS)), size)
 
     def _store_result(self, org_id: UUID, task: asyncio.Task[_Kept]) -> None:
-        """What somebody has changed meanwhile is good for who asked before that, and not to keep."""
+        """Cache the result, unless it was invalidated while it was read."""
         is_newest = self._reading.get(org_id) is task
         if is_newest:
             del self._reading[org_id]

@@ -1,7 +1,7 @@
-"""The library: the runbooks of an organisation's repositories, kept in this process as long as they are the newest.
+"""The library: the runbooks of an organisation's repositories, cached in this process while they are the newest.
 
-One cheap statement tells what is the newest, and holds for a moment. What another commit brings is opened and parsed
-in a thread, once, however many ask for it; until then the commit before it is shown.
+One cheap statement finds the newest commit, and its answer is cached for a moment. A new commit is opened and parsed in
+a thread, once for all concurrent requests; until then the previous commit is shown.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ NO_REPOSITORY = (
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """A repository and what is shown of it: `books` are None until they were read once, `fetched_at` says how old they
-    are. `error`: why the last attempt to read it failed."""
+    """A repository and its runbooks. `books` are None until its first read; `fetched_at` says how old they are.
+
+    `error`: why the last attempt to read it failed.
+    """
 
     outline: Outline
     books: Books | None
@@ -50,7 +52,7 @@ class Shelf:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """`over`: how many attempts to read them had ended when the store was asked."""
+    """Cached outlines. `over`: how many reads had ended when the store was queried."""
 
     outlines: Sequence[Outline]
     until: datetime
@@ -74,8 +76,10 @@ class RunbookLibrary:
         self._loading: dict[tuple[UUID, UUID, datetime, str], asyncio.Task[Books | None]] = {}
 
     async def shelves(self, org_id: UUID) -> list[Shelf]:
-        """By the repositories' names. A repository that was never read is read now, and waited for within bounds.
-        Raises Unavailable when the store does not answer."""
+        """Return the repositories by name. One that was never read is read now, within bounds of time.
+
+        Raises Unavailable when the store does not answer.
+        """
         outlines = await self._outlines(org_id)
         attempts = [self._reading.begin(org_id, one.id, one.settings_at) for one in outlines if one.tried_at is None]
         if attempts:
@@ -86,9 +90,11 @@ class RunbookLibrary:
         return list(await asyncio.gather(*(self._shelf(org_id, one) for one in outlines)))
 
     async def find(self, org_id: UUID, repository: str, file: str) -> Runbook:
-        """`repository`: a name, an address or an identifier; empty for the only one. `file` with or without a slash
-        before it. Raises NotFound, Invalid when it does not say which repository, Unavailable when that was never
-        read."""
+        """Return a runbook. `repository`: a name, an address or an identifier; empty for the only one.
+
+        `file` is with or without a leading slash. Raises NotFound, Invalid when the repository is ambiguous,
+        Unavailable when it was never read.
+        """
         shelf = self._select_shelf(await self.shelves(org_id), repository)
         if shelf.books is None:
             raise Unavailable(f"{shelf.outline.name} could not be read: {shelf.error}")
@@ -98,22 +104,21 @@ class RunbookLibrary:
         return found
 
     async def repository(self, org_id: UUID, repository: str) -> str:
-        """The name of the one that is meant. Raises NotFound, Invalid as `find`."""
+        """Return the repository's name. Raises NotFound, Invalid as `find`."""
         return self._select_shelf(await self.shelves(org_id), repository).outline.name
 
     async def refresh(self, org_id: UUID, repository_id: UUID) -> Shelf:
-        """Reads it now, and answers what is shown of it from now on. Raises NotFound, Unavailable when the store does
-        not answer."""
+        """Read the repository now, and return it. Raises NotFound, Unavailable when the store does not answer."""
         await self._reading.again(org_id, repository_id, (await self._outline(org_id, repository_id)).settings_at)
         outline = await self._outline(org_id, repository_id)
         return await self._shelf(org_id, outline, wait=True)
 
     def forget(self, org_id: UUID) -> None:
-        """What is the newest is asked again."""
+        """Drop the cached outlines of an organisation."""
         self._kept.pop(org_id, None)
 
     async def outlines(self, org_id: UUID) -> Sequence[Outline]:
-        """As they are now, by name."""
+        """Return the current outlines, by name."""
         self.forget(org_id)
         return await self._outlines(org_id)
 
@@ -199,7 +204,7 @@ class RunbookLibrary:
         return books
 
     def _make_room(self) -> None:
-        """What was not asked for longest goes, of the organisation that has most: nobody else reads theirs again."""
+        """Drop the least recently used books of the organisation that has most, so that others keep theirs."""
         sizes: Counter[UUID] = Counter()
         for (org_id, _), held in self._held.items():
             sizes[org_id] += held.books.size

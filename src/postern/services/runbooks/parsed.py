@@ -1,5 +1,4 @@
-"""The runbooks of one commit as they are kept in memory: each with what its template asks for, and its entry in lists
-made once."""
+"""The parsed runbooks of one commit in memory: each with its parameters and its pre-rendered entry in lists."""
 
 from __future__ import annotations
 
@@ -28,8 +27,8 @@ _WHERE_SET = ("default", "placeholder", "pattern", "minlength", "maxlength", "or
 
 @dataclass(frozen=True, slots=True)
 class Runbook:
-    """One file. `error` says why it cannot run. `listed` is its entry in lists as JSON, without the connections and
-    the brace that closes it."""
+    """One file. `error` says why it cannot run. `listed` is its entry in lists as JSON, without the connections and the
+    closing brace."""
 
     repository: str
     path: str
@@ -41,13 +40,13 @@ class Runbook:
 
     @property
     def name(self) -> str:
-        """As the API calls it."""
+        """The name in the API."""
         return f"/{self.path}"
 
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """`runbooks` by their paths, in order; `listed` as in Runbook; `size` in characters."""
+    """The runbooks of a commit, by path, in order; `listed` as in Runbook; `size` in characters."""
 
     commit: str
     author: str
@@ -58,8 +57,8 @@ class Books:
 
 
 def books_of(repository: str, snapshot: Snapshot, before: Books | None, slices: TimeSlices) -> Books:
-    """Takes long: to be called in a thread. `before`: of the same repository, whose files are not read again where they
-    say the same."""
+    """Parse a snapshot; slow, so call it in a thread. `before` has the same repository's last result: equal files are
+    not parsed again."""
     runbooks = []
     for one in _runbooks_of(repository, snapshot, before):
         runbooks.append(one)
@@ -82,7 +81,7 @@ def books_of(repository: str, snapshot: Snapshot, before: Books | None, slices: 
 
 
 def metadata_of(parameters: tuple[Parameter, ...]) -> dict[str, dict[str, Any]]:
-    """As spec 2.3 has it, and what else there is where it is set."""
+    """Return the metadata of spec 2.3, with further attributes where they are set."""
     return {one.name: _attributes_of(one) for one in parameters}
 
 

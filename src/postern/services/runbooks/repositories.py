@@ -1,4 +1,4 @@
-"""The repositories that runbooks are read from, as administrators configure them. Credentials go in and never out."""
+"""The repositories of runbooks, as administrators configure them. Credentials are written and never read."""
 
 from __future__ import annotations
 
@@ -53,9 +53,11 @@ class FileFields:
 
 
 class Repositories(ResourceService[Repository]):
-    """The identifier and the name of a repository are made of its address, so one with another address is another
-    repository. Secrets are written and never read: a replacement that leaves them out keeps them, and an empty one is
-    none. What changes is published, also what one has read."""
+    """A repository's identifier and name derive from its address, so a different address is a different repository.
+
+    Secrets are written and never read: a replacement that leaves them out keeps them, and an empty one removes it.
+    Changes are signalled, also those of what was read.
+    """
 
     noun = "repository"
     kept = frozenset({*REPOSITORY_SECRETS, "updated_at"})
@@ -72,7 +74,7 @@ class Repositories(ResourceService[Repository]):
         return Repository(org_id, "", "")
 
     async def existing(self, principal: Principal, name_or_id: str) -> Repository:
-        """Also by its address. Raises NotFound."""
+        """Return a repository, also by its address. Raises NotFound."""
         for key in (name_or_id, str(repository_id(name_or_id))):
             found = await self._store.get(principal.org_id, key)
             if found is not None:
@@ -80,7 +82,7 @@ class Repositories(ResourceService[Repository]):
         raise NotFound(f"there is no repository {name_or_id!r}")
 
     async def resolve(self, current: Repository, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Raises Malformed when the address is another, Invalid."""
+        """Resolve the fields. Raises Malformed when the address differs, Invalid."""
         url = fields.get("git_url", current.git_url)
         if current.name and repository_id(url) != current.id:
             raise Malformed(
@@ -94,7 +96,7 @@ class Repositories(ResourceService[Repository]):
         await self._fetcher.check(resource)
 
     async def merge(self, current: Repository, base: Repository, fields: Mapping[str, Any]) -> Repository:
-        """What was read by the settings before a change must not pass for what these read."""
+        """Merge the fields; new settings invalidate what was read under the old ones."""
         made = await super().merge(current, base, fields)
         if not current.name:
             return made
@@ -107,11 +109,11 @@ class Repositories(ResourceService[Repository]):
         await self._publish(one.org_id)
 
     def audit_view(self, resource: Repository) -> object:
-        """What is set, and which secrets are."""
+        """Return the fields, and which secrets are set."""
         return {name: getattr(resource, name) for name in _AUDITED} | {"set": resource.secrets_set}
 
     async def replace_all(self, principal: Principal, given: Sequence[Mapping[str, Any]]) -> None:
-        """These and no others. Raises Denied, Malformed when two are the same repository, Invalid, Conflict."""
+        """Replace all repositories. Raises Denied, Malformed when two are the same repository, Invalid, Conflict."""
         self.require_admin(principal)
         if len(given) > MAX_REPOSITORIES:
             raise Invalid(f"repositories: {MAX_REPOSITORIES} at most", field="repositories")
@@ -132,14 +134,14 @@ class Repositories(ResourceService[Repository]):
     async def _merge_one_of(
         self, where: str, current: Repository, base: Repository, fields: Mapping[str, Any]
     ) -> Repository:
-        """Raises Invalid, which says where."""
+        """Merge one of a list. Raises Invalid with its position."""
         try:
             return await self.merge(current, base, fields)
         except Invalid as error:
             raise Invalid(f"{where}{error.message}", field=error.field and f"{where}{error.field}") from None
 
     async def refresh(self, principal: Principal, name_or_id: str) -> Repository:
-        """Reads it now; what came of it is in the answer. Raises Denied, NotFound."""
+        """Read it now and return it with the result. Raises Denied, NotFound."""
         require_admin(principal, "have runbooks read")
         repository = await self.existing(principal, name_or_id)
         await self._library.refresh(principal.org_id, repository.id)
@@ -147,8 +149,10 @@ class Repositories(ResourceService[Repository]):
         return await self.existing(principal, str(repository.id))
 
     async def commit(self, principal: Principal, name_or_id: str, given: FileFields) -> str:
-        """The commit that has the runbook now, with the principal as its author. Raises Denied, NotFound, Invalid,
-        Conflict when it is there and is not to be overwritten, Unavailable."""
+        """Commit a runbook with the principal as its author, and return the commit.
+
+        Raises Denied, NotFound, Invalid, Conflict when the file exists and `overwrite` is not set, Unavailable.
+        """
         require_admin(principal, "write runbooks")
         repository = await self.existing(principal, name_or_id)
         path = _checked_path(given.path)
@@ -169,7 +173,7 @@ class Repositories(ResourceService[Repository]):
 
 
 def _name_of(git_url: str) -> str:
-    """Raises Invalid."""
+    """Return the repository's name. Raises Invalid."""
     try:
         name = repository_name(git_url)
     except ValueError:
@@ -180,7 +184,7 @@ def _name_of(git_url: str) -> str:
 
 
 def _check_fields(given: Repository) -> None:
-    """Raises Invalid."""
+    """Raise Invalid for a bad field."""
     for name, longest in _LONGEST.items():
         value = getattr(given, name)
         text = value.reveal() if isinstance(value, Secret) else value
@@ -193,7 +197,7 @@ def _check_fields(given: Repository) -> None:
 
 
 def _checked_path(given: str) -> str:
-    """From the root of the repository. Raises Invalid."""
+    """Return the path from the root of the repository. Raises Invalid."""
     path = given.removeprefix("/")
     parts = path.split("/")
     odd = any(part in ("", ".", "..") or part.strip() != part or part.lower() == ".git" for part in parts)
@@ -209,5 +213,5 @@ def _checked_path(given: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """As it may stand in the author of a commit."""
+    """Return the text without characters that a commit's author cannot have."""
     return "".join(one for one in text if one.isprintable() and one not in "<>").strip()

@@ -1,5 +1,4 @@
-"""Reading repositories: one attempt at a time for each, whoever asks for it. What came of it is in the store, for all
-processes and machines."""
+"""Reading of repositories: one attempt at a time for each. The result is stored, for all processes and machines."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ _Key = tuple[UUID, UUID, datetime]
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """`began` by the clock of the event loop."""
+    """A running attempt; `began` is by the clock of the event loop."""
 
     task: asyncio.Task[None]
     began: float
@@ -63,8 +62,11 @@ class RepositoryReading:
         }
 
     def begin(self, org_id: UUID, repository_id: UUID, settings_at: datetime) -> Attempt:
-        """The attempt that is under way by these settings, or a new one. Its task raises Unavailable when the store
-        does not answer, and nothing else: why a repository could not be read is kept with it."""
+        """Return the running attempt under these settings, or start one.
+
+        Its task raises only Unavailable, when the store does not answer: why a repository could not be read is stored
+        with it.
+        """
         key = (org_id, repository_id, settings_at)
         running = self._running.get(key)
         if running is None:
@@ -74,20 +76,23 @@ class RepositoryReading:
         return running
 
     def over(self, org_id: UUID) -> int:
-        """How many attempts for that organisation ended here so far. What the store answered while one did may be from
-        before its end."""
+        """Return how many attempts for that organisation have ended here. An answer of the store may predate the end of
+        one."""
         return self._over[org_id]
 
     async def again(self, org_id: UUID, repository_id: UUID, settings_at: datetime) -> None:
-        """Reads what is there from now on: an attempt that is under way may have been too early. Raises Unavailable."""
+        """Read anew: a running attempt may have started too early. Raises Unavailable."""
         running = self._running.get((org_id, repository_id, settings_at))
         if running is not None:
             await asyncio.wait([running.task])
         await asyncio.shield(self.begin(org_id, repository_id, settings_at).task)
 
     async def once(self, every: timedelta, *, failing: bool) -> bool:
-        """A round of upkeep: whether anything was due. Those whose last attempt failed have rounds of their own, so
-        that nobody else waits for them. One process at a time, over all machines. Raises Unavailable."""
+        """Run a round of the background job; return whether anything was due. Raises Unavailable.
+
+        Repositories whose last attempt failed have rounds of their own, so that others do not wait for them. One
+        process at a time, over all machines.
+        """
         if not await self._leases[failing].have():
             return False
         due = await self._repositories.due(self._now() - every, _MOST, failing=failing)
@@ -96,7 +101,7 @@ class RepositoryReading:
         return bool(due)
 
     async def stop(self) -> None:
-        """Ends what is under way; another process may go on at once."""
+        """Cancel running attempts; another process can take over at once."""
         tasks = [attempt.task for attempt in self._running.values()]
         for task in tasks:
             task.cancel()
@@ -118,7 +123,7 @@ class RepositoryReading:
                 await self._snapshots.mark_failed(org_id, repository_id, error, settings_at, at)
 
     async def _read(self, org_id: UUID, repository_id: UUID, settings_at: datetime, at: datetime) -> str:
-        """Why it could not be read; empty when it was, or nobody wants it any more."""
+        """Return why it could not be read; empty when it was, or its settings have changed."""
         try:
             repository = await self._repositories.get(org_id, str(repository_id))
         except Misconfigured as error:

@@ -1,4 +1,4 @@
-"""Runbook rules: what admins write about who may run which runbooks where."""
+"""Runbook rules: administrators define who can run which runbooks on which connections."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ MAX_PATTERNS, MAX_REPOSITORY, MAX_PATH = 100, 512, 1024
 
 
 class RunbookRules(ResourceService[RunbookRule]):
-    """From the first rule on, what no rule gives is kept from all but administrators, at once. Without the last one
-    everybody may run every runbook on what they may use."""
+    """The first rule denies at once what no rule allows, except to administrators.
+
+    Without any rule all users can run every runbook on the connections that they can use.
+    """
 
     noun = "runbook rule"
     kept = frozenset({"nowhere"})  # a replacement must not open what was closed
@@ -65,7 +67,7 @@ def _patterns(given: Sequence[RunbookPattern]) -> tuple[RunbookPattern, ...]:
 
 
 def _repository(given: str) -> str:
-    """Its name, also of its address."""
+    """Return the repository's name, also for its address."""
     name = given.strip()
     if "://" in name or "@" in name.partition("/")[0]:
         try:
@@ -81,7 +83,7 @@ def _repository(given: str) -> str:
 
 
 def _beginning(given: str) -> str:
-    """What paths begin with: they are counted from the root of the repository, with no slash before."""
+    """Return the prefix of paths, from the root of the repository, without a leading slash."""
     name = given.removeprefix("/")
     if len(name) > MAX_PATH or not name.isprintable():
         raise Invalid(f"runbooks: name: must be printable, and at most {MAX_PATH} characters", field="runbooks")

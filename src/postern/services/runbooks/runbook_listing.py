@@ -1,4 +1,4 @@
-"""Who is shown which runbooks: those that they may run on a connection that they see."""
+"""Lists of runbooks: those that a user can run on a connection that they can see."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from postern.store.ports.target_ports import ConnectionStore
 
 @dataclass(frozen=True, slots=True)
 class RunbookEntry:
-    """A runbook and the names of the connections that it may be run on, in order."""
+    """A runbook and the names of the connections on which it can run, in order."""
 
     runbook: Runbook
     connections: tuple[str, ...]
@@ -26,7 +26,7 @@ class RunbookEntry:
 
 @dataclass(frozen=True, slots=True)
 class RunbookPart:
-    """Runbooks that stand side by side, and may be run on the same connections."""
+    """Adjacent runbooks that can run on the same connections."""
 
     runbooks: Sequence[Runbook]
     connections: tuple[str, ...]
@@ -34,7 +34,7 @@ class RunbookPart:
 
 @dataclass(frozen=True, slots=True)
 class ListedShelf:
-    """A repository as somebody sees it, by path; nothing in it where it was never read."""
+    """A repository as a user sees it, by path; empty where it was never read."""
 
     shelf: Shelf
     parts: list[RunbookPart]
@@ -52,9 +52,12 @@ class Listing:
     async def find(
         self, principal: Principal, connection: str | None = None, *, with_empty: bool = False
     ) -> list[ListedShelf]:
-        """By the repositories' names. `connection`, a name or an identifier: only what may be run there, which is
-        nothing where it is hidden from them. `with_empty`: also what they may run nowhere. Raises NotFound where no
-        repository is configured, Unavailable when the store does not answer."""
+        """Return repositories by name.
+
+        `connection`, a name or an identifier: only what can run there, which is nothing where it is hidden from them.
+        `with_empty`: also what they can run nowhere. Raises NotFound where no repository is configured, Unavailable
+        when the store does not answer.
+        """
         shelves = await self._library.shelves(principal.org_id)
         if not shelves:
             raise NotFound(NO_REPOSITORY)
@@ -66,7 +69,8 @@ class Listing:
         return listed
 
     async def get(self, principal: Principal, repository: str, file: str) -> RunbookEntry:
-        """Raises NotFound, also for one that they may run nowhere; Invalid and Unavailable as the library does."""
+        """Return a runbook. Raises NotFound, also for one that they can run nowhere; Invalid and Unavailable as the
+        library."""
         hidden = f"there is no runbook {file!r} that you may run; see which there are: postern runbooks list"
         try:
             runbook = await self._library.find(principal.org_id, repository, file)
@@ -84,7 +88,7 @@ class Listing:
 
 
 class _Places:
-    """Where somebody may run what: of each set of connections that a rule gives, the names are found once."""
+    """Where a user can run what. The names for each set of connections are looked up once."""
 
     def __init__(self, there: Mapping[UUID, str], allowed: Allowed) -> None:
         self._there = there

@@ -31,7 +31,7 @@ class RunbookServices:
 def build_runbooks(
     stores: Stores, targets: TargetServices, fetcher: RepositoryFetcher, signals: Signals, now: Clock
 ) -> RunbookServices:
-    """`fetcher` reads and writes repositories."""
+    """Build the services of runbooks. `fetcher` reads and writes repositories."""
     reading = RepositoryReading(
         stores.runbook_repositories, stores.runbook_snapshots, stores.leases, fetcher, signals, now
     )

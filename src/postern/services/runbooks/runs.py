@@ -1,4 +1,4 @@
-"""Running a runbook: it is looked up and filled in, and what comes of it goes the road of any script."""
+"""Runs of runbooks: a runbook is looked up and rendered, and the result runs like any script."""
 
 from __future__ import annotations
 
@@ -30,10 +30,12 @@ _LONGEST_VALUE, _LONGEST_LABEL = 200, 4_000  # characters of a parameter, and of
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What somebody wants to run, and where. `connection` is a name or id; `repository` a name or address, empty where
-    there is one only. `ref_hash` is the commit that it must be, or how that begins. `arguments` and `variables` are for
-    the connection's command, beside what the runbook says itself; `tracker_fields` go into the issue that it opens.
-    Runs of one `batch_id` are found by their label."""
+    """The requested run. `connection` is a name or id; `repository` a name or address, empty where there is only one.
+
+    `ref_hash` is the required commit, or a prefix of it. `arguments` and `variables` are for the connection's command,
+    beside those of the runbook; `tracker_fields` go into the issue that it opens. Runs of one `batch_id` are found by
+    their label.
+    """
 
     connection: str
     file: str
@@ -51,7 +53,7 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """What would run: `text` without the values that are hidden, and the names of the variables that go with it."""
+    """What would run: `text` without hidden values, and the names of the variables that go with it."""
 
     runbook: RunbookRef
     connection: str
@@ -84,10 +86,10 @@ class Runs:
         session_id: UUID | None = None,
         schedule: str = "",
     ) -> Session:
-        """As `Sessions.submit`, which is what it comes to. `schedule`: the name of what runs it, if nobody is there.
+        """Submit a run, as `Sessions.submit` does. `schedule`: the name of the schedule that runs it.
 
-        Raises NotFound for what is not there, Denied by a rule or an access mode, Conflict when the commit is another
-        one by now, Malformed for a template or parameters that do not fit, Invalid, TooMany, Unavailable.
+        Raises NotFound for what does not exist, Denied by a rule or an access mode, Conflict when the commit differs by
+        now, Malformed for a template or parameters that do not fit, Invalid, TooMany, Unavailable.
         """
         check_correlation_id(wanted.batch_id, "session_batch_id")
         ready = await self._ready(principal, wanted)
@@ -113,8 +115,10 @@ class Runs:
         )
 
     async def fill(self, principal: Principal, wanted: RunRequest, *, with_issue: bool = False) -> Filled:
-        """What `submit` would run, for who may, with everything checked that can be before it runs; `with_issue`: also
-        what the issue of its session needs. Raises as that."""
+        """Return what `submit` would run, after all checks that are possible before it runs. Raises as `submit`.
+
+        `with_issue`: also check what the issue of its session needs.
+        """
         ready = await self._ready(principal, wanted)
         self._sessions.require_runnable(ready.connection)
         if with_issue:
@@ -124,7 +128,7 @@ class Runs:
         return Filled(ready.ref, ready.connection.name, shown.text, tuple(sorted({*wanted.variables, *variables})))
 
     async def _ready(self, principal: Principal, wanted: RunRequest) -> _Ready:
-        """Rights come first: who may not run it hears the same, whether there is such a file or not."""
+        """Check rights first, so that the error does not reveal whether a file exists that they cannot run."""
         extended = bool(wanted.arguments or wanted.variables)
         file = wanted.file.removeprefix("/")
         repository = await self._library.repository(principal.org_id, wanted.repository)
@@ -140,7 +144,7 @@ class Runs:
     async def _render(
         self, found: Runbook, connection: Connection, wanted: RunRequest, *, masked: bool = False
     ) -> Rendered:
-        """In a thread: it may take as long as a template is let. `masked` as for `Template.render`."""
+        """Render in a thread: it may take as long as a template is allowed. `masked` as for `Template.render`."""
         text = found.text
         if text is None or found.error:
             raise _unusable(found, found.error)
@@ -158,7 +162,7 @@ class Runs:
 
 
 def _resting(slices: TimeSlices) -> Callable[[], None]:
-    """What a rendering calls now and then. It raises RenderError when it has taken too long."""
+    """Return the callback for a rendering. It raises RenderError when the rendering has taken too long."""
     began = time.thread_time()
 
     def rest() -> None:
@@ -177,7 +181,7 @@ def _unusable(found: Runbook, why: str) -> Malformed:
 
 
 def _require_commit(found: Runbook, wanted: str) -> None:
-    """What is not here any more is not fetched by its hash: it may be what somebody has corrected since."""
+    """Check the commit. An older commit is not fetched by its hash: its errors may have been corrected since."""
     if not wanted:
         return
     if len(wanted) < _SHORTEST_HASH or not found.commit.startswith(wanted.lower()):
@@ -188,7 +192,7 @@ def _require_commit(found: Runbook, wanted: str) -> None:
 
 
 def _environment(ready: _Ready, given: Mapping[str, Secret]) -> Mapping[str, Secret]:
-    """The variables that the runbook hands over. Raises Invalid where nobody would take them."""
+    """Return the variables that the runbook passes. Raises Invalid where the connection takes none."""
     environment = ready.rendered.environment
     if environment and ready.connection.protocol != TERMINAL:
         raise Invalid(
@@ -211,7 +215,7 @@ def _environment(ready: _Ready, given: Mapping[str, Secret]) -> Mapping[str, Sec
 
 
 def _told(parameters: tuple[Parameter, ...], given: Mapping[str, Secret]) -> str:
-    """JSON of what was given, without what is hidden, and not longer than a label may be."""
+    """Return JSON of the given parameters, without hidden ones, bounded by the length of a label."""
     told: dict[str, str] = {}
     text = "{}"
     for one in parameters:

@@ -36,8 +36,11 @@ _FIELDS = 5
 
 
 def next_time(expression: str, zone: str, after: datetime) -> datetime:
-    """The next time after that moment, in UTC. A time that clocks skip is the first one behind them; one that comes
-    twice is the first of the two, unless the hour is `*`. Raises Invalid."""
+    """Return the next time after that moment, in UTC.
+
+    A time that clocks skip becomes the first one after the gap; a repeated one is the first of the two, unless the hour
+    is `*`. Raises Invalid.
+    """
     place = _zone(zone)
     if len(expression) > _LONGEST or len(expression.split()) != _FIELDS:
         raise Invalid(
@@ -82,10 +85,11 @@ _BY = "by"  # the field that tells who makes a change
 
 
 class Schedules(ResourceService[Schedule]):
-    """A schedule is its owner's, whom it runs as; an administrator may switch it off or delete it. Values of parameters
-    and of the fields of issues are written and never read, so a replacement that leaves them out keeps them.
+    """A schedule runs as its owner; an administrator can disable or delete it.
 
-    `counted` hears of each run at its time, once: that it came about ("begun"), or did not ("failed")."""
+    Values of parameters and of issue fields are written and never read, so a replacement that leaves them out keeps
+    them. `counted` receives the outcome of each scheduled run, once: "begun" or "failed".
+    """
 
     noun = "schedule"
     kept = frozenset(one.name for one in fields(Schedule)) - {*_SET_ANEW, "next_at"}
@@ -115,22 +119,24 @@ class Schedules(ResourceService[Schedule]):
         return Schedule(key, org_id, "", key, key)
 
     async def find(self, principal: Principal, page: Page, where: RuleFilter = ALL_RULES) -> Listed[Schedule]:
-        """By name: one's own; all of them for administrators and auditors."""
+        """Return schedules by name: one's own; all of them for administrators and auditors."""
         return await self._schedules.find(principal.org_id, page, where, None if principal.sees_all else principal.id)
 
     async def get(self, principal: Principal, name_or_id: str) -> Schedule:
         return await self.existing(principal, name_or_id)
 
     async def existing(self, principal: Principal, name_or_id: str) -> Schedule:
-        """Raises NotFound also for somebody else's, unless they see all."""
+        """Return the schedule. Raises NotFound also for another user's, unless they see all."""
         found = await self._store.get(principal.org_id, name_or_id)
         if found is None or not (principal.sees_all or found.owner_id == principal.id):
             raise NotFound(f"there is no schedule {name_or_id!r}, or it is not yours")
         return found
 
     async def create(self, principal: Principal, fields: Mapping[str, Any]) -> Schedule:
-        """It runs as who creates it. The runbook is filled in once, so that what is wrong with its parameters, or is
-        missing in the issue that it opens, is said now. Raises as `Runs.submit`, and Conflict, TooMany."""
+        """Create a schedule that runs as its creator. Raises as `Runs.submit`, and Conflict, TooMany.
+
+        The runbook is rendered once, so that wrong parameters or missing issue fields are reported now.
+        """
         if principal.kind not in _OWNERS:
             raise Denied("only users and service accounts may have schedules: a run needs an owner who stays")
         return await super().create(principal, {**fields, _BY: principal})
@@ -138,31 +144,34 @@ class Schedules(ResourceService[Schedule]):
     async def update(
         self, principal: Principal, name_or_id: str, fields: Mapping[str, Any], version: int | None = None
     ) -> Schedule:
-        """By its owner; an administrator may switch it off. Its next run is planned anew. Raises as `create`, and
-        NotFound, PreconditionFailed."""
+        """Update it, as its owner; an administrator can disable it. Its next run is planned anew.
+
+        Raises as `create`, and NotFound, PreconditionFailed.
+        """
         return await super().update(principal, name_or_id, {**fields, _BY: principal}, version)
 
     async def replace(
         self, principal: Principal, name_or_id: str, fields: Mapping[str, Any], version: int | None = None
     ) -> Schedule:
-        """By its owner. Raises as `update`."""
+        """Replace it, as its owner. Raises as `update`."""
         return await super().replace(principal, name_or_id, {**fields, _BY: principal}, version)
 
     async def remove(self, principal: Principal, name_or_id: str, version: int | None = None) -> None:
-        """By its owner or an administrator; what runs goes on. Raises NotFound, Denied, PreconditionFailed."""
+        """Remove it, as its owner or an administrator; running sessions continue. Raises NotFound, Denied,
+        PreconditionFailed."""
         current = await self.existing(principal, name_or_id)
         if current.owner_id != principal.id and not principal.is_admin:
             raise Denied("only its owner or an administrator may delete a schedule")
         await super().remove(principal, name_or_id, version)
 
     def require_admin(self, principal: Principal) -> None:
-        """Owners change what is theirs; `merge` and `remove` check that."""
+        """Allow all: `merge` and `remove` check the owner."""
 
     async def announce(self, before: Schedule | None, after: Schedule | None) -> None:
-        """Whoever begins runs reads schedules anew for each round."""
+        """Signal nothing: the job reads schedules anew in each round."""
 
     def audit_view(self, resource: Schedule) -> object:
-        """The log shows no value of a parameter, nor of a field: some are secret."""
+        """Return the fields without values of parameters and issue fields: some are secret."""
         shown = ("id", "name", "owner_id", "connection_id", "repository", "file", "cron", "zone", "enabled")
         names = {
             "parameter_names": sorted(resource.parameters),
@@ -171,7 +180,7 @@ class Schedules(ResourceService[Schedule]):
         return {name: getattr(resource, name) for name in shown} | names
 
     async def resolve(self, current: Schedule, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """`connection` is a name or id, `repository` a name or address, empty for the only one."""
+        """Resolve the fields. `connection` is a name or id, `repository` a name or address, empty for the only one."""
         own = {name: fields[name] for name in _PLAIN if name in fields}
         if "connection" in fields:
             found = await self._control.find(fields[_BY], fields["connection"])
@@ -181,7 +190,7 @@ class Schedules(ResourceService[Schedule]):
         return own
 
     async def merge(self, current: Schedule, base: Schedule, fields: Mapping[str, Any]) -> Schedule:
-        """What runs is filled in once more where the change says it, or switches it on."""
+        """Merge the fields. The runbook is rendered again where the change concerns it, or enables the schedule."""
         by: Principal = fields[_BY]
         if current.name:
             _require_changeable(current, by, fields)
@@ -197,7 +206,7 @@ class Schedules(ResourceService[Schedule]):
         return replace(merged, next_at=coming if merged.enabled else None)
 
     async def run(self, principal: Principal, name_or_id: str) -> Session:
-        """Now, beside its times, also while it is switched off; only by its owner. Raises as `Runs.submit`, and
+        """Run now, besides the schedule, even while it is disabled; only for its owner. Raises as `Runs.submit`, and
         NotFound, Denied."""
         schedule = await self.existing(principal, name_or_id)
         if schedule.owner_id != principal.id:
@@ -208,7 +217,7 @@ class Schedules(ResourceService[Schedule]):
         return session
 
     async def once(self) -> bool:
-        """Begins what is due, of all organisations; each run by one process alone. Whether more may be due."""
+        """Start what is due, of all organisations, each run by one process alone; return whether more may be due."""
         lost = await self._schedules.find_unsettled(self._now() - _GRACE, _BATCH)
         for run in lost:
             await self._settle(run.org_id, run.id, run.schedule_id, INTERRUPTED)
@@ -221,8 +230,10 @@ class Schedules(ResourceService[Schedule]):
         return _BATCH in (len(due), len(lost)) or _BATCH_EACH in each.values()
 
     async def _begin(self, due: Schedule) -> None:
-        """One run. It is taken before it begins, so that it never comes twice; and what goes wrong is told where its
-        owner looks, and leaves the next one as it is planned."""
+        """Start one run. It is claimed first, so that it never runs twice.
+
+        Errors are stored where its owner sees them, and the next run stays planned.
+        """
         async with self._shares[due.org_id], self._at_once:
             now, due_at, run_id = self._now(), due.next_at, uuid4()
             coming, why = _after(due, now)
@@ -240,8 +251,8 @@ class Schedules(ResourceService[Schedule]):
                 await self._schedules.ran(due.id, run_id)  # it took so long that it was given up for lost
 
     async def _settle(self, org_id: UUID, run_id: UUID, schedule_id: UUID, why: str) -> bool:
-        """`why` it came to nothing, unless there is its session all the same: that runs, whatever went wrong then.
-        Whether nobody else did so."""
+        """Store the outcome, and return whether no other process did. A run with a session counts as begun despite
+        `why`."""
         if why and await self._sessions.get(org_id, run_id) is not None:
             why = ""
         is_ours = await self._schedules.settle(run_id, why)
@@ -252,7 +263,7 @@ class Schedules(ResourceService[Schedule]):
         return is_ours
 
     async def _run_due(self, due: Schedule, run_id: UUID, due_at: datetime, now: datetime) -> None:
-        """Raises as `Runs.submit`, and why it is left out."""
+        """Submit a due run. Raises as `Runs.submit`, and why it is skipped."""
         if now - due_at > LATEST:
             raise Conflict(f"missed: it was due at {due_at:%Y-%m-%d %H:%M} UTC, when no gateway ran")
         schedule = await self._store.get(due.org_id, str(due.id))  # as it was saved, also a moment ago
@@ -266,7 +277,7 @@ class Schedules(ResourceService[Schedule]):
         await self._submit(account.principal, schedule, run_id)
 
     async def _require_ended(self, schedule: Schedule, run_id: UUID) -> None:
-        """The session of the run before, which does not wait for its review either. Raises Conflict."""
+        """Check that the previous run's session has ended, one that waits for its review included. Raises Conflict."""
         last = schedule.last_session_id
         for run in await self._schedules.find_unsettled(self._now(), _BATCH, schedule.id):
             if run.id == run_id:
@@ -291,7 +302,7 @@ class Schedules(ResourceService[Schedule]):
 
 
 def _after(due: Schedule, now: datetime) -> tuple[datetime | None, str]:
-    """Its next time, or why there is none: it was saved with other time zones than there are now."""
+    """Return the next time, or why there is none: its time zone no longer exists."""
     try:
         return next_time(due.cron, due.zone, now), ""
     except Invalid as error:
@@ -299,7 +310,7 @@ def _after(due: Schedule, now: datetime) -> tuple[datetime | None, str]:
 
 
 def _require_changeable(current: Schedule, by: Principal, fields: Mapping[str, Any]) -> None:
-    """Raises Denied, Conflict."""
+    """Raise Denied or Conflict where the principal cannot change the schedule."""
     is_owner = current.owner_id == by.id
     only_switches_off = {name: value for name, value in fields.items() if name != _BY} == {"enabled": False}
     if only_switches_off and (is_owner or by.is_admin):
@@ -315,7 +326,7 @@ def _require_changeable(current: Schedule, by: Principal, fields: Mapping[str, A
 
 
 def _require_open(schedule: Schedule) -> None:
-    """It can be shown, switched off and deleted in any case. Raises Conflict."""
+    """Raise Conflict for a schedule whose secrets cannot be opened. It can still be shown, disabled and deleted."""
     if schedule.problem:
         raise Conflict(f"{schedule.problem}; delete this schedule and create it again")
 

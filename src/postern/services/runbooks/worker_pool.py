@@ -1,7 +1,7 @@
-"""Turns at what takes long: reading templates, and filling them in.
+"""A pool of threads for slow work: parsing templates, and rendering them.
 
-That is work of Python, which only one thread does at a time, and each thread that waits for the interpreter makes the
-event loop wait longer for it, again and again. So threads do it, of which one works while the others sleep.
+This is pure Python work, which the interpreter runs in one thread at a time. Each thread that waits for the interpreter
+delays the event loop. So one thread works while the others sleep.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _working = threading.Lock()  # of the process, as the interpreter is
 
 
 class TimeSlices:
-    """For the thread that works; a context manager."""
+    """The context of the working thread."""
 
     def __enter__(self) -> TimeSlices:
         _working.acquire()
@@ -41,7 +41,7 @@ class TimeSlices:
         _working.release()
 
     def rest(self) -> None:
-        """To be called now and then: lets the event loop and other threads have their turn when it is time."""
+        """Yield to the event loop and other threads when the slice has ended; call it often."""
         if time.monotonic() >= self._until:
             self.__exit__()
             time.sleep(_REST)
@@ -49,8 +49,7 @@ class TimeSlices:
 
 
 class WorkerPool:
-    """For one kind of work. An organisation has one piece of it done at a time, so that others need not wait for all
-    that it has."""
+    """A pool for one kind of work. An organisation runs one piece at a time, so that it does not block others."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="runbooks")
@@ -59,12 +58,12 @@ class WorkerPool:
 
     @asynccontextmanager
     async def of(self, org_id: UUID) -> AsyncIterator[None]:
-        """Around `do`, and what has to be fetched for it."""
+        """Hold the organisation's turn around `do`, and around fetching its input."""
         async with self._of[org_id], self._all:
             yield
 
     async def do(self, work: Callable[[TimeSlices], T]) -> T:
-        """What it answers, or raises; in a thread."""
+        """Run the work in a thread, and return or raise its result."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, _in_turn, work)
 
     async def take(self, org_id: UUID, work: Callable[[TimeSlices], T]) -> T:

@@ -1,1 +1,1 @@
-"""The organisation and the server: settings, features, the audit log and the log of the processes."""
+"""The organisation and the server: settings, features, the audit log and the server log."""

@@ -1,4 +1,4 @@
-"""The audit log: every write of the API, who did it and how it ended, without secrets."""
+"""The audit log: every write of the API, by whom, and its outcome, without secrets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MAX_TEXT, _MAX_ITEMS, _MAX_DEPTH = 1_000, 100, 8
 
 @dataclass(frozen=True, slots=True)
 class _Deed:
-    """`method` and `path` are how it was done, `source` is where from."""
+    """An action; `method` and `path` say how it was done, `source` from where."""
 
     action: str
     resource_type: str
@@ -71,8 +71,10 @@ class Audit:
         body: object,
         audit_context: AuditContext | None = None,
     ) -> None:
-        """`claimed` is the e-mail that was given when nobody is known (`actor` is None), and `organisation` the name
-        of where: that one has the entry, where it exists."""
+        """Store an entry. `claimed` is the given e-mail when the actor is unknown (`actor` is None).
+
+        `organisation` is the given name of theirs, which gets the entry if it exists.
+        """
         entry = AuditEntry(
             id=uuid4(),
             org_id=actor.org_id if actor else await self._org_id(organisation),
@@ -108,8 +110,10 @@ class Audit:
         resource: str = "",
         audit_context: AuditContext | None = None,
     ) -> None:
-        """What was done by a command on the server's own machine, where nobody logs in: the entry names the system
-        user, and the default organisation has it."""
+        """Store what a command on the server's own machine did, without a login.
+
+        The entry names the system user, and goes to the default organisation.
+        """
         org_id, subject = (await self._organisations.default()).id, f"host:{_system_user()}"
         deed = _Deed(action, resource_type, resource, "COMMAND", command, "host")
         await self._store.add(self._gateway_entry(org_id, subject, deed, audit_context))
@@ -125,7 +129,7 @@ class Audit:
         source: str,
         audit_context: AuditContext,
     ) -> None:
-        """What an agent changed by a `call` of the control service, from the address `source`; the entry is its
+        """Store what an agent changed by a `call` of the control service, from the address `source`; the entry is its
         organisation's."""
         deed = _Deed(action, resource_type, resource, "CONTROL", call, source)
         await self._store.add(self._gateway_entry(agent.org_id, f"agent:{agent.name}", deed, audit_context))
@@ -133,12 +137,12 @@ class Audit:
     def by_gateway(
         self, org_id: UUID, work: str, *, action: str, resource_type: str, resource: str, audit_context: AuditContext
     ) -> AuditEntry:
-        """What the gateway does by itself; the entry is not stored yet, so that it can be with what it tells of."""
+        """Return an entry for what the gateway itself does, so that the caller can store it with the change."""
         deed = _Deed(action, resource_type, resource, "GATEWAY", work, "gateway")
         return self._gateway_entry(org_id, "gateway", deed, audit_context)
 
     def _gateway_entry(self, org_id: UUID, subject: str, deed: _Deed, audit_context: AuditContext | None) -> AuditEntry:
-        """What nobody asked the API for: there is no request, and so no status of its answer."""
+        """Return an entry without an API request, and so without a status."""
         return AuditEntry(
             id=uuid4(),
             org_id=org_id,
@@ -161,7 +165,7 @@ class Audit:
         )
 
     async def get(self, principal: Principal, entry_id: str) -> AuditEntry:
-        """For admins and auditors. Raises Denied, NotFound."""
+        """Return an entry, for admins and auditors. Raises Denied, NotFound."""
         _require_reader(principal)
         try:
             found = await self._store.get(principal.org_id, UUID(entry_id))
@@ -172,7 +176,7 @@ class Audit:
         return found
 
     async def find(self, principal: Principal, wanted: AuditFilter, page: Page) -> Stretch[AuditEntry]:
-        """For admins and auditors. Raises Denied."""
+        """Return entries, for admins and auditors. Raises Denied."""
         _require_reader(principal)
         return await self._store.find(principal.org_id, wanted, page)
 
@@ -183,7 +187,7 @@ def _require_reader(principal: Principal) -> None:
 
 
 def _system_user() -> str:
-    """By name; by number where the system knows no name for it."""
+    """Return the system user's name; its number where it has none."""
     number = os.getuid()
     try:
         return pwd.getpwuid(number).pw_name
@@ -192,13 +196,13 @@ def _system_user() -> str:
 
 
 def redact(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The body with every value under a secret-sounding key replaced, and bounded in size."""
+    """Return the body with every value under a secret-sounding key replaced, bounded in size."""
     cleaned: dict[str, Any] = _clean(body, 0, is_ours=True)
     return cleaned
 
 
 def _shown(resource: object) -> dict[str, Any] | None:
-    """A resource of the domain as JSON, without its secrets."""
+    """Return a resource of the domain as JSON, without its secrets."""
     if resource is None:
         return None
     if is_dataclass(resource) and not isinstance(resource, type):
@@ -207,7 +211,7 @@ def _shown(resource: object) -> dict[str, Any] | None:
 
 
 def _clean(value: Any, depth: int, *, is_ours: bool = False) -> Any:
-    """`is_ours`: its names are not chosen by clients."""
+    """Return the value without secrets. `is_ours`: its names are not chosen by clients."""
     if depth > _MAX_DEPTH:
         return "[…]"
     if isinstance(value, Mapping):
@@ -234,7 +238,7 @@ def _clean(value: Any, depth: int, *, is_ours: bool = False) -> Any:
 
 
 def _names_secret(pair: Mapping[Any, Any]) -> bool:
-    """Whether this says in one field what its field `value` is, as a SCIM patch does by `path`, and that is secret."""
+    """Return whether one field names the secret whose value is in `value`, as `path` does in a SCIM patch."""
     named = (one for key, one in pair.items() if str(key).lower() in ("path", "name") and isinstance(one, str))
     return any(_is_secret(one) for one in named)
 
@@ -254,5 +258,5 @@ def _value(key: str, value: Any, depth: int, *, is_ours: bool) -> Any:
 
 
 def _storable(text: str) -> str:
-    """The text of a store holds neither NUL nor half of a surrogate pair."""
+    """Replace what a store's text cannot hold: NUL and half of a surrogate pair."""
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()

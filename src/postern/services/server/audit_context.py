@@ -1,7 +1,7 @@
-"""What a request changed, for the audit log: services say it where they do it.
+"""The audit context: what a request changed, as services record it.
 
-The API opens a trail around each write; a service that changes a resource calls `changed`. Outside of a trail
-(the command line of the server, tests) that does nothing.
+The API opens a context around each write; a service that changes a resource calls `record_change`. Without a context
+(server commands, tests) that does nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class AuditContext:
-    """The resource as it was and as it is: dataclasses of the domain, or mappings. None where there is nothing."""
+    """The resource before and after: dataclasses of the domain, or mappings. None where there is nothing."""
 
     before: object | None = None
     after: object | None = None
@@ -34,7 +34,7 @@ def collect_change() -> Iterator[AuditContext]:
 
 
 def record_change(before: object | None, after: object | None) -> None:
-    """Of several changes in one request the first `before` and the last `after` are kept."""
+    """Record a change. Of several in one request the first `before` and the last `after` are kept."""
     audit_context = _current.get()
     if audit_context is None:
         return

@@ -1,4 +1,4 @@
-"""The authentication that each organisation set up, as it is in force."""
+"""The authentication settings in force for each organisation."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ SETTING = "auth"
 
 
 class AuthConfigs:
-    """Keeps what it read until it is told of a change.
+    """Caches settings until a signal reports a change.
 
-    Where nothing is stored, `default` is in force in the default organisation, and local login in all others: whoever
-    this machine's own provider knows has no business in another organisation.
+    Where nothing is stored, `default` applies to the default organisation, and local login to all others: users of this
+    machine's own provider do not belong to other organisations.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class AuthConfigs:
         return self._default if is_default else AuthConfig()
 
     async def put(self, org_id: UUID, config: AuthConfig) -> None:
-        """The caller has checked it."""
+        """Store a configuration that the caller has checked."""
         await self._store.put(org_id, SETTING, _stored(config), self._now())
         self._kept.forget()
         await self._signals.publish(Topic.SETTINGS_CHANGED, name=SETTING, org_id=str(org_id))
@@ -73,7 +73,7 @@ def _oidc_of(stored: Mapping[str, Any]) -> OidcConfig:
 
 
 def _stored(config: AuthConfig) -> dict[str, Any]:
-    """As JSON; the store seals it."""
+    """Return the configuration as JSON; the store seals it."""
     values = asdict(config)
     if config.oidc is not None:
         values["oidc"]["client_secret"] = config.oidc.client_secret.reveal()

@@ -1,4 +1,4 @@
-"""How an organisation's administrators set up its way in, without locking everybody out."""
+"""Authentication settings of an organisation, with checks against locking everybody out."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _MAX_SCOPES, _MAX_TEXT = 20, 255
 
 
 class ProviderCheck(Protocol):
-    """Asks an identity provider whether it is there and what it says of itself; handed in by the wiring."""
+    """Checks that an identity provider answers; the wiring passes it in."""
 
     async def check(self, config: AuthConfig) -> str:
-        """The issuer that its users will carry. Raises Invalid when the provider cannot be used as configured,
+        """Return the issuer that its users will have. Raises Invalid when the provider cannot be used as configured,
         Unavailable when it does not answer in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class OidcFields:
-    """None for `client_secret` keeps the one that is there."""
+    """OpenID Connect fields of a request. None for `client_secret` keeps the stored one."""
 
     issuer_url: str
     client_id: str
@@ -52,8 +52,10 @@ class OidcFields:
 
 @dataclass(frozen=True, slots=True)
 class AuthFields:
-    """What an administrator sets. None for `oidc` and `saml` keeps what is there, as it does for the role names.
-    `confirm`: also when nobody is known to be an administrator by the new way."""
+    """The fields of a request. None for `oidc`, `saml` and the role names keeps what is stored.
+
+    `confirm`: accept the change although no administrator is known by the new method.
+    """
 
     method: LoginMethod
     oidc: OidcFields | None = None
@@ -93,8 +95,10 @@ class AuthSettings:
         self._networks = networks or AllowedNetworks("POSTERN_PROVIDER_NETWORKS")
 
     async def public(self, organisation: str | None) -> AuthConfig:
-        """What everybody may know: of an organisation by its name, of the default one when None. One that does not
-        exist looks like one with local login."""
+        """Return the public settings of an organisation by name, of the default one when None.
+
+        An unknown organisation looks like one with local login.
+        """
         if organisation is None:
             found: Organisation | None = await self._organisations.default()
         else:
@@ -102,13 +106,13 @@ class AuthSettings:
         return AuthConfig() if found is None else await self._configs.of(found.id)
 
     async def get(self, principal: Principal) -> tuple[AuthConfig, Organisation]:
-        """For admins and auditors. Raises Denied, NotFound."""
+        """Return the settings, for admins and auditors. Raises Denied, NotFound."""
         if not principal.sees_all:
             raise Denied("only administrators and auditors may read how this organisation logs in")
         return await self._configs.of(principal.org_id), await self._own(principal.org_id)
 
     async def put(self, principal: Principal, given: AuthFields) -> tuple[AuthConfig, Organisation]:
-        """Raises Denied, Invalid, Conflict, Unavailable. Nothing is changed unless all of it can be."""
+        """Change the settings, all or none. Raises Denied, Invalid, Conflict, Unavailable."""
         if not principal.is_admin:
             raise Denied("only administrators may change how this organisation logs in")
         before, current = await self._configs.of(principal.org_id), await self._own(principal.org_id)
@@ -132,8 +136,10 @@ class AuthSettings:
         return config, wanted
 
     async def reset(self) -> tuple[AuthConfig, bool]:
-        """The default organisation is back at local login, by who commands this machine. The provider's settings
-        stay. Answers what was in force, and whether an active administrator has a password."""
+        """Restore local login for the default organisation, as a command on this machine. The provider's settings stay.
+
+        Return the previous settings, and whether an active administrator has a password.
+        """
         organisation = await self._organisations.default()
         before = await self._configs.of(organisation.id)
         after = replace(before, method=LoginMethod.LOCAL, require_second_factor=False)
@@ -150,7 +156,7 @@ class AuthSettings:
         return found
 
     async def _preflight(self, config: AuthConfig) -> str | None:
-        """The provider's issuer; None for local login."""
+        """Return the provider's issuer; None for local login."""
         if config.method is LoginMethod.LOCAL:
             return None
         if self._provider is None:
@@ -160,7 +166,7 @@ class AuthSettings:
         return await self._provider.check(config)
 
     async def _require_way_back(self, organisation: Organisation, issuer: str) -> None:
-        """Somebody must be an administrator by the new way in, or by an API key. Raises Conflict."""
+        """Check that an administrator can log in by the new method, or has an API key. Raises Conflict."""
         admins = PrincipalFilter(group=organisation.role_groups.admin)
         offset, total = 0, 1
         while offset < total:
@@ -193,14 +199,14 @@ class AuthSettings:
 
 
 def _leads_elsewhere(before: AuthConfig, after: AuthConfig) -> bool:
-    """Whether who could log in before may not be able to any more."""
+    """Return whether users who could log in before may not be able to any more."""
     if before.method is not after.method:
         return True
     return _issuer(before) != _issuer(after) if after.method is LoginMethod.OIDC else before.saml != after.saml
 
 
 def _check_machine(before: AuthConfig, after: AuthConfig) -> None:
-    """Who does not run the server must not have its own ports asked. Raises Invalid."""
+    """Raise Invalid for loopback addresses: only operators can have the server's own ports contacted."""
     for field, host in _changed_hosts(before, after):
         if is_loopback(host):
             raise Invalid(
@@ -211,13 +217,13 @@ def _check_machine(before: AuthConfig, after: AuthConfig) -> None:
 
 
 def _check_networks(before: AuthConfig, after: AuthConfig, allowed: AllowedNetworks) -> None:
-    """Raises Invalid for an address that is not asked. Loopback is, for those who run the server."""
+    """Raise Invalid for a forbidden address. Loopback is allowed here, for operators."""
     for field, host in _changed_hosts(before, after):
         check_saved(host, allowed.networks, allowed.setting, field, loopback=True)
 
 
 def _changed_hosts(before: AuthConfig, after: AuthConfig) -> list[tuple[str, str]]:
-    """Return the fields, and the hosts in them, that lead elsewhere than before."""
+    """Return the fields whose address has changed, with the new hosts."""
     addresses = [
         ("oidc_config.issuer_url", _issuer(before), _issuer(after)),
         ("saml_config.idp_metadata_url", _metadata_url(before), _metadata_url(after)),
@@ -245,8 +251,10 @@ def _merged(current: AuthConfig, given: AuthFields) -> AuthConfig:
 
 
 def checked_oidc(given: OidcFields, current: OidcConfig | None = None) -> OidcConfig:
-    """A secret is kept for the very issuer and client it was given for, so that nobody who may change settings can
-    have it sent elsewhere. Raises Invalid."""
+    """Return the configuration. Raises Invalid.
+
+    A secret is kept only for the same issuer and client, so that a changed setting cannot send it elsewhere.
+    """
     issuer = checked_url(given.issuer_url, "oidc_config.issuer_url", "identity provider")
     for name in ("client_id", "audience", "groups_claim"):
         _check_text(f"oidc_config.{name}", getattr(given, name))
@@ -271,7 +279,7 @@ def checked_oidc(given: OidcFields, current: OidcConfig | None = None) -> OidcCo
 
 
 def checked_saml(given: SamlConfig) -> SamlConfig:
-    """Raises Invalid."""
+    """Return the configuration. Raises Invalid."""
     if given.idp_metadata_url:
         checked_url(given.idp_metadata_url, "saml_config.idp_metadata_url", "identity provider")
     if len(given.idp_metadata) > MAX_METADATA:
@@ -286,7 +294,7 @@ def checked_saml(given: SamlConfig) -> SamlConfig:
 
 
 def _is_scope(text: str) -> bool:
-    """RFC 6749 section 3.3."""
+    """Return whether it is a scope (RFC 6749 section 3.3)."""
     return 0 < len(text) <= _MAX_TEXT and all("!" <= character <= "~" and character not in '"\\' for character in text)
 
 
@@ -296,7 +304,7 @@ def _check_text(field: str, text: str) -> None:
 
 
 def _shown(config: AuthConfig, organisation: Organisation) -> dict[str, object]:
-    """For the audit log, which takes the secret out."""
+    """Return the audited fields; the audit log redacts the secret."""
     return {
         "auth_method": config.method,
         "oidc_config": config.oidc,

@@ -1,7 +1,7 @@
-"""Whether this gateway can serve: what a load balancer asks before it sends anybody here.
+"""Readiness of this gateway, for load balancers.
 
-A relay worker's life shows in the store: each writes the time of its embedded agents every five seconds, so that one
-question answers it for every process on every machine over the same store. It says that one worker lives, not which.
+Each relay worker writes the time of its embedded agents every five seconds. So one query of the store covers every
+process on every machine. It shows that some worker lives, not which.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Health:
         now: Clock,
         recordings: Callable[[], str] = lambda: "",
     ) -> None:
-        """`recordings` says what is wrong with them on this machine, empty when nothing is."""
+        """`recordings` returns what is wrong with recordings on this machine, empty when nothing is."""
         self._schema = schema
         self._agents = agents
         self._signals = signals
@@ -38,7 +38,7 @@ class Health:
         self._asked_at: datetime | None = None
 
     async def require_ready(self) -> None:
-        """Raises Unavailable, naming what is missing. Asks at most once a second."""
+        """Raise Unavailable, naming what is missing. Checks at most once a second."""
         async with self._asking:
             now = self._now()
             if self._asked_at is None or not timedelta(0) <= now - self._asked_at < _GOOD_FOR:

@@ -1,4 +1,4 @@
-"""Writes that may be sent again: the same key and the same request are carried out once."""
+"""Idempotent writes: repeated requests with the same key run once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_BODY = 256 * 1024  # bytes of an answer that is kept whole
 
 
 class IdempotencyTicket:
-    """The right to carry out a request, and the duty to say what came of it."""
+    """The right to carry out a request, and the duty to report its result."""
 
     __slots__ = ("digest", "fingerprint", "principal")
 
@@ -36,9 +36,9 @@ class Idempotency:
     async def begin(
         self, principal: Principal, key: str, method: str, target: str, body: bytes
     ) -> IdempotencyTicket | StoredAnswer:
-        """A ticket for the first, what the first was answered for all others. `target` is path and query.
+        """Return a ticket for the first request, the stored answer for all others. `target` is path and query.
 
-        Raises Conflict while the first is under way, Invalid when the key belongs to another request, TooMany.
+        Raises Conflict while the first is running, Invalid when the key belongs to a different request, TooMany.
         """
         digest = hashlib.sha256(key.encode()).digest()
         fingerprint = hashlib.sha256(b"\0".join((method.encode(), target.encode(), body))).digest()
@@ -54,7 +54,7 @@ class Idempotency:
         return known
 
     async def finish(self, ticket: IdempotencyTicket, status: int, headers: dict[str, str], body: bytes) -> None:
-        """Keeps the answer. One that is too large is kept as the word that the request was carried out."""
+        """Store the answer. One that is too large is replaced by a note that the request was carried out."""
         if len(body) > MAX_BODY:
             status, headers = 409, {"content-type": "application/json"}
             body = b'{"message":"this request was carried out; its answer was too large to be kept: read the result"}'
@@ -62,9 +62,9 @@ class Idempotency:
         await self._store.finish(ticket.principal, ticket.digest, answer)
 
     async def prune(self) -> None:
-        """Forgets the answers that are not kept any longer."""
+        """Delete expired answers."""
         await self._store.prune(self._now() - KEPT_FOR)
 
     async def forget(self, ticket: IdempotencyTicket) -> None:
-        """It came to nothing and may be tried again with the same key."""
+        """Drop a failed request, so that it can be retried with the same key."""
         await self._store.forget(ticket.principal, ticket.digest)

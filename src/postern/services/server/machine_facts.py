@@ -1,4 +1,4 @@
-"""What services are told of the machine they run on; the composition root fills it in."""
+"""Facts about the machine, which the composition root passes to services."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from postern.store.ports.server_ports import Journal
 
 
 def _free(_endpoint: Endpoint, _field: str) -> None:
-    """For processes that change no listener."""
+    """Accept any endpoint, in processes that change no listener."""
 
 
 def _any_name(_name: str) -> bool:
@@ -27,31 +27,31 @@ def _any_name(_name: str) -> bool:
 
 
 def _well() -> str:
-    """For processes that keep no recordings."""
+    """Report no problem, in processes without recordings."""
     return ""
 
 
 def _public() -> None:
-    """The certificate is one that everybody trusts."""
+    """Return None: the certificate is publicly trusted."""
 
 
 def _nowhere() -> Sequence[Anchor]:
-    """Checkpoints are kept in the store only."""
+    """Return no anchors: checkpoints are in the store only."""
     return ()
 
 
 @dataclass(frozen=True, slots=True)
 class MachineFacts:
-    """`config` and `auth` are what the environment says, and hold where nothing is stored.
+    """`config` and `auth` come from the environment, and apply where nothing is stored.
 
-    `control` is where agents and command lines find the control service; `authority` gives the DER form of the CA that
-    they verify it by, None for a public one. `probe` raises Conflict or Invalid when an endpoint cannot be listened on.
-    `reserved` names the ports of other listeners of this gateway. `certified` says whether the server's certificate is
-    good for a name. `recordings` says why this machine should be given no sessions, empty when it may; it reads files.
-    `anchors` makes those where checkpoints are kept outside, and raises Misconfigured; `copies` reads what is stored of
-    recordings. `metrics` gathers those of all processes, for who has `metrics_token`, too, where there
-    is one. `provider_networks` and `sink_networks` are the private networks in which identity providers, and sinks and
-    chats, may be.
+    `control` is the address of the control service for agents and command lines; `authority` returns the DER form of
+    the CA that they verify it by, None for a public one. `probe` raises Conflict or Invalid when an endpoint cannot be
+    listened on. `reserved` names the ports of other listeners of this gateway. `certified` returns whether the server's
+    certificate is valid for a name. `recordings` returns why this machine should get no sessions, empty when it can; it
+    reads files. `anchors` creates the external stores of checkpoints, and raises Misconfigured; `copies` reads stored
+    recordings. `metrics` gathers those of all processes, also for holders of `metrics_token`, where there is one.
+    `provider_networks` and `sink_networks` are the private networks in which identity providers, and sinks and chats,
+    may be.
     """
 
     config: ServerConfig = field(

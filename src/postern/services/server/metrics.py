@@ -1,4 +1,4 @@
-"""Metrics of this machine, for who runs the server."""
+"""Metrics of this machine, for operators."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ Gather = Callable[[], Awaitable[bytes]]
 
 
 async def nothing() -> bytes:
-    """Where nothing is counted."""
+    """Return no metrics, where none are kept."""
     return b""
 
 
 class ServerMetrics:
-    """`gather` gives them in Prometheus's text format. `token` may read them and nothing else: what watches a server
-    need not be able to read its recordings. Raises Misconfigured when it is so short that it could be guessed."""
+    """`gather` returns metrics in Prometheus's text format.
+
+    `token` can read them and nothing else: a monitoring system does not need access to recordings. Raises Misconfigured
+    when it is short enough to guess.
+    """
 
     def __init__(self, gather: Gather, operators: Operators, token: Secret = NO_TOKEN) -> None:
         if token and len(token.reveal()) < SHORTEST:
@@ -36,16 +39,16 @@ class ServerMetrics:
         self._token = token
 
     def is_token(self, given: str) -> bool:
-        """Whether this is the token; never where there is none."""
+        """Return whether this is the token; False where none is set."""
         own = self._token.reveal().encode()
         return bool(own) and hmac.compare_digest(given.encode("utf-8", "replace"), own)
 
     async def read_authorised(self) -> bytes:
-        """For who has the token."""
+        """Return the metrics, for a caller with the metrics token."""
         return await self._gather()
 
     async def text(self, principal: Principal) -> bytes:
-        """For administrators and auditors of the default organisation. Raises Denied."""
+        """Return the metrics, for administrators and auditors of the default organisation. Raises Denied."""
         if not await self._operators.include_reader(principal):
             raise Denied(f"only administrators and auditors of the organisation {DEFAULT!r} may read metrics")
         return await self._gather()

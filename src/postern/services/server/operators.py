@@ -1,4 +1,4 @@
-"""Who runs the server: the administrators of the default organisation."""
+"""Operators: the administrators of the default organisation."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Operators:
         return org_id == await self.organisation()
 
     async def include_reader(self, principal: Principal) -> bool:
-        """Or an auditor of theirs."""
+        """Return whether the principal is an operator, or an auditor of the default organisation."""
         if self._default is None:
             self._default = (await self._store.default()).id
         return principal.sees_all and principal.org_id == self._default
 
     async def require(self, principal: Principal, what: str) -> None:
-        """`what` they may not, in words. Raises Denied."""
+        """Raise Denied where the principal is not an operator. `what` describes the action."""
         if not await self.include(principal):
             raise Denied(f"only administrators of the organisation {DEFAULT!r}, who run this server, may {what}")

@@ -43,14 +43,14 @@ PAUSE = 0.02  # seconds between two transactions, for those who open sessions
 
 
 async def cut_off(store: OrganisationDeletionStore, signals: Signals, org_id: UUID) -> None:
-    """Tell every process that nothing of the organisation is valid any more: links and tunnels end."""
+    """Signal to every process that access to the organisation is invalid: links and tunnels end."""
     for agent_id in await store.agents(org_id):
         await signals.publish(Topic.AGENT_CHANGED, agent_id=str(agent_id), change=AgentChange.DELETED)
     await signals.publish(Topic.POLICY_CHANGED, org_id=str(org_id))
 
 
 class OrganisationDeleter:
-    """`clean` deletes what lies of these sessions on this machine's disk; it blocks."""
+    """Deletes organisations. `clean` deletes the files of these sessions on this machine; it blocks."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class OrganisationDeleter:
         self._failed: dict[UUID, datetime] = {}  # when a deletion is tried again
 
     async def stop(self) -> None:
-        """Another process may go on at once."""
+        """Release the lease, so that another process can take over at once."""
         await self._lease.release()
 
     async def once(self) -> int:
@@ -97,7 +97,7 @@ class OrganisationDeleter:
         return deleted
 
     async def _advance(self, organisation: Organisation, end: float) -> bool:
-        """Go as far as there is time. Return whether the organisation is gone."""
+        """Continue the deletion within the time. Return whether the organisation is gone."""
         org_id = organisation.id
         await self._store.invalidate(org_id)
         if not await self._sessions_ended(organisation):
@@ -150,7 +150,7 @@ class OrganisationDeleter:
                 raise Unavailable(f"{self._blobs.name} did not delete {segment.place} within {DELETE:g} s") from None
 
     async def _delete_sessions(self, org_id: UUID) -> int:
-        """Files first: a session without a row is nobody's."""
+        """Delete files first: without its row, no process would look for a session's files."""
         ids = await self._store.sessions(org_id, SESSIONS)
         if ids:
             await asyncio.to_thread(self._clean, set(ids))

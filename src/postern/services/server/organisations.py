@@ -1,4 +1,4 @@
-"""Organisations: made by who runs the server, named and given their roles by their own administrators."""
+"""Organisations: created by operators, named and given their roles by their own administrators."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NAME = re.compile(r"[^\W_](?:[\w .&'()-]{0,98}[\w.)])")
 
 @dataclass(frozen=True, slots=True)
 class OrganisationFields:
-    """What an organisation's administrator sets. None leaves as it is."""
+    """The fields of a request. None keeps a value."""
 
     name: str | None = None
     admin_role_name: str | None = None
@@ -42,7 +42,7 @@ class OrganisationFields:
 
 @dataclass(frozen=True, slots=True)
 class NewOrganisation:
-    """`setup` is shown this once: who has it sets the first administrator's password."""
+    """A new organisation. `setup` is shown once: it sets the first administrator's password."""
 
     organisation: Organisation
     admin: Principal
@@ -70,21 +70,21 @@ class Organisations:
         self._now = now
 
     async def find(self, principal: Principal, page: Page) -> Listed[Organisation]:
-        """All for who runs the server; others find their own."""
+        """Return all organisations for operators; others find their own."""
         if await self._operators.include(principal):
             return await self._store.find(page, deleting=True)
         own = await self.own(principal)
         return Listed([own][page.offset : page.offset + page.limit], 1)
 
     async def own(self, principal: Principal) -> Organisation:
-        """Raises NotFound."""
+        """Return one's own organisation. Raises NotFound."""
         found = await self._store.get(principal.org_id)
         if found is None:
             raise NotFound("this organisation was deleted")
         return found
 
     async def is_default(self, principal: Principal) -> bool:
-        """Whether theirs is the one that runs this server."""
+        """Return whether theirs is the default organisation."""
         return await self._operators.is_their_organisation(principal.org_id)
 
     async def are_several(self) -> bool:
@@ -93,9 +93,9 @@ class Organisations:
     async def create(
         self, principal: Principal, name: str, admin_email: str, *, embedded_agent: bool = False
     ) -> NewOrganisation:
-        """With its role groups and an invited administrator, whole or not at all. `embedded_agent`: it may reach
-        targets from this machine's own network; otherwise it can reach none until it has agents of its own.
+        """Create an organisation with its role groups and an invited administrator, completely or not at all.
 
+        `embedded_agent`: it can reach targets from this machine's own network; otherwise it needs agents of its own.
         Raises Denied, Invalid, Conflict, TooMany.
         """
         await self._operators.require(principal, "make organisations")
@@ -124,8 +124,8 @@ class Organisations:
     async def delete(self, principal: Principal, org_id: str, name: str) -> Organisation:
         """Invalidate all access to an organisation at once, and start to delete everything that it owns.
 
-        `name` confirms which one is meant. OrganisationDeleter carries it out; nothing takes it back. Raises Denied,
-        NotFound, Invalid when the name is another one, and Conflict: legal holds, or it is being deleted already.
+        `name` confirms which one is meant. OrganisationDeleter carries it out, and it cannot be undone. Raises Denied,
+        NotFound, Invalid when the name differs, and Conflict: legal holds, or it is being deleted already.
         """
         await self._operators.require(principal, "delete organisations")
         require_person(principal, "delete organisations")
@@ -154,7 +154,7 @@ class Organisations:
         raise NotFound(f"there is no organisation {org_id!r}; `postern admin orgs list` shows their ids")
 
     async def update(self, principal: Principal, given: OrganisationFields, version: int | None = None) -> Organisation:
-        """The caller's own. Who is an administrator or auditor now stays one, by whatever name.
+        """Update the caller's own organisation. Administrators and auditors keep their role under a new name.
 
         Raises Denied, Invalid, Conflict, PreconditionFailed.
         """
@@ -182,7 +182,7 @@ class Organisations:
 
 
 def _checked_help(text: str) -> str:
-    """Raises Invalid. It comes to terminals, so nothing in it may steer one."""
+    """Return the help text. Raises Invalid. Terminals show it, so it must have no control characters."""
     if len(text) > MAX_ACCESS_HELP or not text.isprintable():
         raise Invalid(
             f"access_help: at most {MAX_ACCESS_HELP} characters, all printable, in one line",
@@ -192,7 +192,7 @@ def _checked_help(text: str) -> str:
 
 
 def checked_organisation_name(name: str) -> str:
-    """Raises Invalid."""
+    """Return the name. Raises Invalid."""
     if not _NAME.fullmatch(name) or name != " ".join(name.split()):
         raise Invalid(
             "name: must have 2 to 100 letters, digits, single blanks or any of .&'()-_, "

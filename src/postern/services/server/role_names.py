@@ -1,4 +1,4 @@
-"""What an organisation may call the groups that give a role."""
+"""The allowed names of the groups that give a role."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from postern.store.ports.common_ports import Signals, Topic
 
 
 def checked_roles(current: RoleGroups, admin: str | None, auditor: str | None) -> RoleGroups:
-    """Raises Invalid when a name cannot be one, or would give one role to who has the other."""
+    """Return the names. Raises Invalid for a bad name, or one that would give a role to holders of the other."""
     wanted = RoleGroups(current.admin if admin is None else admin, current.auditor if auditor is None else auditor)
     for field, name in (("admin_role_name", wanted.admin), ("auditor_role_name", wanted.auditor)):
         try:
@@ -27,6 +27,6 @@ def checked_roles(current: RoleGroups, admin: str | None, auditor: str | None) -
 
 
 async def tell_of_roles(signals: Signals, before: Organisation, after: Organisation) -> None:
-    """Members of a group that gives a role now have that role: what they run is checked again."""
+    """Signal a changed role: the sessions of its members are re-checked."""
     if before.role_groups != after.role_groups:
         await signals.publish(Topic.POLICY_CHANGED, org_id=str(after.id))

@@ -1,6 +1,6 @@
-"""Which addresses that people set are taken at all: HTTPS, and never the cloud's own metadata service.
+"""Rules for addresses that users set: HTTPS, and never the cloud's metadata service.
 
-What is asked here is asked again of the resolved address by whoever makes the request: a name can lead anywhere.
+The client that makes the request checks the resolved address again, since a name can resolve to anything.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ MAX_URL = 2_000
 
 
 def checked_url(given: str, field: str, what: str) -> str:
-    """An HTTPS URL, or an HTTP one on loopback, without user name and fragment; `what` is to be there. Raises
-    Invalid."""
+    """Return an HTTPS URL, or an HTTP one on loopback, without user name and fragment. Raises Invalid.
+
+    `what` describes the service there, for the error.
+    """
     try:
         parts = urlsplit(given)
         host, _port = parts.hostname or "", parts.port

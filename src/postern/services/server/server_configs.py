@@ -1,7 +1,7 @@
-"""The server's own configuration, read and changed while it runs by who runs the server.
+"""The server's own configuration, read and changed by operators while it runs.
 
-A change is kept as the setting `server` of the default organisation and told by `settings.changed`: relay workers then
-open the new listener and close the old one. What is open on the old one lives on.
+A change is stored as the setting `server` of the default organisation and signalled by `settings.changed`: relay
+workers then open the new listener and close the old one. Sessions on the old one continue.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ListenerFields:
 
 @dataclass(frozen=True, slots=True)
 class ServerFields:
-    """What an administrator sets. None leaves as it is; an empty text goes back to what the environment says."""
+    """The fields of a request. None keeps a value; an empty text restores the environment's."""
 
     listeners: Mapping[str, ListenerFields] = field(default_factory=dict)  # by their names in NATIVE
     public_host: str | None = None
@@ -65,7 +65,7 @@ class ServerConfigs:
         signals.subscribe(Topic.RESUMED, lambda _: self._forget())
 
     async def current(self) -> ServerConfig:
-        """What is in force now. One statement, or none when it is known."""
+        """Return what is in force now. One statement, or none when it is cached."""
         if self._known is not None:
             return self._known
         generation = self._generation
@@ -77,12 +77,12 @@ class ServerConfigs:
         return found
 
     async def get(self, principal: Principal) -> ServerConfig:
-        """Raises Denied."""
+        """Return the configuration. Raises Denied."""
         await self._operators.require(principal, "read the server's configuration")
         return await self.current()
 
     async def put(self, principal: Principal, given: ServerFields) -> ServerConfig:
-        """Raises Denied, Invalid, Conflict; then all stays as it is."""
+        """Change the configuration, all or nothing. Raises Denied, Invalid, Conflict."""
         await self._operators.require(principal, "change the server's configuration")
         before = await self.current()
         after = self._merge(principal, before, given)
@@ -153,7 +153,7 @@ def _field(name: str) -> str:
 
 
 def _check_distinct(listeners: Mapping[str, Listener]) -> None:
-    """Whatever the address: one that is everywhere is at that of the other, too."""
+    """Check that ports differ, whatever the addresses: a wildcard address conflicts with any other."""
     taken: dict[int, str] = {}
     for name, listener in listeners.items():
         port = listener.endpoint.port
@@ -172,7 +172,7 @@ def _is_ipv6(host: str) -> bool:
 
 
 def _stored(config: ServerConfig, default: ServerConfig) -> dict[str, Any]:
-    """Only what differs from the environment, so that this may still change what was not chosen here."""
+    """Return only what differs from the environment, so that the environment can still change the rest."""
     listeners: dict[str, Any] = {}
     for name, listener in config.listeners.items():
         endpoint = listener.endpoint

@@ -1,4 +1,4 @@
-"""Which features an organisation has switched on or off."""
+"""The features that an organisation has enabled."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FeatureState:
 
 
 class Features:
-    """Keeps what it read until it is told of a change, so that asking costs nothing on the way of a login."""
+    """Caches settings until a signal reports a change, so that a login costs no statement for them."""
 
     def __init__(self, store: SettingStore, signals: Signals, now: Clock) -> None:
         self._store = store
@@ -39,12 +39,12 @@ class Features:
         return bool((await self._read_choices(org_id)).get(feature, FEATURES[feature].default))
 
     async def require(self, org_id: UUID, feature: Feature) -> None:
-        """Raises Denied, with what an administrator can do."""
+        """Raise Denied with a hint for administrators where it is disabled."""
         if not await self.is_enabled(org_id, feature):
             raise Denied(f"{feature} is switched off in this organisation; ask an administrator to switch it on")
 
     async def all(self, org_id: UUID) -> list[FeatureState]:
-        """By name."""
+        """Return all features by name."""
         chosen = await self._read_choices(org_id)
         return [
             FeatureState(name, spec.meaning, bool(chosen.get(name, spec.default)))
@@ -52,7 +52,7 @@ class Features:
         ]
 
     async def put(self, principal: Principal, name: str, *, enabled: bool) -> FeatureState:
-        """Holds at once, for what is open too. Raises Denied, NotFound."""
+        """Switch a feature, at once, for open sessions too. Raises Denied, NotFound."""
         if not principal.is_admin:
             raise Denied("only administrators may switch features")
         if name not in FEATURES:

@@ -1,4 +1,4 @@
-"""The log of this machine's processes, for who runs the server."""
+"""The log of this machine's processes, for operators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_FOLLOWERS = 8
 
 
 class NoJournal:
-    """Where no log is kept."""
+    """The journal where no log is kept."""
 
     def last(self, _wanted: LogFilter, _limit: int) -> list[LogLine]:
         return []
@@ -38,17 +38,17 @@ class ServerLogs:
         self._followers = 0
 
     async def require_reader(self, principal: Principal) -> None:
-        """Raises Denied."""
+        """Raise Denied for all but operators."""
         await self._operators.require(principal, "read the server's log")
 
     def require_room(self) -> None:
-        """Raises TooMany."""
+        """Raise TooMany when too many clients follow the log."""
         if self._followers >= MAX_FOLLOWERS:
             raise TooMany(f"{MAX_FOLLOWERS} clients follow the server's log already; end one of them")
 
     @contextmanager
     def following(self) -> Iterator[None]:
-        """Around one who follows. Raises TooMany."""
+        """Count a client around its stream. Raises TooMany."""
         self.require_room()
         self._followers += 1
         try:

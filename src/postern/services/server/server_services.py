@@ -1,4 +1,4 @@
-"""The services that are about the server and its organisations, built together."""
+"""The services of the server and its organisations, built together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was read of one setting, kept in this process until a signal says that it changed."""
+"""A cache of one setting in this process, until a signal reports a change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class SettingCache(Generic[T]):
-    """By organisation, so that asking costs nothing once it is known. There are as many as organisations."""
+    """A cache by organisation. It has at most as many entries as there are organisations."""
 
     def __init__(self, signals: Signals, setting: str) -> None:
         self._setting = setting
@@ -22,7 +22,7 @@ class SettingCache(Generic[T]):
         signals.subscribe(Topic.RESUMED, lambda _: self.forget())
 
     async def get(self, org_id: UUID, read: Callable[[UUID], Awaitable[T]]) -> T:
-        """`read` asks the store."""
+        """Return the cached value, or that of `read`, which queries the store."""
         if org_id in self._known:
             return self._known[org_id]
         generation = self._generation

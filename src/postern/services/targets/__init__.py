@@ -1,1 +1,1 @@
-"""Connections, agents and what connections belong to."""
+"""Connections and agents, and their dependants."""

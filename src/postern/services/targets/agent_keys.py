@@ -1,4 +1,4 @@
-"""Agents as administrators manage them: made with a key that is shown once, given another key, deleted."""
+"""Agents as administrators manage them: created with a key that is shown once, given a new key, deleted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NAMED = 5  # connections that a refusal names
 
 
 class AgentKeys(ResourceService[Agent]):
-    """Everybody reads agents. The name and the mode of an agent are part of its key, so they never change."""
+    """All users can read agents. The name and the mode of an agent are part of its key, so they never change."""
 
     noun = "agent"
 
@@ -68,7 +68,7 @@ class AgentKeys(ResourceService[Agent]):
         return {name: getattr(resource, name) for name in names}
 
     async def announce(self, before: Agent | None, after: Agent | None) -> None:
-        """The key before it ends at once, and so do the agent's tunnels."""
+        """Signal that the previous key has ended, and the agent's tunnels with it."""
         if before is not None:
             await self._agents.announce(before.id, AgentChange.RENEWED if after else AgentChange.DELETED)
 
@@ -99,8 +99,10 @@ class AgentKeys(ResourceService[Agent]):
         return await self._issue_key(await self.write(agent, self._with(agent, secret)), secret)
 
     async def remove(self, principal: Principal, name_or_id: str, version: int | None = None) -> None:
-        """With the connections that it declared itself. Raises as any removal, Invalid for the gateway's own, and
-        Conflict while other connections name it."""
+        """Remove the agent with the connections that it declared.
+
+        Raises as any removal, Invalid for the gateway's own, and Conflict while other connections name it.
+        """
         agent = await self._require_manageable(principal, name_or_id, "cannot be deleted", version)
         wanted = ConnectionFilter(agent_id=agent.id)
         found = await self._connections.search(principal.org_id, wanted, Page(_NAMED + 1), SecretUse.NONE)
@@ -114,8 +116,11 @@ class AgentKeys(ResourceService[Agent]):
         await self.delete(agent)
 
     async def drain(self, principal: Principal, name_or_id: str) -> None:
-        """Whoever attends now by its key takes no new work, and ends when what it has is done; who starts it again
-        brings it back. Raises Denied, NotFound, Invalid for the gateway's own."""
+        """Let the agent's present instances take no new work and end when theirs is done; a restart brings the agent
+        back.
+
+        Raises Denied, NotFound, Invalid for the gateway's own.
+        """
         agent = await self._require_manageable(principal, name_or_id, "is drained with the gateway")
         await self._agents.announce(agent.id, AgentChange.DRAINED)
 
@@ -140,7 +145,7 @@ class AgentKeys(ResourceService[Agent]):
 
 
 def make_secret() -> Secret:
-    """256 random bits behind SECRET_PREFIX, as domain.agent.SECRET_FORM has it."""
+    """Return 256 random bits after SECRET_PREFIX, in the form of domain.agent.SECRET_FORM."""
     return Secret(SECRET_PREFIX + secrets.token_urlsafe(_BYTES))
 
 

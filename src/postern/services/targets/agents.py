@@ -1,4 +1,4 @@
-"""Agents: which there are, who they are when they dial in, and which are alive."""
+"""Agents: their authentication, and which of them are alive."""
 
 from __future__ import annotations
 
@@ -29,8 +29,11 @@ _V = TypeVar("_V")
 
 
 class AgentChange(StrEnum):
-    """What `Topic.AGENT_CHANGED` says of an agent. After RENEWED and DELETED the key that it holds is good no more;
-    after DRAINED its instances of that moment take no new work, and end when what they have is done."""
+    """The change in `Topic.AGENT_CHANGED`.
+
+    After RENEWED and DELETED the agent's key is invalid; after DRAINED its present instances take no new work, and end
+    when theirs is done.
+    """
 
     CAME = "came"
     WENT = "went"
@@ -52,11 +55,11 @@ class Agents:
         signals.subscribe(Topic.RESUMED, lambda _: self._modes.clear())
 
     async def enrol(self, secret: Secret, *, name: str | None, address: str) -> Agent:
-        """Whose secret this is; with a `name`, only if that is the agent's. The look-up is by hash, so how long it
-        takes says nothing about a secret that one could get nearer to.
+        """Return the agent with this secret; with a `name`, only if that is the agent's.
 
-        An address that came with many keys that are not known is not listened to for a while, save with keys that
-        were good before: one agent with an old key does not shut out those beside it. Raises Unauthenticated, TooMany.
+        The look-up is by hash, so its time reveals nothing about similar secrets. An address that sent many unknown
+        keys is ignored for a while, except with keys that were valid before: one agent with an old key does not lock
+        out those beside it. Raises Unauthenticated, TooMany.
         """
         digest, place = digest_of(secret), neighbourhood(address)
         if digest not in self._good:
@@ -74,7 +77,7 @@ class Agents:
         return found
 
     async def mode_of(self, agent_id: UUID) -> AgentMode:
-        """No statement when it is known. Raises NotFound."""
+        """Return the agent's mode. No statement when it is cached. Raises NotFound."""
         known = self._modes.get(agent_id)
         if known is not None:
             return known
@@ -85,19 +88,23 @@ class Agents:
         return found.mode
 
     async def beat_for(self, agent_ids: Sequence[UUID]) -> frozenset[UUID]:
-        """Says that these agents live: each holds a tunnel. Answers which of them still exist."""
+        """Send a heartbeat for agents that each hold a tunnel; return which of them still exist."""
         at, there = self._now(), set[UUID]()
         for start in range(0, len(agent_ids), _AT_ONCE):
             there |= await self._store.mark_seen(agent_ids[start : start + _AT_ONCE], at)
         return frozenset(there)
 
     async def mark_gone(self, agent_id: UUID) -> None:
-        """Says that a worker has lost its last tunnel to this agent: it counts as gone at once, and not only when
-        nobody has heard of it for ALIVE_FOR. Another worker that holds one hears of it, and says otherwise."""
+        """Record that a worker lost its last tunnel to this agent, so that it counts as gone before ALIVE_FOR has
+        passed.
+
+        Another worker that holds one is signalled, and sends a heartbeat.
+        """
         await self._store.mark_seen([agent_id], self._now() - ALIVE_FOR)
 
     async def still_good(self, agents: Sequence[Agent]) -> frozenset[UUID]:
-        """Which of these still have the key that they enrolled with: who may have missed a signal asks it."""
+        """Return which of these still have the key that they enrolled with, for callers that may
+        have missed a signal."""
         good = set[UUID]()
         for start in range(0, len(agents), _AT_ONCE):
             some = agents[start : start + _AT_ONCE]
@@ -106,17 +113,17 @@ class Agents:
         return frozenset(good)
 
     async def store_facts(self, agent: Agent, facts: Mapping[str, str]) -> None:
-        """What an agent says of itself is kept, cleaned and cut."""
+        """Store what an agent reports about itself, cleaned and truncated."""
         cleaned = cleaned_facts(facts)
         if cleaned != agent.facts:
             await self._store.store_facts(agent.id, cleaned)
 
     async def announce(self, agent_id: UUID, change: AgentChange) -> None:
-        """Tells every process: workers say so when an agent's first tunnel came or its last one went."""
+        """Signal a change to every process; workers signal an agent's first tunnel and the loss of its last one."""
         await self._signals.publish(Topic.AGENT_CHANGED, agent_id=str(agent_id), change=change)
 
     def listen(self, handler: Callable[[UUID, AgentChange], None]) -> None:
-        """`handler` is called on the event loop for what any process announces, and must return at once."""
+        """Call `handler` on the event loop for each announced change; it must return at once."""
 
         def heard(payload: Mapping[str, str]) -> None:
             handler(UUID(payload["agent_id"]), AgentChange(payload["change"]))
@@ -124,7 +131,7 @@ class Agents:
         self._signals.subscribe(Topic.AGENT_CHANGED, heard)
 
     async def ensure_embedded(self) -> Agent:
-        """The row of the agent inside the gateway's own processes; made at the first start."""
+        """Return the agent inside the gateway's own processes; created at the first start."""
         org_id = (await self._organisations.default()).id
         found = await self._store.get(org_id, EMBEDDED)
         if found is not None:
@@ -137,12 +144,12 @@ class Agents:
         return agent
 
     async def beat(self) -> None:
-        """Says that the embedded agents live, those of all organisations; each worker calls it every 5 seconds
+        """Send a heartbeat for the embedded agents of all organisations; each worker does it every 5 seconds
         (domain.agent.ALIVE_FOR)."""
         await self._store.touch_all(AgentMode.GATEWAY, self._now())
 
     async def any_worker_lives(self) -> bool:
-        """The embedded agents live in the relay workers: somebody beat lately."""
+        """Return whether a worker has sent a heartbeat of the embedded agents recently."""
         seen = await self._store.last_seen(AgentMode.GATEWAY)
         return seen is not None and self._now() - seen < ALIVE_FOR
 
@@ -154,7 +161,7 @@ class Agents:
 
 
 def digest_of(secret: Secret) -> bytes:
-    """What the store has of an agent's secret."""
+    """Return the hash of an agent's secret, as stored."""
     return hashlib.sha256(secret.reveal().encode(errors="replace")).digest()
 
 

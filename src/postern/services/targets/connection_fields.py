@@ -1,4 +1,4 @@
-"""The fields of a connection as somebody sets them, and the checks that they pass whoever that is."""
+"""The fields of a connection, and their checks, for administrators and agents alike."""
 
 from __future__ import annotations
 
@@ -61,8 +61,11 @@ class FieldChecks:
         return await self.complete(current, replace(current, **await self.resolve(current, fields)))
 
     async def resolve(self, current: Connection, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Turn what somebody gives into fields of a connection. Types to mask that are given without `redact_enabled`
-        switch masking on: a list of types that masks nothing would be taken for protection. Raises Invalid."""
+        """Translate given fields into those of a connection. Raises Invalid.
+
+        Types to mask without `redact_enabled` enable masking: a list of types that masks nothing would be taken for
+        protection.
+        """
         own = {name: value for name, value in fields.items() if name != "default_database"}
         if own.get("redact_types"):
             own.setdefault("redact_enabled", True)
@@ -78,8 +81,8 @@ class FieldChecks:
         return own
 
     async def complete(self, current: Connection, merged: Connection) -> Connection:
-        """Return what `current` becomes, after every check of the spec but those of its name, agent and keys. Raises
-        Invalid."""
+        """Return the new connection after every check of the spec except those of name, agent and
+        keys. Raises Invalid."""
         _check_values(merged)
         check_redact_types(merged.redact_types, self._models)
         _check_subtype(merged.type, merged.subtype)
@@ -93,7 +96,7 @@ class FieldChecks:
         return merged
 
     async def _check_rules(self, connection: Connection) -> None:
-        """Each of its guard rails must be able to hold on it."""
+        """Check that each of its guard rails can be enforced on it."""
         for key in connection.guardrail_rules:
             rail = await self._guardrails.get(connection.org_id, key)
             reason = None if rail is None else unenforceable(rail, connection.protocol, self._parsed)
@@ -109,7 +112,7 @@ class FieldChecks:
         return tuple(sorted(known))
 
     async def _known_template(self, current: Connection, given: str | None) -> str | None:
-        """As the store has it; an empty text stands for none, as null does."""
+        """Return the template's stored id; an empty text means none, as null does."""
         if not given or given == current.issue_template_id:
             return given or None
         found = await self._templates.get(current.org_id, given) if is_identifier(given) else None
@@ -131,7 +134,7 @@ class FieldChecks:
 
 
 def _check_subtype(kind: ConnectionType, subtype: str) -> None:
-    """None at all is allowed (spec 2.1): then it is saved, and nothing can be opened or enforced on it."""
+    """Check the subtype. It can be empty (spec 2.1): then the connection is saved, but cannot be opened."""
     allowed = SUBTYPES[kind]
     if subtype and subtype not in allowed:
         raise Invalid(
@@ -140,7 +143,7 @@ def _check_subtype(kind: ConnectionType, subtype: str) -> None:
 
 
 def _check_command(current: Connection, saved: Connection) -> None:
-    """Refuse a command that would never run. A stored one of an older release stays until it is changed."""
+    """Reject a command that would never run. A stored one of an older release stays until it is changed."""
     is_new = tuple(saved.command) != tuple(current.command) or saved.subtype != current.subtype
     if saved.command and saved.subtype in SPOKEN and is_new:
         raise Invalid(
@@ -151,9 +154,11 @@ def _check_command(current: Connection, saved: Connection) -> None:
 
 
 def _secret_of(current: Connection, fields: Mapping[str, Any]) -> dict[str, Secret]:
-    """Return the secret that the fields lead to: a key whose value is None keeps its stored value, and
-    `default_database` is written into the attribute `DB`, which it is read from. What an answer said of it is accepted
-    and changes nothing. Raises Invalid where both are given and differ."""
+    """Return the secret from the fields. Raises Invalid where both sources of the database are given and differ.
+
+    A key whose value is None keeps its stored value. `default_database` is stored in the attribute `DB`, from which it
+    is read. A value that repeats an answer of the API changes nothing.
+    """
     secret: Mapping[str, Secret | None] = fields.get("secret", current.secret)
     database = fields.get("default_database")
     if database is None or database == current.default_database:
@@ -171,10 +176,10 @@ def _secret_of(current: Connection, fields: Mapping[str, Any]) -> dict[str, Secr
 
 
 def check_keys(current: Connection, saved: Connection) -> None:
-    """Check that `saved` has the keys that its subtype needs, and no others.
+    """Check that `saved` has the keys that its subtype needs, and no others. Raises Invalid.
 
-    Only where keys or subtype change: what was saved by an earlier version can be changed in every other way. A
-    connection without any secret can be saved (spec 2.1), and be opened once it has one. Raises Invalid.
+    Checked only where keys or subtype change, so that a connection of an earlier version can be changed in every other
+    way. A connection without any secret can be saved (spec 2.1), and be opened once it has one.
     """
     if not saved.secret or (saved.subtype, _filled(saved)) == (current.subtype, _filled(current)):
         return
@@ -211,14 +216,15 @@ def _kept_values(stored: Mapping[str, Secret], given: Mapping[str, Secret | None
 
 
 async def withdraw(store: ConnectionStore, signals: Signals, connection: Connection) -> None:
-    """Remove it with its credentials, and end its sessions. Raises Conflict where it was changed since it was read."""
+    """Remove the connection with its credentials, and end its sessions. Raises Conflict where it was changed since it
+    was read."""
     with suppress(NotFound):
         await store.remove(connection)
     await end_sessions(store, signals, connection)
 
 
 async def end_sessions(store: ConnectionStore, signals: Signals, connection: Connection) -> None:
-    """Tell the workers that the connection was removed."""
+    """Signal to workers that the connection was removed."""
     await signals.publish(Topic.POLICY_CHANGED, connection_id=str(connection.id))
     for session_id in await store.open_sessions(connection.id):
         await signals.publish(Topic.SESSION_KILL, session_id=str(session_id), reason="revoked")

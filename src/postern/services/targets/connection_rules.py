@@ -1,4 +1,4 @@
-"""Rules that are attached to connections, one by one, and can be from the connection's side, too."""
+"""Rules that are attached to single connections, from either side."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ConnectionRules(ResourceService[R]):
         self._enforceable = enforceable
 
     async def check_connection(self, rule: R, connection: Connection) -> str | None:
-        """Return why the rule could not hold on this connection, None where it can."""
+        """Return why the rule could not be enforced on this connection, None where it can."""
         raise NotImplementedError
 
     async def resolve(self, current: R, fields: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -62,14 +62,14 @@ class ConnectionRules(ResourceService[R]):
                 raise Invalid(f"connection_ids: connection {connection.name!r}: {reason}", field="connection_ids")
 
     async def announce(self, before: R | None, after: R | None) -> None:
-        """Of the connections that the rule applied to, and of those that it applies to."""
+        """Signal changes of the connections to which the rule applied or applies."""
         for key in {key for rule in (before, after) if rule is not None for key in rule.connection_ids}:
             await self._signals.publish(Topic.POLICY_CHANGED, connection_id=str(key))
 
     async def remove(
         self, principal: Principal, name_or_id: str, version: int | None = None, *, unused: bool = False
     ) -> None:
-        """With `unused` only one that applies to no connection. Raises Denied, NotFound, Conflict."""
+        """Remove the rule; with `unused` only if it applies to no connection. Raises Denied, NotFound, Conflict."""
         if unused:
             self.require_admin(principal)
             rule = await self.existing(principal, name_or_id)

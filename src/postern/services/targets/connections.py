@@ -1,4 +1,4 @@
-"""Connections: what admins configure, and who may see it sees, but for secrets."""
+"""Connections: administrators configure them, and users see those in their scope, without secrets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["ConnectionFilter", "ConnectionView", "Connections"]
 
 @dataclass(frozen=True, slots=True)
 class ConnectionView:
-    """A connection and what is derived when it is shown."""
+    """A connection with the values that are derived when it is shown."""
 
     connection: Connection
     status: ConnectionStatus
@@ -39,9 +39,11 @@ class ConnectionView:
 
 
 class Connections(ResourceService[Connection]):
-    """Everybody reads the connections within their reach. An update that leaves out `secret`, `guardrail_rules` or
-    `subtype` keeps them: the first is shown to nobody, the second is also written from the guard rails' side, and a
-    connection without its subtype would lose every protection."""
+    """Users read the connections in their scope.
+
+    An update that leaves out `secret`, `guardrail_rules` or `subtype` keeps them: secrets are never shown, guard rails
+    are also written from their own side, and a connection without its subtype would lose every protection.
+    """
 
     noun = "connection"
     kept = frozenset({"subtype", "guardrail_rules", "place"})
@@ -99,18 +101,18 @@ class Connections(ResourceService[Connection]):
             await end_sessions(self._connections, self._signals, before)
 
     async def search(self, principal: Principal, wanted: ConnectionFilter, page: Page) -> Listed[ConnectionView]:
-        """Return those that the principal can see, by name, with the secrets of which they are shown something."""
+        """Return the connections that the principal can see, by name, with the parts of secrets that they are shown."""
         reach = await self._control.reach(principal)
         seen = replace(wanted, reach=reach, alive_after=self._now() - ALIVE_FOR)
         found = await self._connections.search(principal.org_id, seen, page, _secrets_for(principal))
         return Listed(await self._views(principal.org_id, found.items), found.total)
 
     async def tags(self, principal: Principal, page: Page) -> Listed[TagUse]:
-        """By key and value, of the connections that the principal may see."""
+        """Return tags by key and value, of the connections that the principal can see."""
         return await self._connections.tags(principal.org_id, await self._control.reach(principal), page)
 
     async def get(self, principal: Principal, name_or_id: str) -> Connection:
-        """Return the connection, with its secret if they are shown something of it. Raises NotFound, also when it is
+        """Return the connection, with the parts of its secret that they are shown. Raises NotFound, also when it is
         hidden from them."""
         return await self.existing(principal, name_or_id)
 
@@ -121,7 +123,7 @@ class Connections(ResourceService[Connection]):
         return found
 
     async def view(self, connection: Connection) -> ConnectionView:
-        """Return the connection with what is derived when it is shown."""
+        """Return the connection with the values that are derived when it is shown."""
         agent = await self._agents.by_id(connection.agent_id)
         tests = await self._tests.last_tests([connection.id])
         return _view(connection, agent, tests.get(connection.id), self._now())
@@ -140,12 +142,12 @@ class Connections(ResourceService[Connection]):
 
 
 def _secrets_for(principal: Principal) -> SecretUse:
-    """Administrators see the keys of every secret, and everybody the name of the default database."""
+    """Return what of secrets is shown: their keys to administrators, the default database's name to all users."""
     return SecretUse.ALL if principal.is_admin else SecretUse.DATABASES
 
 
 def _view(connection: Connection, agent: Agent | None, test: TargetTest | None, now: datetime) -> ConnectionView:
-    """`agent` is None where it was deleted at this moment."""
+    """Return the view. `agent` is None where it was deleted meanwhile."""
     online = agent is not None and agent.is_online(now)
     return ConnectionView(
         connection,

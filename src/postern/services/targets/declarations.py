@@ -1,7 +1,7 @@
-"""Agents in applications declare the connection that they serve: each has one, which nobody else changes.
+"""Declarations: an embedded agent declares the one connection that it serves, which nobody else changes.
 
-An agent is trusted with its own connection and no further: what it says is checked as an administrator's word is, what
-belongs to others is out of its reach, and what changes is in the audit log.
+An agent is trusted with its own connection only. Its declaration is checked like an administrator's request, it cannot
+touch what belongs to others, and changes are in the audit log.
 """
 
 from __future__ import annotations
@@ -50,12 +50,11 @@ class Declarations:
         self._running: set[asyncio.Task[None]] = set()
 
     async def declare(self, agent: Agent, given: Declaration, *, address: str, beside: bool = False) -> None:
-        """From now on this is the agent's connection; nothing is written when it is so already. `beside`: whether
-        another instance of it attends by another name.
+        """Make this the agent's connection; nothing is written when it is so already.
 
-        Who goes away meanwhile does not stop a change half-way. Raises Invalid; Conflict when the name belongs to
-        another connection, and with `retry_after` when another instance of the agent has another name; TooMany,
-        Unavailable.
+        `beside`: whether another instance of it is connected under a different name. A disconnect does not interrupt
+        the change. Raises Invalid; Conflict when the name belongs to another connection, and with `retry_after` when
+        another instance of the agent has another name; TooMany, Unavailable.
         """
         given.check()
         if (await self._plan(agent, given)).is_done:
@@ -107,7 +106,7 @@ class Declarations:
         )
 
     async def _plan(self, agent: Agent, given: Declaration) -> _Plan:
-        """Raises Conflict, Invalid."""
+        """Plan the change. Raises Conflict, Invalid."""
         named = await self._connections.get(agent.org_id, given.name)
         if named is not None and not _is_of(agent, named):
             raise Conflict(
@@ -134,7 +133,7 @@ class Declarations:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """`others` are what the agent declared by other names, and are to go."""
+    """A planned change. `others` are the agent's connections under other names, to be removed."""
 
     before: Connection | None
     after: Connection
@@ -146,7 +145,8 @@ class _Plan:
 
 
 def _declared(given: Declaration) -> Mapping[str, Any]:
-    """What is not declared stays as it is. The name of the database is no secret: clients are told it."""
+    """Return the connection with the declared fields; others stay. The database's name is not
+    secret: clients see it."""
     encoded = base64.b64encode(given.default_database.encode()).decode()
     return {
         "type": given.type,
@@ -161,7 +161,7 @@ def _declared(given: Declaration) -> Mapping[str, Any]:
 
 
 def _successor(agent: Agent, given: Declaration, others: tuple[Connection, ...]) -> Connection:
-    """A new connection. Its guard rails are those of the one whose place it takes: another name sheds no rule."""
+    """Return a new connection with the guard rails of the one that it replaces: a new name sheds no rule."""
     fresh = Connection(uuid4(), agent.org_id, given.name, given.type, "", agent.id)
     rules = {rule for other in others for rule in other.guardrail_rules}
     return replace(fresh, guardrail_rules=tuple(sorted(rules)))
@@ -172,7 +172,7 @@ def _is_of(agent: Agent, connection: Connection) -> bool:
 
 
 def _managed_by(agent: Agent) -> str:
-    """For people to read; whose it is `agent_id` says."""
+    """Return who manages it, for users to read; `agent_id` is authoritative."""
     return f"agent:{agent.name}"[:_MANAGED_BY]
 
 

@@ -1,4 +1,4 @@
-"""The keys of SSH targets: what is met first where a connection leads is pinned, and nothing else is let in after."""
+"""Host keys of SSH targets: the first key of a target is pinned, and any other is denied afterwards."""
 
 from __future__ import annotations
 
@@ -23,15 +23,14 @@ class HostKeys:
         self._now = now
 
     async def find_known(self, connection: Connection) -> tuple[str, ...]:
-        """In OpenSSH's form; none as long as nobody has been there since the connection leads where it does."""
+        """Return the pinned key in OpenSSH's form; none until the first session to the connection's present target."""
         found = await self._find_pinned(connection)
         return () if found is None else (found.key.text,)
 
     async def pin(self, connection: Connection, key: str, session_id: UUID) -> None:
-        """What a session met at the target, in OpenSSH's form. The first one stays, whoever else pins one at the same
-        time.
+        """Pin the key that a session received, in OpenSSH's form. The first of concurrent ones wins.
 
-        Raises Denied when another one is pinned, Conflict when the connection leads elsewhere by now, Invalid.
+        Raises Denied when a different one is pinned, Conflict when the connection's target has changed, Invalid.
         """
         if connection.place is None:
             raise Conflict(f"it is not known where connection {connection.name!r} leads; save it again")
@@ -42,14 +41,14 @@ class HostKeys:
             raise _changed(connection, pinned, met)
 
     async def find(self, principal: Principal, connection: str) -> tuple[Connection, list[HostKey]]:
-        """For administrators and auditors. Raises Denied, NotFound."""
+        """Return the pinned key, for administrators and auditors. Raises Denied, NotFound."""
         require_reader(principal, "the host keys of targets")
         target = await self._connection(principal, connection)
         found = await self._find_pinned(target)
         return target, [] if found is None else [found]
 
     async def forget(self, principal: Principal, connection: str) -> None:
-        """What is met next is pinned. What runs goes on. Raises Denied, NotFound."""
+        """Remove the pinned key, so that the next one is pinned. Running sessions continue. Raises Denied, NotFound."""
         require_admin(principal, "have host keys forgotten")
         target, found = await self.find(principal, connection)
         await self._store.forget(target.id)

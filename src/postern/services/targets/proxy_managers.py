@@ -1,5 +1,6 @@
-"""Proxy managers: a process of a user's command line that waits for being told, from elsewhere, which connection to
-open a local port for. They attend at this process, and are known here only.
+"""Proxy managers: command-line processes of users that open a local port for a connection on request.
+
+They connect to this process, and only it knows them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class ProxyStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProxyState:
-    """`id` is that of the process; the rest from `connection_name` on is there while it is connected."""
+    """The state of a proxy manager. `id` is that of the process; the fields from `connection_name` on apply while it is
+    connected."""
 
     id: UUID
     status: ProxyStatus = ProxyStatus.READY
@@ -46,7 +48,7 @@ class ProxyState:
 
 @dataclass(frozen=True, slots=True)
 class ProxyOrder:
-    """`connection` is None for the order to disconnect."""
+    """An order; `connection` is None for the order to disconnect."""
 
     id: UUID
     connection: str | None = None
@@ -56,7 +58,7 @@ class ProxyOrder:
 
 @dataclass(frozen=True, slots=True)
 class ProxyOutcome:
-    """`failure` is empty when the order was carried out; `port` is the one that is listened on."""
+    """The result of an order. `failure` is empty on success; `port` is the local one."""
 
     failure: str
     port: int
@@ -64,7 +66,7 @@ class ProxyOutcome:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """An order that is not answered yet, and what its state is once it is carried out."""
+    """A pending order, and the state after it."""
 
     answer: asyncio.Future[ProxyOutcome]
     then: ProxyState
@@ -72,8 +74,10 @@ class _Asked:
 
 @dataclass(eq=False, slots=True)
 class Attached:
-    """One that attends. `orders` are to be sent to it; `replaced` is set when a newer one of its user came. What it was
-    `asked` stays until it answers, also when nobody waits any more: it may carry it out yet."""
+    """A connected proxy manager. `orders` are to be sent; `replaced` is set when the user's newer one connects.
+
+    Orders in `asked` stay until answered, even after their caller has left: they may still be carried out.
+    """
 
     principal: Principal
     state: ProxyState
@@ -89,7 +93,7 @@ class ProxyManagers:
         self._attached: dict[UUID, Attached] = {}
 
     def attach(self, principal: Principal, instance: UUID) -> Attached:
-        """From now on it is the one of its user. Raises TooMany."""
+        """Register it as its user's proxy manager. Raises TooMany."""
         older = self._attached.get(principal.id)
         if older is None and len(self._attached) >= _MOST:
             raise TooMany("too many proxy managers attend at this gateway; try again later")
@@ -104,7 +108,7 @@ class ProxyManagers:
         self._end(attached)
 
     def record_answer(self, attached: Attached, order_id: UUID, answer: ProxyOutcome) -> None:
-        """One to an order that was never given is passed over."""
+        """Record an answer; one to an unknown order is ignored."""
         asked = attached.asked.pop(order_id, None)
         if asked is None:
             return
@@ -116,14 +120,16 @@ class ProxyManagers:
             asked.answer.set_result(answer)
 
     def status(self, principal: Principal) -> ProxyState:
-        """Of one's own. Raises NotFound when none attends."""
+        """Return the state of one's own. Raises NotFound when none is connected."""
         return self._state(self._of(principal))
 
     async def connect(
         self, principal: Principal, connection: str, port: int, seconds: int | None, *, source: str, means: str = ""
     ) -> ProxyState:
-        """What it had open before is closed. Raises NotFound, Denied, Invalid, Conflict when it could not, and
-        Unavailable when it did not answer."""
+        """Open a connection, and close the one before.
+
+        Raises NotFound, Denied, Invalid, Conflict when it failed, and Unavailable when it did not answer.
+        """
         seconds = DEFAULT_SECONDS if seconds is None else seconds
         if not 0 <= port <= 65_535:
             raise Invalid("port: must be 0 to 65535; 0 takes a free one", field="port")
@@ -143,7 +149,7 @@ class ProxyManagers:
         return await self._ask(attached, ProxyOrder(uuid4(), target.name, port, seconds), then)
 
     async def disconnect(self, principal: Principal) -> ProxyState:
-        """Raises NotFound when none attends, Conflict, Unavailable."""
+        """Close the connection. Raises NotFound when none is connected, Conflict, Unavailable."""
         attached = self._of(principal)
         return await self._ask(attached, ProxyOrder(uuid4()), ProxyState(attached.state.id))
 

@@ -1,4 +1,4 @@
-"""Which relay workers live: agents hold a tunnel to each of them."""
+"""The live relay workers: agents hold a tunnel to each of them."""
 
 from __future__ import annotations
 
@@ -20,23 +20,25 @@ class RelayWorkers:
         self._now = now
 
     async def beat(self, worker: RelayWorker) -> None:
-        """Says that it lives, now; each worker calls it every 5 seconds. The first time all are told."""
+        """Send a heartbeat, every 5 seconds. The first one is signalled to all processes."""
         now = self._now()
         if await self._store.beat(RelayWorker(worker.id, worker.name, worker.started_at, now)):
             await self._signals.publish(Topic.WORKERS_CHANGED)
 
     async def mark_stopped(self, worker_id: UUID) -> None:
-        """All are told, so that agents look for it no more."""
+        """Record and signal that it stopped, so that agents no longer dial it."""
         await self._store.forget(worker_id)
         await self._signals.publish(Topic.WORKERS_CHANGED)
 
     async def living(self) -> list[RelayWorker]:
-        """By name. One statement."""
+        """Return live workers by name. One statement."""
         return await self._store.living(self._now() - LIVES_FOR)
 
     def listen(self, handler: Callable[[], None]) -> None:
-        """`handler` is called on the event loop when a worker came or stopped, or when that may have been missed. One
-        that is killed says nothing: ask `living` now and then."""
+        """Call `handler` on the event loop when a worker came or stopped, or such a signal may be lost.
+
+        A killed worker sends no signal: poll `living` as well.
+        """
         for topic in (Topic.WORKERS_CHANGED, Topic.RESUMED):
             self._signals.subscribe(topic, lambda _payload: handler())
 

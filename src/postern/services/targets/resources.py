@@ -1,4 +1,4 @@
-"""Resources: what connections belong to. They come with the first connection that names them."""
+"""Resources: groups of connections for one target. The first connection that names one creates it."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Resources:
         self._control = control
 
     async def find(self, principal: Principal, page: Page, where: RuleFilter = ALL_RULES) -> Listed[Resource]:
-        """By name, with the connections that the principal may see; one where they see none is hidden from them."""
+        """Return resources by name, with the connections that the principal can see; those with none are hidden."""
         return await self._store.find(principal.org_id, await self._control.reach(principal), page, where.name)
 
     async def get(self, principal: Principal, name_or_id: str) -> Resource:
-        """Raises NotFound, also when it is hidden from them."""
+        """Return a resource. Raises NotFound, also when it is hidden from them."""
         found = await self._store.get(principal.org_id, name_or_id, await self._control.reach(principal))
         if found is None:
             raise NotFound(f"there is no resource {name_or_id!r}")
         return found
 
     async def remove(self, principal: Principal, name_or_id: str) -> None:
-        """Raises Denied, NotFound, and Conflict while connections belong to it."""
+        """Remove a resource. Raises Denied, NotFound, and Conflict while connections belong to it."""
         require_admin(principal, "delete resources")
         found = await self.get(principal, name_or_id)
         if not await self._store.remove(principal.org_id, found.name):

@@ -1,7 +1,7 @@
-"""Errands: asked by the API's process, answered by whichever relay worker takes them first.
+"""Target tasks: requested by the API's process, answered by the relay worker that claims them first.
 
-They show nothing of the rows of a target, so they are no sessions; and they change nothing, so they are not in the
-audit log either. The server's log has a line for each: who asked what of which connection, and what came of it.
+They show no rows of a target, so they are not sessions. They change nothing, so they are not in the audit log. The
+server's log has a line for each: who asked what of which connection, and the result.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _RAISED: Mapping[Failure, type[PosternError]] = {
 
 
 class TargetTasks:
-    """`answerable` names the subtypes that can be tested and looked into."""
+    """`answerable` names the subtypes that can be tested and explored."""
 
     def __init__(
         self,
@@ -88,11 +88,11 @@ class TargetTasks:
         source: str,
         wait: float = WAIT,
     ) -> TargetTaskAnswer:
-        """What the target says. `connection` is a name or id; `source` the address of who asks; `wait` in seconds.
+        """Return the target's answer. `connection` is a name or id; `source` the caller's address; `wait` in seconds.
 
         The result of a test is stored as the connection's last one. Raises NotFound, Denied, Invalid, TooMany;
-        Malformed with the reason when the target refused, and Unreachable when it, or its agent, does not answer, which
-        the API says as 400; Unavailable when nobody did within `wait`.
+        Malformed with the reason when the target rejected it, and Unreachable when the target or its agent does not
+        answer, both of which are 400 in the API; Unavailable when no worker answered within `wait`.
         """
         given = {name: value for name, value in (arguments or {}).items() if value is not None}
         permit = await self._admit(principal, connection, kind, source)
@@ -122,8 +122,10 @@ class TargetTasks:
         return answer
 
     async def claim(self, task_id: UUID, worker: str) -> tuple[TargetTask, Permit] | None:
-        """For a worker: exactly one caller gets it, the others None. Admission is asked again, and its refusal is
-        an answer."""
+        """Claim a task for a worker: exactly one caller gets it, the others None.
+
+        Admission is checked again; a denial becomes the answer.
+        """
         target_task = await self._store.claim(task_id, worker, self._now() - _TAKEN_FOR)
         if target_task is None:
             return None
@@ -140,7 +142,7 @@ class TargetTasks:
         return target_task, permit
 
     async def answer(self, task_id: UUID, worker: str, answer: TargetTaskAnswer) -> None:
-        """By the worker that claimed it."""
+        """Store the answer of the worker that claimed it."""
         text = json.dumps(asdict(answer) | {"reason": answer.reason[:_MAX_REASON]}, ensure_ascii=False)
         if len(text.encode()) > MAX_ANSWER + 8 * _MAX_REASON:
             raise ValueError("an answer to an errand is larger than it may be")
@@ -155,7 +157,7 @@ class TargetTasks:
         return await self._access.admit_target_task(principal, connection, schema=schema, source=source)
 
     async def _save_test(self, permit: Permit, answer: TargetTaskAnswer) -> None:
-        """Store the result as the connection's last test. What the gateway's rules refused says nothing of a target."""
+        """Store the result as the connection's last test. A denial by the gateway says nothing about the target."""
         connection = permit.connection
         if connection.place is None:
             return
@@ -166,7 +168,7 @@ class TargetTasks:
         )
 
     async def _run(self, target_task: TargetTask, wait: float) -> TargetTaskAnswer:
-        """The row goes in any case: what nobody waits for any more is not begun."""
+        """Store the task, wait for its answer, and delete it in any case, so that an abandoned one does not start."""
         async with self._done.subscribe(target_task.id) as event:
             await self._store.add(target_task)
             try:
@@ -202,6 +204,6 @@ def _read(message: Mapping[str, Any]) -> TargetTaskAnswer:
 
 
 def _check_name(field: str, value: str) -> None:
-    """Any other character may be in a name of a database: it is a value to the target, and never part of a text."""
+    """Check a name. Databases allow any other character; it is passed as a value, never as part of a query."""
     if not 1 <= len(value) <= MAX_NAME or one_line(value) != value:
         raise Invalid(f"{field}: must be 1 to {MAX_NAME} characters without control characters", field=field)

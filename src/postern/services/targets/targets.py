@@ -1,4 +1,4 @@
-"""The services that are about targets and the way to them, built together."""
+"""The services of targets and access to them, built together."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ from postern.store.stores import Stores
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abilities:
-    """What this gateway can do with what passes through it.
+    """What this gateway can do with traffic.
 
     `enforceable`: the protocols that have a relay, on which rules take effect and scripts run. `parsed`: those that
-    have a parser as well, so that rules about statements can hold. `judge`: who tries guard rails outside of sessions.
-    `models`: the information types that a language model finds here. `compiles`: the check of a pattern, see
-    GuardRails. `masks`: what tries a masking rule.
+    have a parser as well, so that rules about statements can be enforced. `judge`: tries guard rails outside of
+    sessions. `models`: the information types that a language model finds here. `compiles`: the check of a pattern, see
+    GuardRails. `masks`: tries a masking rule.
     """
 
     compiles: Callable[[str], str | None]
@@ -64,7 +64,7 @@ class Abilities:
 
 @dataclass(frozen=True)
 class RuleServices:
-    """What administrators set, by which others decide."""
+    """The rules that administrators set."""
 
     access_rules: AccessRules
     control: AccessControl
@@ -78,7 +78,7 @@ class RuleServices:
 
 @dataclass(frozen=True)
 class ApprovalServices:
-    """Who has to agree, and whether they did."""
+    """Required approvals, and reviews."""
 
     asking: ReviewRequests
     review_needed: RequirementLookup
@@ -87,7 +87,7 @@ class ApprovalServices:
 
 @dataclass(frozen=True)
 class AccessServices:
-    """Who comes to a target, and what they do there."""
+    """Admission to targets, and sessions."""
 
     access: Access
     access_requests: AccessRequests
@@ -100,7 +100,7 @@ class AccessServices:
 
 @dataclass(frozen=True)
 class ConnectionServices:
-    """Targets, and the way to them."""
+    """Targets and connections to them."""
 
     agents: Agents
     connections: Connections
@@ -113,12 +113,12 @@ class ConnectionServices:
 
 @dataclass(frozen=True)
 class TargetServices(RuleServices, ApprovalServices, AccessServices, ConnectionServices):
-    """Flat for who uses it."""
+    """All services of targets as one flat object."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Ground:
-    """What all of them stand on."""
+    """What all of them need."""
 
     stores: Stores
     signals: Signals

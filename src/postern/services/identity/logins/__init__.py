@@ -1,1 +1,1 @@
-"""How people and programs prove who they are."""
+"""How users and programs prove their identity."""

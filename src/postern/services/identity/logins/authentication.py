@@ -1,4 +1,4 @@
-"""Who is behind a bearer token, whichever kind it is. The one door of the API."""
+"""Authentication of the API: the caller behind a bearer token of any kind."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ MUST_ENROL = (
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, and by what: a login, an API key, or neither for a token of the identity provider.
+    """The authenticated caller, by a login, an API key, or neither for a token of the identity provider.
 
-    `must_enrol`: may do nothing before they have enrolled a second factor.
+    `must_enrol`: the caller has to enrol a second factor before anything else.
     """
 
     principal: Principal
@@ -36,32 +36,32 @@ class Caller:
 
     @property
     def means(self) -> str:
-        """What they are logged in with, as a review binds access to it. A token of the identity provider is not told
-        from another one."""
+        """The auth method and its id, to which a review binds access. Tokens of the identity provider have no id of
+        their own."""
         if self.api_key is not None:
             return f"key:{self.api_key.id}"
         return "provider" if self.login is None else f"login:{self.login.id}"
 
 
 class KeyAuthenticator(Protocol):
-    """API keys."""
+    """Authenticates API keys."""
 
     async def authenticate(self, key: Secret, address: str) -> tuple[ApiKey, Principal]:
-        """Raises Unauthenticated."""
+        """Return the key and its principal. Raises Unauthenticated."""
 
     async def standing(self, org_id: UUID, key_id: UUID, address: str) -> Principal:
-        """Whom a key acts as, as long as it may be used from there. Raises Unauthenticated."""
+        """Return the principal that a key acts as, while it can be used from the address. Raises Unauthenticated."""
 
 
 class TokenAuthenticator(Protocol):
-    """Access tokens of the identity provider."""
+    """Authenticates access tokens of the identity provider."""
 
     async def authenticate(self, token: Secret) -> Principal:
-        """Raises Unauthenticated, Unavailable."""
+        """Return the principal of the token. Raises Unauthenticated, Unavailable."""
 
 
 class FactorAuthenticator(Protocol):
-    """Who has to enrol a second factor before anything else."""
+    """Tells which logins have to enrol a second factor first."""
 
     async def is_missing(self, login: Login) -> bool: ...
 
@@ -82,15 +82,19 @@ class Authentication:
         self._provider = provider
 
     async def caller(self, token: Secret, *, address: str) -> Caller:
-        """`address` is the client's. Raises Unauthenticated, Unavailable, and Denied for one who must enrol a second
-        factor first."""
+        """Return the caller; `address` is the client's.
+
+        Raises Unauthenticated, Unavailable, and Denied for a caller that must enrol a second factor first.
+        """
         found = await self.enrolling_caller(token, address=address)
         require_enrolled(found)
         return found
 
     async def enrolling_caller(self, token: Secret, *, address: str) -> Caller:
-        """Also one who must enrol a second factor first: for the few calls that serve just that. Raises
-        Unauthenticated, Unavailable."""
+        """Return the caller, also one that must enrol a second factor first: for the few calls that serve enrolment.
+
+        Raises Unauthenticated, Unavailable.
+        """
         if token.reveal().startswith(PREFIX) and self._api_keys is not None:
             key, principal = await self._api_keys.authenticate(token, address)
             await self._require_keys(principal)
@@ -107,8 +111,10 @@ class Authentication:
         return Caller(account.principal, login=login, must_enrol=await self._factors.is_missing(login))
 
     async def standing(self, caller: Caller, *, address: str) -> Principal:
-        """Who somebody is now that came a while ago, as long as the login or key stands by which they came; a token of
-        the identity provider was good for that moment. Raises Unauthenticated, Unavailable."""
+        """Return the current principal of an earlier caller, while the login or key is still valid.
+
+        A token of the identity provider was checked when it came. Raises Unauthenticated, Unavailable.
+        """
         principal = caller.principal
         if caller.api_key is not None and self._api_keys is not None:
             await self._require_keys(principal)
@@ -124,6 +130,6 @@ class Authentication:
 
 
 def require_enrolled(caller: Caller) -> None:
-    """Raises Denied for one who must enrol a second factor first."""
+    """Raise Denied for a caller that must enrol a second factor first."""
     if caller.must_enrol:
         raise Denied(MUST_ENROL)

@@ -1,6 +1,6 @@
-"""WebAuthn (W3C, level 2): keys in hardware or in a browser as second factors, checked for this origin alone.
+"""WebAuthn (W3C, level 2): hardware or browser keys as second factors, checked for this origin alone.
 
-Only sessions in a browser can use one: the browser signs the page's origin, which must be the gateway's.
+Only browsers can use one: the browser signs the page's origin, which must be the gateway's.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CHALLENGE = 32  # bytes
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An authenticator's key as it is kept."""
+    """An authenticator's key as it is stored."""
 
     credential_id: bytes
     public_key: bytes  # COSE
@@ -53,7 +53,7 @@ def new_challenge() -> bytes:
 
 
 class Addressed(Protocol):
-    """Where the gateway is for browsers."""
+    """The source of the gateway's public address."""
 
     async def current(self) -> ServerConfig: ...
 
@@ -65,8 +65,7 @@ class _Place:
 
 
 class Authenticators:
-    """The relying party is the host at which browsers find the gateway, and the page's origin must be the gateway's,
-    as the server's configuration says at the time."""
+    """The WebAuthn relying party: its host, and the origin of its pages, are the gateway's as currently configured."""
 
     def __init__(self, server: Addressed) -> None:
         self._server = server
@@ -74,7 +73,7 @@ class Authenticators:
     async def registration_options(
         self, principal: Principal, challenge: bytes, known: Sequence[Key]
     ) -> dict[str, Any]:
-        """PublicKeyCredentialCreationOptions as JSON. Raises Invalid where browsers offer no WebAuthn."""
+        """Return PublicKeyCredentialCreationOptions as JSON. Raises Invalid where browsers do not support WebAuthn."""
         place = await self._place()
         try:
             ipaddress.ip_address(place.host)
@@ -103,7 +102,7 @@ class Authenticators:
         return shown
 
     async def verify_registration(self, credential: Mapping[str, Any], challenge: bytes) -> tuple[Key, int]:
-        """The new key and its signature counter. Raises Invalid."""
+        """Return the new key and its signature counter. Raises Invalid."""
         place = await self._place()
         try:
             verified = webauthn.verify_registration_response(
@@ -117,7 +116,7 @@ class Authenticators:
         return Key(verified.credential_id, verified.credential_public_key), verified.sign_count
 
     async def assertion_options(self, challenge: bytes, known: Sequence[Key]) -> dict[str, Any]:
-        """PublicKeyCredentialRequestOptions as JSON."""
+        """Return PublicKeyCredentialRequestOptions as JSON."""
         place = await self._place()
         options = webauthn.generate_authentication_options(
             rp_id=place.host,
@@ -129,8 +128,10 @@ class Authenticators:
         return shown
 
     async def verify_assertion(self, assertion: Mapping[str, Any], challenge: bytes, key: Key, counter: int) -> int:
-        """The signature counter now. Raises Unauthenticated, also for a counter that did not grow: there is a clone
-        of the authenticator then, or was."""
+        """Return the new signature counter.
+
+        Raises Unauthenticated, also for a counter that did not grow, which indicates a cloned authenticator.
+        """
         place = await self._place()
         try:
             verified = webauthn.verify_authentication_response(
@@ -154,7 +155,7 @@ class Authenticators:
 
 
 def credential_id_of(assertion: Mapping[str, Any]) -> bytes:
-    """Which key an assertion says it is of; empty for one that cannot be read."""
+    """Return the key's id in an assertion; empty where it cannot be read."""
     given = assertion.get("rawId", assertion.get("id"))
     try:
         return base64url_to_bytes(given) if isinstance(given, str) else b""
@@ -163,7 +164,7 @@ def credential_id_of(assertion: Mapping[str, Any]) -> bytes:
 
 
 def challenge_text(challenge: bytes) -> str:
-    """As it is kept in a payload."""
+    """Return the challenge as stored in a payload."""
     return bytes_to_base64url(challenge)
 
 

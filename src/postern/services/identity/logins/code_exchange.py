@@ -1,5 +1,8 @@
-"""The end of a login at a provider: the browser gets its login at once; a command line gets a code that is good once
-and that only the holder of its code verifier can turn into a token (as in RFC 7636)."""
+"""The end of a login at a provider.
+
+A browser gets its login at once. A command line gets a one-time code, which only the holder of its code verifier can
+exchange for a token (as in RFC 7636).
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")  # RFC 7636 section 4.1
 
 @dataclass(frozen=True, slots=True)
 class LoginRedirect:
-    """Where the browser goes now. `opened` is what a browser's cookie is made of; a command line has none yet."""
+    """Where the browser goes next. `opened` becomes a browser's cookie; a command line has none yet."""
 
     url: str
     account: Account | None = None
@@ -49,7 +52,7 @@ class CodeExchange:
         client: ClientFacts,
         provided: Provided | None,
     ) -> LoginRedirect:
-        """`client` is the browser that came back. Raises Unauthenticated for one who is not active, TooMany."""
+        """Finish a login; `client` is the returning browser. Raises Unauthenticated for an inactive user, TooMany."""
         if redirect_target.client is ClientKind.WEB:
             facts = ClientFacts(ClientKind.WEB, client.source, client.user_agent)
             return LoginRedirect(
@@ -66,7 +69,7 @@ class CodeExchange:
         return LoginRedirect(redirect_target.with_query(code=code.reveal()), account)
 
     async def exchange(self, code: Secret, code_verifier: Secret, client: ClientFacts) -> tuple[Account, OpenedLogin]:
-        """A wrong verifier uses the code up. Raises Unauthenticated."""
+        """Exchange a code for a login. A wrong verifier uses the code up. Raises Unauthenticated."""
         payload = await self._one_time_tokens.take(TokenPurpose.EXCHANGE, code)
         if not _proves(code_verifier, payload["code_challenge"]):
             raise Unauthenticated("code_verifier: does not belong to this code; log in again")
@@ -75,8 +78,11 @@ class CodeExchange:
     async def redeem(
         self, payload: Mapping[str, Any], client: ClientFacts, kind: ClientKind = ClientKind.CLI
     ) -> tuple[Account, OpenedLogin]:
-        """Logs a client in that is no browser, by a voucher that was taken, whose payload says who proved in a browser
-        who they are: `org_id`, `user_id`, `method` and what was `provided`. Raises Unauthenticated."""
+        """Log in a client that is not a browser, by the payload of a one-time token that was taken.
+
+        The payload names the user who proved their identity in a browser: `org_id`, `user_id`, `method` and what was
+        `provided`. Raises Unauthenticated.
+        """
         account = await self._principals.get(UUID(payload["org_id"]), UUID(payload["user_id"]))
         if account is None:
             raise Unauthenticated("this account was deleted")
@@ -86,7 +92,7 @@ class CodeExchange:
 
 
 def provided_until_expiry(login: Login, now: datetime) -> Provided | None:
-    """What another login may have of this one's: a refresh token may be good for one user of it only, and stays."""
+    """Return what another login can inherit of this one. A refresh token may work for one holder only, so it stays."""
     provided = login.provided
     if provided is None:
         return None
@@ -94,7 +100,7 @@ def provided_until_expiry(login: Login, now: datetime) -> Provided | None:
 
 
 def provided_to_json(provided: Provided | None) -> dict[str, Any] | None:
-    """As JSON, for a voucher's payload."""
+    """Return it as JSON, for the payload of a one-time token."""
     if provided is None:
         return None
     refresh = provided.refresh.reveal() if provided.refresh else None

@@ -1,5 +1,7 @@
-"""Codes that people carry from a terminal to a browser (RFC 8628 section 6.1): short, so they are tried by logged-in
-people only, a few times each."""
+"""Codes that users carry from a terminal to a browser (RFC 8628 section 6.1).
+
+They are short, so only logged-in users can try them, a few times each.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,12 @@ def new_code() -> str:
 
 
 def format_code(code: str) -> str:
-    """As two halves."""
+    """Return the code as two halves."""
     return f"{code[:4]}-{code[4:]}"
 
 
 def plain(given: str) -> str:
-    """As it was made; people write blanks, hyphens and small letters. Raises NotFound."""
+    """Return the code as created. Users type blanks, hyphens and lower-case letters. Raises NotFound."""
     code = re.sub(r"[\s-]", "", given[:64]).upper()
     if not _CODE.fullmatch(code):
         raise no_such_code()

@@ -1,8 +1,8 @@
-"""Login for a command line that has no browser at hand (as RFC 8628): it shows a short code, and somebody who is
-logged in confirms that code in a browser anywhere else.
+"""Login for a command line without a browser (as RFC 8628).
 
-Two vouchers make one such login: the device's, which nobody can guess, and the person's, which is short and so can be
-tried by logged-in people only, a few times.
+The command line shows a short code, and a logged-in user confirms it in a browser elsewhere. Two one-time tokens make
+one login: the device's, which cannot be guessed, and the user's short one, which only logged-in users can try, a few
+times.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MAX_AGENT = 255
 
 @dataclass(frozen=True, slots=True)
 class DeviceCodes:
-    """`user_code` is shown as two halves."""
+    """The codes of one login. `user_code` is shown as two halves."""
 
     device_code: Secret
     user_code: str
@@ -45,7 +45,7 @@ class DeviceCodes:
 
 @dataclass(frozen=True, slots=True)
 class DeviceLoginRequest:
-    """Who waits behind a code."""
+    """The client that waits for a code to be confirmed."""
 
     user_code: str
     source: str
@@ -63,7 +63,7 @@ class DeviceLogin:
         self._tries = Throttle(now, failures=10, window=_WINDOW)  # for each person
 
     async def begin(self, client: ClientFacts) -> DeviceCodes:
-        """Raises TooMany."""
+        """Start a login. Raises TooMany."""
         network = neighbourhood(client.source)
         self._begun.check(network)
         self._begun.fail(network)
@@ -76,15 +76,18 @@ class DeviceLogin:
         return DeviceCodes(device_code, codes.format_code(user_code), LIFE)
 
     async def look(self, principal: Principal, user_code: str) -> DeviceLoginRequest:
-        """Raises NotFound, TooMany."""
+        """Return the waiting client. Raises NotFound, TooMany."""
         payload = await self._peek(principal, user_code)
         return DeviceLoginRequest(
             payload["user_code"], payload["source"], payload["user_agent"], datetime.fromisoformat(payload["since"])
         )
 
     async def answer(self, account: Account, login: Login, user_code: str, *, allow: bool) -> DeviceLoginRequest:
-        """Once. The device's login is its own; it ends no later than the provider's word for the present one. Raises
-        NotFound, TooMany."""
+        """Allow or deny the login, once.
+
+        The device gets a login of its own, which ends no later than the provider's confirmation of the present one.
+        Raises NotFound, TooMany.
+        """
         asking = await self.look(account.principal, user_code)
         try:
             payload = await self._one_time_tokens.take(TokenPurpose.DEVICE, _person(codes.plain(user_code)))
@@ -102,8 +105,11 @@ class DeviceLogin:
         return asking
 
     async def poll(self, device_code: Secret, client: ClientFacts) -> tuple[Account, OpenedLogin] | None:
-        """None while nobody has answered. Raises TooMany when asked too often, Denied when somebody refused,
-        Unauthenticated when it has expired, was used, or never was."""
+        """Return the new login; None while the user has not answered.
+
+        Raises TooMany when polled too often, Denied when the user denied it, Unauthenticated when it has expired, was
+        used or never existed.
+        """
         payload = await self._one_time_tokens.peek(TokenPurpose.DEVICE, _device(device_code))
         self._check_pace(device_code)
         if not payload["answer"]:
@@ -155,7 +161,7 @@ class DeviceLogin:
 
 
 def _device(code: Secret) -> Secret:
-    """Neither code is ever taken for the other."""
+    """Return the token's secret for a device code. The prefix keeps the two kinds of codes apart."""
     return Secret(f"device code {code.reveal()}")
 
 

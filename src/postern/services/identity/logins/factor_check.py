@@ -1,4 +1,4 @@
-"""Whether what somebody answers is their second factor. No answer is accepted twice."""
+"""Verification of second factors. No answer is accepted twice."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_FAILURES = 10  # in that window; a guess of six digits is right with 3 in 
 
 @dataclass(frozen=True, slots=True)
 class FactorAnswer:
-    """`code` for TOTP and recovery codes, `assertion` (JSON) for WebAuthn."""
+    """The proof given: `code` for TOTP and recovery codes, `assertion` (JSON) for WebAuthn."""
 
     kind: FactorKind
     code: Secret | None = None
@@ -42,14 +42,15 @@ class FactorCheck:
         self._guesses = Throttle(now, failures=_MOST_FAILURES, window=_WINDOW)
 
     async def find_confirmed(self, user_id: UUID) -> list[SecondFactor]:
-        """Those that count, recovery codes left out: they replace a factor and are none."""
+        """Return the confirmed factors without recovery codes, which only replace a factor."""
         found = await self._store.of(user_id)
         return [one for one in found if one.confirmed_at is not None and one.kind is not FactorKind.RECOVERY]
 
     async def require(self, user_id: UUID, answer: FactorAnswer, challenge: bytes | None = None) -> None:
-        """`challenge` is what an authenticator had to sign. Raises Unauthenticated, TooMany.
+        """Check the answer. `challenge` is what an authenticator had to sign. Raises Unauthenticated, TooMany.
 
-        Codes can be guessed, so wrong ones are counted, before they are looked at."""
+        Codes can be guessed, so an attempt is counted before the code is checked.
+        """
         if answer.kind is FactorKind.WEBAUTHN:
             accepted = await self._check_assertion(user_id, answer.assertion, challenge)
         else:
@@ -95,7 +96,8 @@ class FactorCheck:
     async def _check_counter(
         self, factor: SecondFactor, key: Key, assertion: Mapping[str, Any], challenge: bytes
     ) -> bool:
-        """Authenticators that do not count say 0 for ever; their answers are told apart by the challenge alone."""
+        """Check the signature counter. Authenticators without one always send 0; only the challenge tells their answers
+        apart."""
         try:
             counter = await self._authenticators.verify_assertion(assertion, challenge, key, factor.counter)
         except Unauthenticated as error:

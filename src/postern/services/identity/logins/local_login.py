@@ -1,4 +1,4 @@
-"""Logging in to a local account: the password, then the second factor where there is one; or a set-up link."""
+"""Login to a local account: the password, then the second factor where there is one; or a set-up link."""
 
 from __future__ import annotations
 
@@ -37,8 +37,10 @@ _TICKETS = 20  # for one account, within the life of one
 
 @dataclass(frozen=True, slots=True)
 class SecondStep:
-    """The password was right, and that is not enough. `request` is what `navigator.credentials.get` is called with,
-    where there is an authenticator."""
+    """The password was right, and a second factor is required.
+
+    `request` is the argument for `navigator.credentials.get`, where there is an authenticator.
+    """
 
     account: Account
     ticket: Secret
@@ -71,23 +73,24 @@ class LocalLogin:
     async def login(
         self, email: str, password: Secret, client: ClientFacts, *, organisation: str | None = None
     ) -> OpenedLogin | SecondStep:
-        """Raises Unauthenticated, TooMany, Denied, as Accounts.prove."""
+        """Log in by password. Raises Unauthenticated, TooMany, Denied, as Accounts.authenticate."""
         account = await self._accounts.authenticate(email, password, client.source, organisation=organisation)
         return await self._after_password(account, client)
 
     async def change_password(
         self, principal: Principal, current: Secret, new: Secret, client: ClientFacts
     ) -> OpenedLogin:
-        """Ends all logins, and opens a new one. Raises Denied, Invalid, TooMany."""
+        """End all logins, and open a new one. Raises Denied, Invalid, TooMany."""
         account = await self._accounts.change_password(principal, current, new, client.source)
         return await self._logins.open(account, LoginMethod.LOCAL, client)
 
     async def whose(self, purpose: TokenPurpose, ticket: Secret) -> Account:
-        """Who goes on by this ticket or set-up link. Raises Unauthenticated."""
+        """Return the account of this ticket or set-up link. Raises Unauthenticated."""
         return await self._account(await self._one_time_tokens.peek(purpose, ticket))
 
     async def second_step(self, ticket: Secret, answer: FactorAnswer, client: ClientFacts) -> OpenedLogin:
-        """The ticket is used up when the answer is right. Raises Unauthenticated, TooMany, Denied."""
+        """Finish a login with a second factor. A right answer uses the ticket up. Raises Unauthenticated, TooMany,
+        Denied."""
         payload = await self._one_time_tokens.peek(TokenPurpose.SECOND_FACTOR, ticket)
         key = hashlib.sha256(ticket.reveal().encode(errors="replace")).hexdigest()
         self._tries.check(key)
@@ -103,8 +106,10 @@ class LocalLogin:
     async def set_up(
         self, token: Secret, password: Secret, name: str | None, client: ClientFacts
     ) -> OpenedLogin | SecondStep:
-        """Sets the password by a set-up link, makes an invited account active, ends all its logins. The link is used
-        up unless the password is refused. Raises Unauthenticated, Denied, Invalid, TooMany."""
+        """Set the password by a set-up link, activate an invited account, and end all its logins.
+
+        The link is used up unless the password is rejected. Raises Unauthenticated, Denied, Invalid, TooMany.
+        """
         payload = await self._one_time_tokens.peek(TokenPurpose.SETUP, token)
         account = await self._account(payload)
         from_host = bool(payload.get("from_host"))

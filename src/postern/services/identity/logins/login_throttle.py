@@ -1,4 +1,4 @@
-"""Tries to prove who one is, counted per account and per address."""
+"""A throttle on authentication attempts, per account and per address."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _WINDOW = timedelta(minutes=15)
 
 
 class LoginThrottle:
-    """Few for one account from one address; more for all accounts from one address, and for one account from
-    everywhere, so that a stranger does not easily lock somebody out."""
+    """Few attempts for one account from one address; more for all accounts from one address, and for one account from
+    all addresses, so that a stranger cannot easily lock a user out."""
 
     def __init__(self, now: Clock) -> None:
         self._both = Throttle(now, failures=10, window=_WINDOW)
@@ -26,8 +26,11 @@ class LoginThrottle:
 
     @contextmanager
     def attempt(self, account: str, address: str) -> Iterator[None]:
-        """Around the work. It counts as a failure before that is done, so that many tries at once are not all let
-        through, and is taken back when it ends well or was not made for want of room. Raises TooMany."""
+        """Count an attempt around the work.
+
+        It counts as a failure before the work is done, so that concurrent attempts do not all pass. Success removes it,
+        and so does TooMany. Raises TooMany.
+        """
         account, address = (fold_name(account) or account.casefold())[:320], neighbourhood(address)
         counted = ((self._both, f"{account} {address}"), (self._address, address), (self._account, account))
         for throttle, key in counted:
@@ -48,7 +51,7 @@ def _undo(counted: tuple[tuple[Throttle, str], ...]) -> None:
 
 
 def neighbourhood(address: str) -> str:
-    """An IPv6 address counts by its /64, which is what one subscriber has (RFC 6177)."""
+    """Return the network by which an address counts: of IPv6 the /64, which is what one subscriber has (RFC 6177)."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

@@ -1,8 +1,8 @@
-"""Logins: opened when somebody proved who they are, asked at every request, and ended at once when it must be.
+"""Logins: opened when a user has proved their identity, checked at every request, and ended at once when necessary.
 
-A token is good for TOKEN_LIFE and can be refreshed until the login is LOGIN_LIFE old. A login by way of an identity
-provider also needs the provider's word: when that runs out, the provider is asked again, here on the server, and
-whoever it does not vouch for any more is out.
+A token lasts TOKEN_LIFE and can be refreshed until the login is LOGIN_LIFE old. A login by an identity provider also
+needs the provider's confirmation. When that expires, the gateway asks the provider again, and ends the login if the
+provider no longer confirms it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAX_AGENT = 255
 
 @dataclass(frozen=True, slots=True)
 class ClientFacts:
-    """From where somebody logs in: the kind of client, its address, and what it says it is."""
+    """Where a login comes from: the kind of client, its address, and its user agent."""
 
     kind: ClientKind
     source: str
@@ -38,7 +38,7 @@ class ClientFacts:
 
 @dataclass(frozen=True, slots=True)
 class OpenedLogin:
-    """`account` is whose login it is; None where only its token is another."""
+    """A login with its token. `account` is None where only the token is new."""
 
     login: Login
     token: Secret
@@ -49,13 +49,17 @@ class Renewal(Protocol):
     """Asks the identity provider again."""
 
     async def renew(self, login: Login, account: Account) -> Provided:
-        """With the account's groups as the provider gives them now. Raises Unauthenticated when the provider does
-        not vouch any more, Unavailable when it does not answer."""
+        """Return the new confirmation, with the account's groups as the provider gives them now.
+
+        Raises Unauthenticated when the provider no longer confirms the account, Unavailable when it does not answer.
+        """
 
 
 class Logins:
-    """`renewal` is missing where no identity provider is set up. `signals` tell workers of logins that sessions run
-    under: those of SSH clients."""
+    """Opens, checks and ends logins. `renewal` is missing where no identity provider is set up.
+
+    `signals` report changed logins to workers, for sessions that run under one: those of SSH clients.
+    """
 
     def __init__(
         self, store: LoginStore, tokens: Tokens, signals: Signals, now: Clock, renewal: Renewal | None = None
@@ -70,7 +74,7 @@ class Logins:
     async def open(
         self, account: Account, method: LoginMethod, client: ClientFacts, provided: Provided | None = None
     ) -> OpenedLogin:
-        """The caller has checked who it is. Raises Unauthenticated for one who is not active."""
+        """Open a login for an account that the caller has authenticated. Raises Unauthenticated for an inactive one."""
         require_active(account.principal)
         now = self._now()
         ends_at = now + LOGIN_LIFE
@@ -93,12 +97,13 @@ class Logins:
         return OpenedLogin(login, await self._tokens.issue(login.user_id, login.id, login.expires_at), account)
 
     async def authenticate(self, token: Secret) -> tuple[Login, Account]:
-        """Whose token it is, as the store knows them now. Raises Unauthenticated, Unavailable. One statement."""
+        """Return the login and account of the token, as currently stored. Raises Unauthenticated, Unavailable. One
+        statement."""
         claims = await self._tokens.verify(token)
         return await self._load_current(claims.login_id, claims.principal_id)
 
     async def standing(self, login_id: UUID, user_id: UUID) -> Account:
-        """Whose login it is, as long as it stands. Raises as `authenticate`."""
+        """Return the account of the login while it is valid. Raises as `authenticate`."""
         return (await self._load_current(login_id, user_id))[1]
 
     async def _load_current(self, login_id: UUID, user_id: UUID) -> tuple[Login, Account]:
@@ -110,7 +115,7 @@ class Logins:
         return login, account
 
     async def refresh(self, login: Login) -> OpenedLogin:
-        """A token that is good for longer, for the same login, until the login's own end."""
+        """Return a longer-lived token for the same login, until the login's own end."""
         expires_at = min(self._now() + TOKEN_LIFE, login.ends_at)
         await self._store.extend(login.id, expires_at)
         return OpenedLogin(
@@ -121,7 +126,7 @@ class Logins:
         return await self._store.live(principal.id, self._now())
 
     async def end(self, principal: Principal, login_id: UUID) -> None:
-        """One's own, or for administrators anybody's of their organisation; twice is fine. Raises NotFound."""
+        """End one's own login, or for administrators any of their organisation. Can be repeated. Raises NotFound."""
         found = await self._store.standing(login_id)
         if found is None or found[0].org_id != principal.org_id:
             raise NotFound(f"there is no login {login_id}")
@@ -134,8 +139,10 @@ class Logins:
             await self._signal_change(login.user_id)
 
     async def end_all(self, user_id: UUID, *, but: UUID | None = None) -> int:
-        """When a password changed, or somebody may not be here any more. What is under way to become a login (an
-        approved device, a code on its way to a command line, a second step) is void, too."""
+        """End all logins of a user, after a password change or a deactivation; return how many.
+
+        Pending logins (an approved device, a code on its way to a command line, a second step) become invalid, too.
+        """
         live = await self._store.live(user_id, self._now())
         ended = await self._store.end_all(user_id, self._now(), but=but)
         if any(login.client is ClientKind.SSH for login in live):
@@ -156,7 +163,7 @@ class Logins:
         return found
 
     async def _renew(self, login_id: UUID) -> tuple[Login, Account]:
-        """Once, however many requests come at the same time: a provider may take a refresh token only once."""
+        """Renew a login once for all concurrent requests: a provider may accept a refresh token only once."""
         lock = self._renewing.setdefault(login_id, asyncio.Lock())
         try:
             async with lock:
@@ -179,7 +186,7 @@ class Logins:
 
 
 def require_active(principal: Principal) -> None:
-    """Raises Unauthenticated."""
+    """Raise Unauthenticated for an inactive principal."""
     if not principal.is_active:
         raise Unauthenticated("this account is not active; ask an administrator")
 

@@ -45,7 +45,7 @@ _ERRORS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ProviderLoginRequest:
-    """What a client asks for: where to go in the end, at which organisation, and hints for the provider."""
+    """What a client asks for: the redirect target, the organisation, and hints for the provider."""
 
     redirect: str | None = None
     code_challenge: str | None = None
@@ -56,7 +56,8 @@ class ProviderLoginRequest:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """`binding` is for a cookie of the browser that asked; None for a command line, which has its verifier."""
+    """A started login. `binding` is for a cookie of the browser that asked; None for a command line, which has its
+    verifier."""
 
     login_url: str
     state: Secret
@@ -65,7 +66,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """What the browser brings back from the provider, and the cookie it had from us."""
+    """What the browser brings back from the provider, and the cookie that it got before."""
 
     state: Secret
     code: str | None = None
@@ -75,7 +76,7 @@ class Returned:
 
 
 class OidcLogin:
-    """`openid` is missing where this server has no way to talk to providers."""
+    """Logs users in. `openid` is missing where this server has no client for providers."""
 
     def __init__(
         self,
@@ -94,7 +95,7 @@ class OidcLogin:
         self._code_exchange = code_exchange
 
     async def begin(self, login_request: ProviderLoginRequest, *, api_url: str, address: str) -> Started:
-        """`address` is the client's. Raises Malformed where people do not log in this way, Invalid, TooMany,
+        """Start a login; `address` is the client's. Raises Malformed where users log in otherwise, Invalid, TooMany,
         Unavailable."""
         redirect_target = redirect_target_of(login_request.redirect, login_request.code_challenge, api_url)
         _check_hints(login_request)
@@ -123,8 +124,10 @@ class OidcLogin:
         return Started(begun.url, state, binding)
 
     async def finish(self, returned: Returned, client: ClientFacts, *, api_url: str) -> LoginRedirect:
-        """With a state of ours, whatever goes wrong later is told where the login was to end, as `error` and
-        `error_description`. Raises Unauthenticated for a state that is not good in this browser."""
+        """Finish a login. Later errors go to the redirect target, as `error` and `error_description`.
+
+        Raises Unauthenticated for a state that is not valid in this browser.
+        """
         kept = await self._one_time_tokens.take(TokenPurpose.OIDC_STATE, returned.state)
         redirect_target = RedirectTarget(kept["redirect"], ClientKind(kept["client"]), kept["code_challenge"])
         if redirect_target.client is ClientKind.WEB and not _same(returned.binding, kept["binding"]):
@@ -162,7 +165,8 @@ class OidcLogin:
         )
 
     async def _provider(self, organization: str | None) -> tuple[UUID, OidcConfig]:
-        """The same answer whether there is no such organisation or it logs in otherwise."""
+        """Return the organisation and its provider. The error is the same for an unknown organisation and another login
+        method."""
         if organization is None:
             found = await self._organisations.default()
         else:
@@ -182,7 +186,7 @@ class OidcLogin:
 
 
 class _Refused(Unauthenticated):
-    """The provider's own word for why there is no login."""
+    """The provider rejected the login; `word` is its error code."""
 
     def __init__(self, word: str | None) -> None:
         super().__init__("the identity provider ended the login; try again, or ask an administrator")

@@ -1,7 +1,6 @@
-"""Vouchers: secrets that are good once, for one step of a login, for a short time.
+"""One-time tokens: short-lived secrets for one step of a login.
 
-The store has their SHA-256 and a sealed payload. A voucher has 256 random bits, so that nobody guesses one however
-often they try.
+The store has their SHA-256 and a sealed payload. A token has 256 random bits, too many to guess.
 """
 
 from __future__ import annotations
@@ -37,10 +36,12 @@ class OneTimeTokens:
         secret: Secret | None = None,
         source: str | None = None,
     ) -> Secret:
-        """`payload` is JSON; a `user_id` in it says whose it is, and it goes with them. `secret` is made here unless
-        something else must be the voucher's text; it must then be as hard to guess. `source` is the address of a
-        stranger who asks, and may so ask without end: the oldest of the same network makes room. Raises TooMany,
-        Conflict."""
+        """Issue a token and return its secret.
+
+        `payload` is JSON; its `user_id` names the owner, with whom the token is deleted. `secret` is generated unless
+        the token must be another text, which must be as hard to guess. `source` is the address of an unauthenticated
+        client: the oldest token of the same network makes room. Raises TooMany, Conflict.
+        """
         secret, one_time_token = self.prepare(purpose, payload, life, secret=secret, source=source)
         await self._store.add(one_time_token)
         return secret
@@ -54,33 +55,34 @@ class OneTimeTokens:
         secret: Secret | None = None,
         source: str | None = None,
     ) -> tuple[Secret, NewOneTimeToken]:
-        """As `make`, for whoever stores it together with something else: good only then."""
+        """Return a token as `issue` does, for a caller that stores it with other rows; it is valid only then."""
         secret = secret or Secret(secrets.token_urlsafe(_BYTES))
         now = self._now()
         network = None if source is None else neighbourhood(source)
         return secret, NewOneTimeToken(purpose, _digest(secret), payload, now, now + life, _owner(payload), network)
 
     async def take(self, purpose: TokenPurpose, secret: Secret) -> Mapping[str, Any]:
-        """The payload, this once. Raises Unauthenticated when it was used, has expired, or never was."""
+        """Use the token up and return its payload. Raises Unauthenticated when it was used, has expired, or never
+        existed."""
         payload = await self._store.take(purpose, _digest(secret), self._now())
         if payload is None:
             raise _gone_error(purpose)
         return payload
 
     async def peek(self, purpose: TokenPurpose, secret: Secret) -> Mapping[str, Any]:
-        """The payload, without using it up. Raises Unauthenticated."""
+        """Return the payload without using the token up. Raises Unauthenticated."""
         payload = await self._store.peek(purpose, _digest(secret), self._now())
         if payload is None:
             raise _gone_error(purpose)
         return payload
 
     async def change(self, purpose: TokenPurpose, secret: Secret, payload: Mapping[str, Any]) -> None:
-        """Raises Unauthenticated when it is gone."""
+        """Replace the payload. Raises Unauthenticated when the token is gone."""
         if not await self._store.change(purpose, _digest(secret), payload, _owner(payload)):
             raise _gone_error(purpose)
 
     async def forget(self, purpose: TokenPurpose, user_id: UUID) -> None:
-        """All of a user's for this purpose."""
+        """Delete all tokens of a user for this purpose."""
         await self._store.forget(purpose, user_id)
 
     async def prune(self) -> None:

@@ -1,4 +1,4 @@
-"""What services need of an OpenID Connect client, and which provider an organisation has."""
+"""The port to an OpenID Connect client, and the provider of an organisation."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ class OpenId(Protocol):
     async def begin(
         self, config: OidcConfig, *, redirect_uri: str, state: Secret, prompt: str = "", screen_hint: str = ""
     ) -> Begun:
-        """Raises Invalid, Unavailable."""
+        """Start a login. Raises Invalid, Unavailable."""
 
     async def finish(
         self, config: OidcConfig, begun: Begun, *, redirect_uri: str, code: str, issuer: str | None
     ) -> Granted:
-        """`issuer` is the `iss` of the provider's answer. Raises Unauthenticated, Invalid, Unavailable."""
+        """Finish a login. `issuer` is the answer's `iss`. Raises Unauthenticated, Invalid, Unavailable."""
 
     async def renew(self, config: OidcConfig, refresh: Secret, subject: str) -> Granted:
-        """Raises Unauthenticated when the provider does not vouch any more, Invalid, Unavailable."""
+        """Ask again about a user. Raises Unauthenticated when the provider no longer confirms them, Invalid,
+        Unavailable."""
 
     async def subject_of(self, config: OidcConfig, token: Secret) -> str:
-        """Whose access token this is. Raises Unauthenticated, Invalid, Unavailable."""
+        """Return the subject of an access token. Raises Unauthenticated, Invalid, Unavailable."""
 
 
 async def provider_of(configs: AuthConfigs, org_id: UUID) -> OidcConfig | None:
-    """None where people log in otherwise."""
+    """Return the provider's configuration; None where users log in otherwise."""
     config = await configs.of(org_id)
     return config.oidc if config.method is LoginMethod.OIDC else None

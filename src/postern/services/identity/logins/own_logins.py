@@ -1,4 +1,4 @@
-"""Logins as people see, refresh and end them; and the keys that sign every token."""
+"""Logins as users see, refresh and end them; and the keys that sign all tokens."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ class OwnLogins:
         self._tokens = tokens
 
     async def live(self, principal: Principal, page: Page) -> Listed[Login]:
-        """One's own, newest first."""
+        """Return one's own logins, newest first."""
         found = await self._logins.live(principal)
         return Listed(found[page.offset : page.offset + page.limit], len(found))
 
     async def end_all(self, caller: Caller, *, keep_current: bool = False) -> int:
-        """One's own, everywhere, with what is under way to become one; but the one that asks with `keep_current`.
-        Answers how many were live."""
+        """End one's own logins, pending ones included, except the present one with `keep_current`; return how many were
+        live."""
         kept = caller.login.id if keep_current and caller.login else None
         return await self._end_all(caller.principal, kept)
 
     async def end_all_of(self, principal: Principal, key: str) -> int:
-        """Somebody's, by administrators. Answers how many were live. Raises Denied, NotFound."""
+        """End a user's logins, as an administrator; return how many were live. Raises Denied, NotFound."""
         if not principal.is_admin:
             raise Denied("only administrators may end the logins of others")
         return await self._end_all(await self._user(principal, key), None)
 
     async def live_of(self, principal: Principal, key: str, page: Page) -> Listed[Login]:
-        """Somebody's, for administrators and auditors. Raises Denied, NotFound."""
+        """Return a user's logins, for administrators and auditors. Raises Denied, NotFound."""
         if not principal.sees_all:
             raise Denied("only administrators and auditors may see the logins of others")
         return await self.live(await self._user(principal, key), page)
 
     async def refresh(self, caller: Caller) -> OpenedLogin:
-        """Raises Invalid without a login; Unauthenticated for a local login where people must now log in at an
-        identity provider."""
+        """Refresh the login. Raises Invalid without one; Unauthenticated for a local login where users must now log in
+        at an identity provider."""
         login = _login_of(caller)
         if login.method is LoginMethod.LOCAL:
             try:
@@ -67,12 +67,14 @@ class OwnLogins:
         return await self._logins.refresh(login)
 
     async def end_this(self, caller: Caller) -> None:
-        """Raises Invalid without a login."""
+        """End the present login. Raises Invalid without one."""
         await self._logins.end(caller.principal, _login_of(caller).id)
 
     async def rotate_keys(self, principal: Principal, *, revoke: bool) -> None:
-        """For administrators of the default organisation, since all organisations share the keys. With `revoke`
-        every token is void at once, the caller's too. Raises Denied."""
+        """Rotate the signing keys, as an administrator of the default organisation, since all organisations share them.
+
+        With `revoke` every token becomes invalid at once, the caller's too. Raises Denied.
+        """
         if not principal.is_admin or principal.org_id != (await self._organisations.default()).id:
             raise Denied("only administrators of the default organisation may rotate the keys of tokens")
         await self._tokens.rotate(revoke=revoke)

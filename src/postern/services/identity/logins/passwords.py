@@ -1,4 +1,4 @@
-"""Passwords of local users: argon2id, off the event loop and few at a time, and a brake on guessing."""
+"""Passwords of local users: argon2id off the event loop, few at a time, and a throttle on guessing."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _MOST_WAITING = 32  # a few seconds of work; who comes after that is told so at 
 
 
 def check_strength(password: Secret, field: str, *, whose: Collection[str] = ()) -> None:
-    """Length, and not what everybody would try first, as NIST SP 800-63B advises: no rules on kinds of characters.
+    """Check the length, and reject the most obvious guesses, as NIST SP 800-63B advises; there are no rules on kinds of
+    characters.
 
-    `whose` are e-mail address and name of the user. Raises Invalid.
+    `whose` are the user's e-mail address and name. Raises Invalid.
     """
     text = password.reveal()
     if not MIN_LENGTH <= len(text) <= MAX_LENGTH:
@@ -37,7 +38,7 @@ def check_strength(password: Secret, field: str, *, whose: Collection[str] = ())
 
 
 class Passwords:
-    """`hasher` with RFC 9106's second recommended choice by default."""
+    """Hashes passwords. `hasher` has RFC 9106's second recommended choice by default."""
 
     def __init__(self, hasher: PasswordHasher | None = None) -> None:
         self._hasher = hasher or PasswordHasher()
@@ -46,12 +47,13 @@ class Passwords:
         self._decoy: str | None = None
 
     async def hash(self, password: Secret) -> str:
-        """Raises TooMany."""
+        """Return the hash. Raises TooMany."""
         async with self._slot():
             return await asyncio.to_thread(self._hasher.hash, password.reveal())
 
     async def matches(self, password: Secret, stored: str | None) -> bool:
-        """False for an account without password, after as much work as for one with it. Raises TooMany."""
+        """Return whether it matches; False for an account without password, after as much work as with one. Raises
+        TooMany."""
         if stored is None:
             if self._decoy is None:
                 self._decoy = await self.hash(Secret(secrets.token_urlsafe(24)))
@@ -79,8 +81,10 @@ class Passwords:
 
 
 class Throttle:
-    """Counts failures per key in a sliding window; in this process, bounded in keys. `what` names them to who has
-    too many."""
+    """Counts failures per key in a sliding window, in this process, with a bounded number of keys.
+
+    `what` names them in the error.
+    """
 
     def __init__(
         self, now: Clock, *, failures: int, window: timedelta, keys: int = 10_000, what: str = "failed logins"
@@ -93,7 +97,7 @@ class Throttle:
         self._seen: OrderedDict[str, deque[datetime]] = OrderedDict()
 
     def check(self, key: str) -> None:
-        """Raises TooMany once `failures` of them lie within the window."""
+        """Raise TooMany once `failures` of them lie within the window."""
         seen = self._seen.get(key)
         if seen is None:
             return
@@ -111,7 +115,7 @@ class Throttle:
             self._seen.popitem(last=False)
 
     def undo(self, key: str) -> None:
-        """Takes the last failure back."""
+        """Remove the last failure."""
         seen = self._seen.get(key)
         if seen:
             seen.pop()

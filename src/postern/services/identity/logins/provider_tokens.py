@@ -1,6 +1,6 @@
 """Access tokens of an organisation's identity provider as bearer tokens of this API.
 
-Only people who logged in here before are found by them: a token neither makes an account nor changes groups.
+They identify only users who have logged in before: a token neither creates an account nor changes groups.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ProviderTokenAuthenticator:
         signals.subscribe(Topic.RESUMED, lambda _: self._forget())
 
     async def authenticate(self, token: Secret) -> Principal:
-        """Raises Unauthenticated, Unavailable."""
+        """Return the principal of the token. Raises Unauthenticated, Unavailable."""
         text = token.reveal()
         if len(text) > _LONGEST or not text.isascii():
             raise _unknown()
@@ -75,8 +75,11 @@ class ProviderTokenAuthenticator:
         return found[0]
 
     async def _candidates(self, signed: str | None) -> list[Provider]:
-        """Who may have given this token. One that does not say by whom it was given is shown to a provider only where
-        there is no other, so that no provider is told another's tokens."""
+        """Return the providers that may have issued this token.
+
+        An opaque token does not name its issuer. It is shown to a provider only if there is just one, so that no
+        provider receives another's tokens.
+        """
         providers = await self._all()
         if signed is not None:
             issuer = _claimed_issuer(signed)
@@ -125,7 +128,7 @@ class ProviderTokenAuthenticator:
 
 
 def _claimed_issuer(token: str) -> str | None:
-    """What it says itself; verified later, with the keys of that issuer."""
+    """Return the issuer that the token claims; its signature is verified later, with that issuer's keys."""
     try:
         part = token.split(".")[1]
         claims: Any = json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))

@@ -1,6 +1,6 @@
-"""Recovery codes: ten, each good once, for who lost the other factor. Only hashes are kept.
+"""Recovery codes: ten one-time codes for users who lost their other factor. Only hashes are stored.
 
-A code has 80 random bits, so that a plain SHA-256 is enough: nobody tries that many.
+A code has 80 random bits, too many to try, so a plain SHA-256 is enough.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ _BYTES, _GROUP = 10, 4
 
 
 def new_codes() -> list[str]:
-    """As they are shown: `abcd-efgh-ijkl-mnop`."""
+    """Return codes as they are shown: `abcd-efgh-ijkl-mnop`."""
     return [_shown(base64.b32encode(secrets.token_bytes(_BYTES)).decode().lower()) for _ in range(COUNT)]
 
 
 def digest_of(code: str) -> bytes:
-    """Whatever the case, hyphens and blanks."""
+    """Return the hash of a code, whatever its case, hyphens and blanks."""
     plain = "".join(code.lower().replace("-", "").split())
     return hashlib.sha256(plain.encode(errors="replace")).digest()
 

@@ -1,5 +1,8 @@
-"""Where a login that begins here ends: at the web app, or at a command line that listens on the person's own machine
-(RFC 8252 section 7.3). Nowhere else: a login's end must never carry somebody to a stranger's page."""
+"""Allowed redirect targets of a login: the web app, or a command line that listens on the user's machine (RFC 8252
+section 7.3).
+
+Any other target is rejected: the end of a login must never lead a user to an attacker's page.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ _ODD = re.compile(r"[^\x21-\x7e]|[\\<>\"^`{|}]")
 
 @dataclass(frozen=True, slots=True)
 class RedirectTarget:
-    """`code_challenge` is of the command line; the web app has a cookie instead."""
+    """Where a login ends. `code_challenge` is the command line's; the web app has a cookie instead."""
 
     url: str
     client: ClientKind
@@ -31,7 +34,7 @@ class RedirectTarget:
 
 
 def redirect_target_of(redirect: str | None, code_challenge: str | None, api_url: str) -> RedirectTarget:
-    """`redirect` is a URL, or a path of the web app; its front page when missing. Raises Invalid."""
+    """Return the target for `redirect`, a URL or a path of the web app; its front page when missing. Raises Invalid."""
     if not redirect:
         return RedirectTarget(api_url + "/", ClientKind.WEB)
     if len(redirect) > _MAX_LENGTH or _ODD.search(redirect):

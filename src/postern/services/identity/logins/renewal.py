@@ -1,4 +1,4 @@
-"""The identity provider is asked again whether it still vouches for somebody (Logins calls this)."""
+"""Renewal of logins: asks the identity provider whether it still confirms a user. Logins calls it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class OidcRenewal:
         self._sign_in = sign_in
 
     async def renew(self, login: Login, account: Account) -> Provided:
-        """Raises Unauthenticated, Unavailable."""
+        """Return the provider's new confirmation. Raises Unauthenticated, Unavailable."""
         config = await provider_of(self._configs, login.org_id)
         provided, principal = login.provided, account.principal
         if login.method is not LoginMethod.OIDC or config is None or config.issuer_url != principal.issuer:

@@ -1,7 +1,7 @@
 """Login at an organisation's SAML identity provider: to the provider, back, and on to the client that asked.
 
-Logins begin here and nowhere else: an answer that nobody asked for is refused, since nothing ties it to the person
-whose browser brings it.
+Logins must begin at the gateway. An unsolicited response is denied, since nothing ties it to the user whose browser
+brings it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _RELAY_STATE = re.compile(r"[A-Za-z0-9_-]{43}")  # 256 bits; SAML allows 80 byte
 
 @dataclass(frozen=True, slots=True)
 class SamlSignInRequest:
-    """What a client asks for: where to go in the end, at which organisation, and whether the provider must ask for
-    a proof again although it knows the person."""
+    """What a client asks for: the redirect target, the organisation, and whether the provider must authenticate the
+    user again."""
 
     redirect: str | None = None
     code_challenge: str | None = None
@@ -52,7 +52,8 @@ class SamlSignInRequest:
 
 @dataclass(frozen=True, slots=True)
 class SamlStarted:
-    """`binding` is for a cookie of the browser that asked; None for a command line, which has its verifier."""
+    """A started login. `binding` is for a cookie of the browser that asked; None for a command line, which has its
+    verifier."""
 
     login_url: str
     relay_state: str
@@ -61,7 +62,7 @@ class SamlStarted:
 
 @dataclass(frozen=True, slots=True)
 class SamlReturned:
-    """The form that the browser brings from the provider, and the cookie it had from us."""
+    """The form that the browser brings from the provider, and the cookie that it got before."""
 
     response: str
     relay_state: str
@@ -69,12 +70,12 @@ class SamlReturned:
 
 
 def service_provider(api_url: str) -> ServiceProvider:
-    """Our name is where our metadata is (Metadata 4.1.1)."""
+    """Return the gateway as a service provider. Its entity id is the address of its metadata (Metadata 4.1.1)."""
     return ServiceProvider(api_url + METADATA, api_url + CALLBACK)
 
 
 class SamlLogin:
-    """`saml` is missing where this server has no way to talk to providers."""
+    """Logs users in. `saml` is missing where this server has no client for providers."""
 
     def __init__(
         self,
@@ -96,11 +97,11 @@ class SamlLogin:
         self._now = now
 
     def metadata(self, *, api_url: str) -> bytes:
-        """For whoever sets up the identity provider. Raises Unavailable."""
+        """Return the metadata for setting up the identity provider. Raises Unavailable."""
         return self._client().metadata(service_provider(api_url))
 
     async def begin(self, login_request: SamlSignInRequest, *, api_url: str, address: str) -> SamlStarted:
-        """`address` is the client's. Raises Malformed where people do not log in this way, Invalid, TooMany,
+        """Start a login; `address` is the client's. Raises Malformed where users log in otherwise, Invalid, TooMany,
         Unavailable."""
         redirect_target = redirect_target_of(login_request.redirect, login_request.code_challenge, api_url)
         org_id, config = await self._provider(login_request.organization)
@@ -122,8 +123,11 @@ class SamlLogin:
         return SamlStarted(login_url, request.relay_state, binding)
 
     async def finish(self, returned: SamlReturned, client: ClientFacts, *, api_url: str) -> LoginRedirect:
-        """For the answer to a request of ours, whatever else is wrong is told where the login was to end, as `error`
-        and `error_description`. Raises Denied for any other answer."""
+        """Finish a login. Errors in a response to our request go to the redirect target, as `error` and
+        `error_description`.
+
+        Raises Denied for any other response.
+        """
         kept = await self._take_request(returned)
         redirect_target = RedirectTarget(kept["redirect"], ClientKind(kept["client"]), kept["code_challenge"])
         org_id = UUID(kept["org_id"])
@@ -142,7 +146,7 @@ class SamlLogin:
             return _failure_redirect(redirect_target, problem)
 
     async def _take_request(self, returned: SamlReturned) -> Mapping[str, Any]:
-        """What was kept of the request, this once. Nothing of the answer has been read yet."""
+        """Return the stored request, once. No part of the response has been read yet."""
         if not _RELAY_STATE.fullmatch(returned.relay_state):
             raise Denied("logins begin at the gateway, and not at the identity provider: open the gateway's own page")
         try:
@@ -160,8 +164,10 @@ class SamlLogin:
         return await self._client().verify_response(config, service_provider(api_url), request_id, response)
 
     async def _use(self, asserted: Asserted) -> None:
-        """Each assertion once (Profiles 4.1.4.5): kept until it could not be shown any more. The blank keeps this
-        from ever being taken as a relay state. Raises Unauthenticated, TooMany."""
+        """Mark the assertion as used (Profiles 4.1.4.5) until it expires.
+
+        The blank in the mark keeps it from ever being taken as a relay state. Raises Unauthenticated, TooMany.
+        """
         mark = Secret(f"assertion {asserted.identity.issuer} {asserted.assertion_id}")
         life = max(asserted.usable_until - self._now(), timedelta(seconds=1))
         try:
@@ -170,12 +176,13 @@ class SamlLogin:
             raise Unauthenticated("this assertion was used already; log in again") from None
 
     def _end_of(self, asserted: Asserted) -> datetime:
-        """A login by SAML is not renewed: nobody can be asked without the person's browser."""
+        """Return when the login ends. It cannot be renewed: that would need the user's browser."""
         latest = self._now() + TOKEN_LIFE
         return min(asserted.session_ends_at, latest) if asserted.session_ends_at else latest
 
     async def _provider(self, organization: str | None) -> tuple[UUID, SamlConfig]:
-        """The same answer whether there is no such organisation or it logs in otherwise."""
+        """Return the organisation and its provider. The error is the same for an unknown organisation and another login
+        method."""
         found = (
             await self._organisations.default()
             if organization is None

@@ -1,7 +1,7 @@
-"""The second factors that somebody has: enrolled, proved once, removed; and who must have one.
+"""Second factors of users: enrolled, confirmed, removed; and who must have one.
 
-A change needs the password once more, or a code of a factor that is there already: a stolen session is not enough to
-get in for good. Only somebody who must have a factor and has none may enrol the first one right after logging in.
+A change needs the password again, or a code of an existing factor, so that a stolen session does not give lasting
+access. Only a user who must have a factor and has none can enrol the first one right after logging in.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MAX_REMEMBERED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class FactorProof:
-    """That it is still the same person: the password, or a code of an authenticator app or a recovery code."""
+    """Proof that it is still the same user: the password, or a code of an authenticator app or a recovery code."""
 
     password: Secret | None = None
     answer: FactorAnswer | None = None
@@ -51,7 +51,7 @@ class FactorProof:
 
 @dataclass(frozen=True, slots=True)
 class FactorEnrolment:
-    """What is shown once: the key of an authenticator app, or what `navigator.credentials.create` is called with."""
+    """What is shown once: the key of an authenticator app, or the argument for `navigator.credentials.create`."""
 
     factor: SecondFactor
     key: Secret | None = None
@@ -60,7 +60,7 @@ class FactorEnrolment:
 
 
 class RequiredFactors:
-    """Who has to enrol before anything else."""
+    """Tells which logins have to enrol a second factor first."""
 
     def __init__(self, check: FactorCheck, auth_configs: AuthConfigs) -> None:
         self._check = check
@@ -84,7 +84,7 @@ class RequiredFactors:
         return False
 
     def forget(self, user_id: UUID) -> None:
-        """They may have no factor any more."""
+        """Forget that the user has a factor."""
         for login_id in [one for one, owner in self._satisfied.items() if owner == user_id]:
             del self._satisfied[login_id]
 
@@ -112,15 +112,16 @@ class SecondFactors:
         self._now = now
 
     async def own(self, principal: Principal) -> list[SecondFactor]:
-        """Confirmed ones, oldest first, with one entry for each recovery code that is left."""
+        """Return confirmed factors, oldest first, with one entry for each unused recovery code."""
         return [one for one in await self._store.of(principal.id) if one.confirmed_at is not None]
 
     async def enrol(
         self, caller: Caller, kind: FactorKind, name: str, proof: FactorProof, address: str
     ) -> FactorEnrolment:
-        """To be confirmed within ENROLMENT_LIFE. Another one that was not is forgotten.
+        """Start an enrolment, to be confirmed within ENROLMENT_LIFE. An earlier unconfirmed one is dropped.
 
-        Raises Denied, Unauthenticated and TooMany for the proof, Invalid."""
+        Raises Denied, Unauthenticated and TooMany for the proof, Invalid.
+        """
         principal = caller.principal
         if kind is FactorKind.RECOVERY:
             raise Invalid("kind: recovery codes come with the first factor", field="kind")
@@ -149,9 +150,11 @@ class SecondFactors:
     async def confirm(
         self, caller: Caller, factor_id: UUID, code: Secret | None, credential: Mapping[str, Any] | None
     ) -> list[str]:
-        """Proves it once; it counts from now on. The first one ends all other logins, which had none behind them.
+        """Confirm a factor with its first proof; it counts from now on.
 
-        Answers the recovery codes with the first one, to show once. Raises NotFound, Invalid."""
+        The first factor ends all other logins, which had none, and returns the recovery codes to show once. Raises
+        NotFound, Invalid.
+        """
         principal, login = caller.principal, _login_of(caller)
         factor = await self._pending(principal, factor_id)
         is_first = not await self._check.find_confirmed(principal.id)
@@ -166,7 +169,7 @@ class SecondFactors:
         return await self._new_codes(principal.id)
 
     async def new_recovery_codes(self, caller: Caller, proof: FactorProof, address: str) -> list[str]:
-        """To show once; the older ones are void. Raises as `enrol`."""
+        """Return new recovery codes to show once; older ones become invalid. Raises as `enrol`."""
         await self._require_same_person(caller, proof, address)
         if not await self._check.find_confirmed(caller.principal.id):
             raise Invalid("you have no second factor; recovery codes come with the first one")
@@ -174,7 +177,7 @@ class SecondFactors:
         return await self._new_codes(caller.principal.id)
 
     async def remove(self, caller: Caller, factor_id: UUID, proof: FactorProof, address: str) -> None:
-        """With the last one its recovery codes go, too. Raises NotFound, Invalid, and as `enrol`."""
+        """Remove a factor; the last one takes its recovery codes with it. Raises NotFound, Invalid, and as `enrol`."""
         principal = caller.principal
         confirmed = await self._check.find_confirmed(principal.id)
         found = next((one for one in confirmed if one.id == factor_id), None)
@@ -190,9 +193,8 @@ class SecondFactors:
         record_change(found, None)
 
     async def reset(self, principal: Principal, key: str) -> None:
-        """By an administrator, for somebody who lost theirs: removes all, and ends their logins.
-
-        Raises Denied, NotFound."""
+        """Remove all factors of a user who lost them, as an administrator, and end their logins. Raises Denied,
+        NotFound."""
         if not principal.is_admin or principal.kind is not PrincipalKind.USER:
             raise Denied("only administrators may reset somebody's second factors")
         account = await self._principals.by_subject_or_email(principal.org_id, PrincipalKind.USER, key)
@@ -203,13 +205,13 @@ class SecondFactors:
         await self.clear(account.principal)
 
     async def clear(self, user: Principal) -> None:
-        """Of one who lost them; the caller has the right to. Ends their logins."""
+        """Remove all factors of a user and end their logins. The caller has checked access."""
         removed = await self._store.clear(user.id)
         await self._logins.end_all(user.id)
         record_change({"email": user.email, "second_factors": removed}, {"email": user.email, "second_factors": 0})
 
     async def _require_same_person(self, caller: Caller, proof: FactorProof, address: str) -> None:
-        """Raises Denied, Unauthenticated, TooMany."""
+        """Check the proof. Raises Denied, Unauthenticated, TooMany."""
         login, principal = _login_of(caller), caller.principal
         if caller.must_enrol and self._now() - login.created_at < JUST_LOGGED_IN:
             return
@@ -258,7 +260,8 @@ class SecondFactors:
 
 
 def _login_of(caller: Caller) -> Login:
-    """Programs and people of an identity provider have no second factors here. Raises Denied, Unauthenticated."""
+    """Return the login. API keys and users of an identity provider have no second factors here. Raises Denied,
+    Unauthenticated."""
     if caller.login is None:
         raise Unauthenticated("only somebody who logged in can change second factors, not an API key")
     if caller.login.method is not LoginMethod.LOCAL:

@@ -1,8 +1,8 @@
-"""From what an identity provider says to an account here: found, made at the first login, or refused.
+"""From an identity provider's claims to an account: found, created at the first login, or denied.
 
-An account is found by issuer and subject alone. One that still waits for its first login (invited) is also found by
-the external identifier that provisioning gave it, when that is the subject, or by the e-mail address, when the
-provider vouches for it: no account that somebody has used is ever taken over by a name (OpenID Connect Core 5.7).
+An account is found by issuer and subject alone. An invited account, which waits for its first login, is also found by
+the external identifier from provisioning, when that is the subject, or by the e-mail address, when the provider has
+verified it. An account in use is never taken over by a name (OpenID Connect Core 5.7).
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class SignIn:
         self._now = now
 
     async def account_of(self, org_id: UUID, identity: Identity) -> Account:
-        """With profile and groups as the provider gives them now. Raises Denied with a reason for the person."""
+        """Return the account with profile and groups as the provider gives them now. Raises Denied with a reason for
+        the user."""
         if not _names_somebody(identity):
             raise Denied("the identity provider does not say who you are")
         known = await self._store.by_subject(org_id, identity.issuer, identity.subject)
@@ -54,7 +55,7 @@ class SignIn:
         return found
 
     async def reconfirm(self, account: Account, identity: Identity) -> Account:
-        """The same account when the provider was asked again, which is no new login. Raises Denied."""
+        """Return the same account after the provider was asked again, which is not a new login. Raises Denied."""
         principal = account.principal
         if (identity.issuer, identity.subject) != (principal.issuer, principal.subject):
             raise Denied("the identity provider answered for a different user; log in again")
@@ -97,7 +98,7 @@ class SignIn:
         return account
 
     async def _find_provisioned(self, org_id: UUID, identity: Identity) -> Account | None:
-        """Whom the provider's own provisioning (SCIM) told of, by its identifier of them, before they came."""
+        """Return the invited account that the provider's own provisioning (SCIM) created under this identifier."""
         wanted = PrincipalFilter(external_id=identity.subject, status=PrincipalStatus.INVITED)
         found = (await self._store.find(org_id, wanted, Page(limit=2))).items
         return found[0] if len(found) == 1 else None
@@ -133,7 +134,7 @@ class SignIn:
         return account
 
     async def _update(self, account: Account, identity: Identity, login_at: datetime | None) -> None:
-        """Only while the account's status is what was seen: one that is made inactive meanwhile stays so."""
+        """Update the account only while its status is what was read, so that a concurrent deactivation wins."""
         current = account.principal
         # An address that nobody vouches for does not take the place of one that somebody did.
         keeps = not identity.email or (account.verified and not identity.email_verified)
@@ -160,8 +161,11 @@ class SignIn:
             raise Denied("this account was changed while you logged in; log in again")
 
     async def _synchronise(self, principal: Principal, groups: frozenset[str] | None) -> None:
-        """What the provider gives replaces what it, or somebody by hand, gave before. The one exception is the
-        administrators' group when it was given by hand, so that no provider can lock everybody out."""
+        """Replace the groups that the provider or an administrator gave before.
+
+        The exception is the administrators' group when it was given manually, so that no provider can lock everybody
+        out.
+        """
         if groups is None:
             return
         given = frozenset(name for name in groups if _is_group(name))
@@ -197,14 +201,15 @@ def _email(identity: Identity) -> str:
 
 
 def _name(identity: Identity) -> str:
-    """Providers may give none, or one with line ends in it."""
+    """Return a printable name. Providers may give none, or one with line ends in it."""
     printable = "".join(one if one.isprintable() else " " for one in identity.name)
     shown = " ".join(printable.split())[:255]
     return checked_name(shown or identity.email[:255] or identity.subject)
 
 
 def _is_group(name: str) -> bool:
-    """One with blanks around it is not the one without: it is left out, never trimmed into it."""
+    """Return whether the name is valid. One with blanks around it is left out, never trimmed, since that is another
+    name."""
     try:
         checked_groups([name])
         name.encode()

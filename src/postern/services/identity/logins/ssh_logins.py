@@ -1,12 +1,12 @@
-"""Login of an SSH client by way of a browser: the client shows an address and a number, somebody opens the address,
-logs in there as their organisation has it, sees who asks, and types the number.
+"""Login of an SSH client by a browser.
 
-The address alone is worth nothing to whom it is sent on: the number is nowhere but in the terminal, a wrong one ends
-the login, and only the user whom the client named can let it in. What is left to somebody who would talk another into
-it is to ask for the number, too; the page says from which address the client came, and what that would mean.
+The client shows a URL and a number. The user opens the URL, logs in there, sees which client asks, and types the
+number. The URL alone is worth nothing if it is passed on: the number is only in the terminal, a wrong number ends the
+login, and only the user whom the client named can allow it. A remaining attack is to talk a user into typing the
+number; the page shows the client's address, and what allowing it would mean.
 
     begin ──▶ waiting ──▶ allowed ──▶ logged in (once, by `wait`)
-                 ├──────▶ refused     by a person, or a wrong number
+                 ├──────▶ denied      by a user, or a wrong number
                  └──────▶ gone        after LIFE, or with its client (`give_up`)
 """
 
@@ -49,7 +49,7 @@ _MAX_TEXT = 255
 
 @dataclass(frozen=True, slots=True)
 class SshClaim:
-    """Who an SSH client says to be, where it wants to go, and what it says it is."""
+    """What an SSH client claims: the user, the connection, and its own name and version."""
 
     user: str
     connection: str
@@ -58,7 +58,7 @@ class SshClaim:
 
 @dataclass(frozen=True, slots=True)
 class WaitingSshLogin:
-    """`url` and `number` are for the person; the rest stays with who waits."""
+    """A waiting login. `url` and `number` are for the user; the waiting process keeps the rest."""
 
     id: UUID
     secret: Secret
@@ -71,7 +71,7 @@ class WaitingSshLogin:
 
 @dataclass(frozen=True, slots=True)
 class SshLoginRequest:
-    """Who waits behind a code, as the person at the browser sees it."""
+    """The client that waits for a code, as shown to the user at the browser."""
 
     code: str
     wanted: SshClaim
@@ -81,7 +81,7 @@ class SshLoginRequest:
 
 @dataclass(frozen=True, slots=True)
 class BrowserLogin:
-    """Who is let in. `means` is what a Permit says of what they are logged in with, `until` when that ends."""
+    """A login that was allowed. A Permit takes over `means`, the auth method, and `until`, its expiry."""
 
     principal: Principal
     login: Login
@@ -92,12 +92,12 @@ class BrowserLogin:
 
     @property
     def until(self) -> datetime:
-        """Nobody refreshes it: as a token that nobody refreshes."""
+        """When the login expires; it is not refreshed."""
         return self.login.expires_at
 
 
 class LoginProof:
-    """Whether the login stands by which somebody came, for what runs under it."""
+    """Checks that the login behind a permit is still valid."""
 
     def __init__(self, store: LoginStore, now: Clock) -> None:
         self._store = store
@@ -111,7 +111,7 @@ class LoginProof:
 
 
 class SshLogins:
-    """In the process of the API somebody decides, in a worker the client waits."""
+    """Logins of SSH clients: the user decides in the API's process, the client waits in a worker."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class SshLogins:
         self._tries = Throttle(now, failures=10, window=_WINDOW, what="wrong codes")  # for each person
 
     async def begin(self, address: str, wanted: SshClaim) -> WaitingSshLogin:
-        """For a client that came from `address`. Raises TooMany."""
+        """Start a login for a client at `address`. Raises TooMany."""
         network = neighbourhood(address)
         self._begun.check(network)
         self._begun.fail(network)
@@ -155,8 +155,10 @@ class SshLogins:
         return WaitingSshLogin(key, secret, url, number, address, wanted, code)
 
     async def wait(self, waiting: WaitingSshLogin) -> BrowserLogin:
-        """Until somebody has decided. Raises Denied when it was refused, Unauthenticated once it is gone, or for one
-        who is not active any more, Unavailable."""
+        """Wait until the user has decided.
+
+        Raises Denied when it was denied, Unauthenticated once it has expired or for an inactive user, Unavailable.
+        """
         async with self._done.subscribe(waiting.id) as event:
             found = await self._take_decision(waiting)
             if found is not None:
@@ -168,7 +170,7 @@ class SshLogins:
         raise Unauthenticated("nobody let this login in in time; connect again")
 
     async def give_up(self, waiting: WaitingSshLogin) -> None:
-        """Its client has gone: nobody can let it in any more."""
+        """Drop a login whose client has gone, so that it cannot be allowed any more."""
         for secret in (_client(waiting.secret), _person(waiting.code)):
             try:
                 await self._one_time_tokens.take(_PURPOSE, secret)
@@ -176,14 +178,17 @@ class SshLogins:
                 continue
 
     async def look(self, principal: Principal, code: str) -> SshLoginRequest:
-        """Raises NotFound, TooMany."""
+        """Return the waiting client. Raises NotFound, TooMany."""
         return _asking(await self._peek(principal, code))
 
     async def decide(
         self, account: Account, login: Login, code: str, *, allow: bool, number: str = ""
     ) -> SshLoginRequest:
-        """Once; a wrong number refuses it. The client's login is its own; it ends no later than the provider's word for
-        the present one. Raises NotFound, TooMany; Denied, when it is not let in although that was wanted."""
+        """Allow or deny the login, once; a wrong number denies it.
+
+        The client gets a login of its own, which ends no later than the provider's confirmation of the present one.
+        Raises NotFound, TooMany; Denied when it could not be allowed.
+        """
         asked = await self._peek(account.principal, code)
         asking = _asking(asked)
         problem = None
@@ -213,12 +218,12 @@ class SshLogins:
         return asking
 
     async def standing(self, given: BrowserLogin) -> BrowserLogin:
-        """As it is now, for one who logged in a while ago. Raises Unauthenticated, Unavailable."""
+        """Return the login's current state, for one that was allowed earlier. Raises Unauthenticated, Unavailable."""
         account = await self._logins.standing(given.login.id, given.principal.id)
         return BrowserLogin(account.principal, given.login)
 
     async def end(self, given: BrowserLogin) -> None:
-        """With the client's connection."""
+        """End the login, with the client's connection."""
         await self._logins.end(given.principal, given.login.id)
 
     async def _take_decision(self, waiting: WaitingSshLogin) -> BrowserLogin | None:
@@ -262,7 +267,7 @@ def _asking(asked: dict[str, Any]) -> SshLoginRequest:
 
 
 def _client(secret: Secret) -> Secret:
-    """Neither text is ever taken for the other, nor for a device's."""
+    """Return the token's secret for a client. The prefix keeps it apart from codes and from devices."""
     return Secret(f"ssh client {secret.reveal()}")
 
 

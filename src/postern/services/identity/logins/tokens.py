@@ -1,7 +1,7 @@
-"""Access tokens: JWTs signed with Ed25519 (EdDSA, RFC 8037) by key pairs that are kept in the store and rotated.
+"""Access tokens: JWTs signed with Ed25519 (EdDSA, RFC 8037) by rotated key pairs in the store.
 
 Claims: `iss`, `aud`, `sub` (the principal's id), `sid` (the login it belongs to), `iat`, `exp`. A token is worth
-nothing without its login, which can be ended at once; the signature keeps strangers from asking the store.
+nothing without its login, which can be ended at once; the signature keeps strangers from causing queries.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class _Verified:
 
 
 class Tokens:
-    """Keeps the keys in memory; a token of a key that is not known yet makes it look again.
+    """Signs and verifies tokens. Caches the keys; a token with an unknown key reloads them.
 
-    Also keeps what the last tokens say that were verified, by their SHA-256, until the keys change: parsing one and
-    checking its signature costs more than all the rest of a request's admission. Whether its login still stands is
-    not known here, and asked at every request.
+    Caches the claims of recently verified tokens by their SHA-256, until the keys change: parsing a token and checking
+    its signature costs more than the rest of a request's admission. Whether the login is still valid is checked
+    elsewhere, at every request.
     """
 
     def __init__(self, store: SigningKeyStore, signals: Signals, now: Clock) -> None:
@@ -88,7 +88,8 @@ class Tokens:
         return Secret(jwt.encode({"alg": _ALGORITHM, "kid": key.kid}, claims, key, algorithms=[_ALGORITHM]))
 
     async def sign(self, audience: str, claims: Mapping[str, object], expires_at: datetime) -> Secret:
-        """A token that is no access token, for another audience. Not by `issue`, so that no claim can make it one."""
+        """Return a token that is not an access token, for another audience. `issue` is separate so that no claim can
+        turn one into the other."""
         if audience == AUDIENCE:
             raise ValueError("access tokens are issued")
         if not self._signing:
@@ -98,7 +99,8 @@ class Tokens:
         return Secret(jwt.encode({"alg": _ALGORITHM, "kid": key.kid}, whole, key, algorithms=[_ALGORITHM]))
 
     async def verify_for(self, audience: str, token: Secret) -> Mapping[str, object]:
-        """The claims of what `sign` made. Raises Unauthenticated, and says so where only its time has run out."""
+        """Return the claims of a token that `sign` created. Raises Unauthenticated, with its own message where it has
+        only expired."""
         key = await self._key_of(token)
         if key is None:
             raise _not_good()
@@ -118,8 +120,11 @@ class Tokens:
         return claims
 
     async def verify(self, token: Secret) -> Claims:
-        """Raises Unauthenticated for anything that is not a live token of ours: ForeignToken where it names none of our
-        keys, so that it may be one of an identity provider."""
+        """Return the claims of a live access token of ours.
+
+        Raises Unauthenticated for any other: ForeignToken where it names none of our keys, so that an identity provider
+        may have issued it.
+        """
         digest = _digest_of(token)
         verified = self._verified.get(digest)
         if verified is None:
@@ -134,7 +139,7 @@ class Tokens:
         return verified.claims
 
     def _verify_claims(self, token: Secret, key: OKPKey) -> _Verified:
-        """Raises Unauthenticated."""
+        """Verify the token. Raises Unauthenticated."""
         registry = jwt.JWTClaimsRegistry(
             now=int(self._now().timestamp()),
             iss={"essential": True, "value": ISSUER},
@@ -152,7 +157,7 @@ class Tokens:
             raise _invalid() from None
 
     async def rotate(self, *, revoke: bool = False) -> None:
-        """Signs with a new key from now on. With `revoke`, what older keys signed is not good any more at once."""
+        """Sign with a new key from now on. With `revoke`, tokens of older keys become invalid at once."""
         now = self._now()
         await self._store.rotate(_new_key(now), now)
         await self._store.prune(now + timedelta(seconds=1) if revoke else now - RETIRED_KEYS_STAY)
@@ -171,7 +176,7 @@ class Tokens:
         return self._keys.get(kid)
 
     async def _look(self) -> None:
-        """At most once a second, so that made-up keys cannot keep the store busy."""
+        """Reload the keys, at most once a second, so that made-up key ids cannot keep the store busy."""
         async with self._looking:
             now = self._now()
             if self._keys and self._looked_at is not None and now - self._looked_at < timedelta(seconds=1):
@@ -187,7 +192,7 @@ class Tokens:
             self._looked_at = now
 
     async def _load_keys(self, now: datetime) -> list[SigningKey]:
-        """At least one."""
+        """Return the stored keys, at least one."""
         kept = await self._store.all()
         if not kept:
             await self._store.rotate(_new_key(now), now, first=True)

@@ -1,4 +1,5 @@
-"""Time-based one-time passwords (RFC 6238): six digits, SHA-1, steps of 30 seconds, as every authenticator app has."""
+"""Time-based one-time passwords (RFC 6238): six digits, SHA-1, steps of 30 seconds, as every authenticator app
+supports."""
 
 from __future__ import annotations
 
@@ -13,17 +14,17 @@ _CLOCKS_DIFFER = 1  # steps that a code may be early or late (RFC 6238 section 5
 
 
 def new_key() -> str:
-    """160 random bits in base 32 (RFC 4226 section 4)."""
+    """Return 160 random bits in base 32 (RFC 4226 section 4)."""
     return pyotp.random_base32(32)
 
 
 def uri_of(key: str, email: str) -> str:
-    """What the QR code of an authenticator app says."""
+    """Return the content of the QR code for an authenticator app."""
     return pyotp.TOTP(key).provisioning_uri(name=email, issuer_name=ISSUER)
 
 
 def step_of(key: str, code: str, now: datetime) -> int | None:
-    """The time step that `code` is of; None when it is of none near `now`. The caller accepts a step only once."""
+    """Return the time step of `code`; None when it matches none near `now`. The caller accepts a step only once."""
     totp = pyotp.TOTP(key)
     current = int(now.timestamp()) // STEP
     found = None
