@@ -30,7 +30,6 @@ LOOKUP_MEMORY = 8 * 1024 * 1024
 
 # Limit of bytes read to find all matches in one text: a pattern such as `a(?:[^z]*z)?` reads the rest of the text for
 # each of them. Beyond it, the whole text counts as a match. Patterns without endless repetition do not read on.
-# for each of them. Behind that the whole text is hit. What repeats nothing without end does not read on.
 MOST_READ = 1 << 30
 _ENDLESS = re.compile(r"[*+]|,\s*\}")
 

@@ -117,7 +117,7 @@ class RecordingLibrary:
                     yield record
                 end, problem = copy.reader.end, copy.problem
                 if end is None and copy.is_live:  # its last record can be incomplete
-                    return  # its last record may be on its way
+                    return  # its last record can be incomplete
                 goes_on = end is not None and end.continues
                 if problem:
                     yield micros, Gap(segment, problem)

@@ -191,7 +191,7 @@ class _Whole:
 
 
 class _Growing:
-    """Spool after its header. Only whole records are taken; the file can be truncated behind them."""
+    """Spool after its header. Only whole records are taken; the file can be truncated after them."""
 
     is_whole = False
     damage = ""

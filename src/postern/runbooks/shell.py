@@ -89,7 +89,6 @@ class Shell(Scanner):
         self._inner: list[str] = []  # text between backquotes, or in a line of a here-document
         # Here-documents that start at the end of the line: the word that ends each, whether tabs can precede it,
         # whether the body is expanded, so that a backslash joins lines, and how many $( are open.
-        # whether it is expanded, so that a backslash takes the end of a line away, and how many $( are open.
         self._announced: list[tuple[str, bool, bool, int]] = []
         self._body: Shell | None = None
         self._line = ""

@@ -113,7 +113,6 @@ class StatementRules:
         self._harmless = StatementCache()  # shapes that no rule matches
         # `allow_functions` of one rule must not affect another. Each distinct set of functions is parsed separately,
         # with a schema of its own, because parsers cache by the schema's identity.
-        # and a schema of its own, which parsers know by its identity.
         self._schemas: dict[tuple[tuple[str, str], ...], TargetSchema | None] = {}
         self._by_harmless: dict[tuple[tuple[str, str], ...], list[StatementRule]] = {}
         for culprit, rule in rules:
@@ -165,7 +164,6 @@ _RANK: Final = {Action.DENY: 0, Action.REVIEW: 1, Action.MASK: 2, Action.WARN: 3
 
 # Schema where no target was queried, as in trials. Rules about objects then judge the names in a statement, and not
 # what views read.
-# Rules about objects then judge the names that statements have, and not what views read.
 UNASKED: Final = TargetSchema()
 
 
