@@ -139,7 +139,7 @@ def test_agents_show_their_key_once(root: Served) -> None:
     assert root.cli("admin", "agents", "renew-key", "edge", stdin="n\n").exit_code == 1
     renewed = AgentKey.read(Secret(root.ok("admin", "agents", "renew-key", "edge", "--yes").stdout.strip()))
     assert root.run(root.services.agents.enrol(renewed.secret, name="edge", address="::1")).id == agent.id
-    assert "takes no new sessions" in root.ok("admin", "agents", "drain", "edge", "--yes").stdout
+    assert "accepts no new sessions" in root.ok("admin", "agents", "drain", "edge", "--yes").stdout
     root.run(root.world.add_connection("orders", agent))
     refused = root.cli("admin", "agents", "delete", "edge", "--yes")
     assert refused.exit_code != 0
@@ -241,7 +241,7 @@ def test_audit_list_goes_on_by_cursor_and_all_reads_every_page(root: Served) -> 
     assert (every["total"], every["has_next_page"]) == (205, False)
     first = root.cli("admin", "audit", "list", "--type", "test", "--limit", "2")
     cursor = root.json("admin", "audit", "list", "--type", "test", "--limit", "2")["next_cursor"]
-    assert f"205 in all; go on with --cursor {cursor}, or take --all" in first.stderr
+    assert f"205 in total; continue with --cursor {cursor}, or print all with --all" in first.stderr
     second = root.json("admin", "audit", "list", "--type", "test", "--limit", "2", "--cursor", cursor)
     assert second["data"] == every["data"][2:4]
     assert root.cli("admin", "audit", "list", "--follow", "--cursor", cursor).exit_code == 2

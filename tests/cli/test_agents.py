@@ -119,7 +119,7 @@ async def test_a_proxy_manager_opens_a_port_when_it_is_told_to(gateway: Gateway)
     try:
         assert process.stdout is not None
         assert process.stderr is not None
-        assert b"Waiting to be told" in await asyncio.wait_for(process.stderr.readline(), 60)
+        assert b"Waiting for requests" in await asyncio.wait_for(process.stderr.readline(), 60)
         headers = {"Authorization": f"Bearer {known.token.reveal()}"}
         async with httpx.AsyncClient(headers=headers, base_url=f"{known.api_url}/api") as api:
             told = await api.post("/proxymanager/connect", json={"connection_name": "shop"})

@@ -223,7 +223,7 @@ def test_exec_at_a_terminal_shows_that_it_runs(sit: Callable[..., Sitting], gate
     session = str(newest(gateway)["id"])
     sitting.shows(" s  running")
     (tmp_path / "enough").touch()
-    assert f"postern sessions show {session}` shows it so far" in sitting.shown.decode()
+    assert f"postern sessions show {session}` shows its progress" in sitting.shown.decode()
     sitting.shows(f"[info] session {session}\r\n")
     assert b"\r\x1b[Kbegun\r\nended\r\n" in sitting.shown
     assert sitting.leaves() == 0
@@ -270,7 +270,7 @@ def test_ctrl_c_without_a_terminal_kills_it_too(gateway: Gateway) -> None:
         (["exec", "shell", "-e", "NONAME", "-i", "x"], "NAME=VALUE"),
         (["exec", "shell", "-e", "LD_PRELOAD=/x", "-i", "x"], "decides which code runs"),
         (["connect", "shell", "--native"], "for databases"),
-        (["connect", "shell", "--native", "--reason", "ticket 4711"], "not --native"),
+        (["connect", "shell", "--native", "--reason", "ticket 4711"], "cannot be combined with --native"),
         (["connect", "shell", "--duration", "for ever"], "is not a duration"),
     ],
 )

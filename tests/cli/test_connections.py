@@ -243,7 +243,7 @@ def test_a_password_in_clear_is_warned_of(console: Served, name: str, value: str
         (("--env", "PASS=a", "--secret-file", "PASS=b"), "PASS is given twice"),
         (("--secret-file", "hunter2"), "--secret-file: needs KEY=PATH"),
         (("--secret-file", "KEY=/dev/zero"), "at most 1048576 bytes"),
-        (("--secret-file", "KEY=-", "--env", "PASS=-"), "nothing else can come from there"),
+        (("--secret-file", "KEY=-", "--env", "PASS=-"), "no other option can read it"),
     ],
 )
 def test_attack_what_was_mistyped_is_not_shown(known: Served, arguments: tuple[str, ...], says: str) -> None:
@@ -280,7 +280,7 @@ def test_at_a_terminal_a_password_is_asked_for_without_being_shown(known: Served
     ("arguments", "says"),
     [
         ((), "nothing to change"),
-        (("--set", "x"), "needs FIELD=VALUE"),
+        (("--set", "x"), "write it as FIELD=VALUE"),
         (("--set", "secret={}"), "by --env"),
         (("--unset", "name"), "cannot be emptied; these can: command"),
     ],

@@ -72,7 +72,7 @@ def test_a_whole_set_up_is_well(running: Gateway) -> None:
     code, found = asked(running, "--gateway")
     assert code == 0, found
     assert {"data folder", "disk", "store", "master key", "certificate"} <= {name.rstrip("!") for name in found}
-    assert "is of this version" in found["store"]["what"]
+    assert "has this version's schema" in found["store"]["what"]
     assert found["agents"]["what"] == "all are connected"
 
 
@@ -157,7 +157,7 @@ def test_an_agent_that_declares_its_connection_is_asked_for_none(running: Gatewa
     code, found = asked(running, "--agent", POSTERN_KEY=made["key"])
     assert (code, set(found)) == (0, {"key", "control port", "certificate", "accepted", "policy", "open files"})
     assert "postern run" in found["key"]["what"]
-    assert "waits for what `postern run` declares" in found["accepted"]["what"]
+    assert "waits for the declaration of `postern run`" in found["accepted"]["what"]
     assert running.run("admin", "agents", "renew-key", "web", "--yes").returncode == 0
     code, found = asked(running, "--agent", POSTERN_KEY=made["key"])
     assert (code, "not known here" in found["accepted!"]["what"]) == (1, True)
@@ -292,12 +292,12 @@ def test_why_a_certificate_is_not_trusted(tmp_path: Path, names: list[str], days
 def test_why_a_port_cannot_be_reached() -> None:
     with answering(None) as port:
         [found] = sockets.reachable("port", ProbeAddress("localhost", port, True))
-        assert "speaks no TLS" in found.what
+        assert "does not use TLS" in found.what
     [found] = sockets.reachable("port", ProbeAddress("127.0.0.1", port, True))
-    assert "nothing listens there" in found.what
+    assert "no program listens there" in found.what
     assert "POSTERN_HOST" in found.do
     [found] = sockets.reachable("port", ProbeAddress("no-such-host.invalid", 1, True))
-    assert "the name is not known here" in found.what
+    assert "the name cannot be resolved" in found.what
     [found] = sockets.unreached("port", ProbeAddress("gateway.example", 7443, True), TimeoutError("timed out"))
     assert "let port 7443 through the firewall" in found.do
 

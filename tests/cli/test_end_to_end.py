@@ -338,7 +338,7 @@ def test_masking_rules_are_made_tried_changed_and_deleted(gateway: Gateway, tmp_
     assert gateway.run("masking", "test", "people").returncode == 2
     gone = gateway.run("masking", "show", "people")
     assert gone.returncode == 5
-    assert "`postern masking` shows what there is" in gone.stderr
+    assert "`postern masking` lists the existing ones" in gone.stderr
 
 
 def test_login_and_logout(gateway: Gateway, tmp_path: Path) -> None:

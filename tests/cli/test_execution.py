@@ -111,7 +111,7 @@ def test_what_is_approved_runs_by_itself(capsys: pytest.CaptureFixture[str]) -> 
     run = ["POST /api/sessions/s1/exec", "GET /api/sessions/s1/exec"]
     assert gateway.asked == ["POST /api/sessions", *looks, *run]
     said = capsys.readouterr().err.splitlines()
-    assert said[0] == "postern: this needs a review: 1 of dba, security"
+    assert said[0] == "postern: this needs approval: 1 of dba, security"
     assert said[-1] == "postern: approved; it runs now"
 
 

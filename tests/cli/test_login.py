@@ -71,7 +71,7 @@ def test_a_terminal_shows_that_a_browser_is_waited_for_until_it_is_given_up(gate
                 shown += more
         assert process.wait(60) == 1
     os.close(ours)
-    code = re.search(rb"type this code there:  (\S+)", shown)
+    code = re.search(rb"enter this code:  (\S+)", shown)
     assert code is not None
     assert b"waiting for " + code[1] + b" to be confirmed" in shown
     assert shown.rpartition(b"\r\x1b[K")[2].strip() == b"Aborted!"
@@ -115,7 +115,7 @@ def test_logging_out_everywhere_ends_the_logins_of_other_machines(gate: Served) 
 def test_logout_without_a_gateway_forgets_the_token_and_says_so(gate: Served) -> None:
     profile.save(gate.environment, Profile("http://127.0.0.1:9", Secret("t0ken"), ROOT))
     done = gate.ok("logout")
-    assert "goes on at the gateway" in done.stderr
+    assert "still valid at the gateway" in done.stderr
     assert "t0ken" not in gate.file.read_text()
 
 

@@ -31,7 +31,7 @@ def nothing_was_heard(loopback: Loopback) -> bool:
     try:
         loopback.wait(0.05)
     except Unauthenticated as error:
-        return "nobody logged in" in error.message
+        return "no login in the browser" in error.message
     return False
 
 

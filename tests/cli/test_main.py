@@ -65,7 +65,7 @@ def test_the_list_knows_the_command_without_importing_it(name: str) -> None:
 def test_a_profile_that_is_no_name_is_refused(runner: CliRunner) -> None:
     result = runner.invoke(cli, ["--profile", "../other", "whoami"])
     assert result.exit_code == 1
-    assert "is no name of a profile" in result.output
+    assert "is not a valid profile name" in result.output
 
 
 def test_version(runner: CliRunner) -> None:

@@ -343,7 +343,7 @@ def check_delete(root: Served, case: Case, key: str) -> None:
     assert root.json(*words, DELETE, key, *(("--yes",) if asks else ())) == {"deleted": key}
     gone = root.cli(*words, SHOW, key)
     assert gone.exit_code == 5
-    assert f"`postern {noun_of(case).listing}` shows what there is" in gone.stderr
+    assert f"`postern {noun_of(case).listing}` lists the existing ones" in gone.stderr
 
 
 @CASE

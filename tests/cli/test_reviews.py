@@ -69,9 +69,9 @@ def test_a_script_that_waits_says_who_decides_where_and_how_to_go_on(ann: Served
     (review,) = ann.json("reviews")["data"]
     assert review["reason"] == "ticket 4711"
     lines = done.stderr.splitlines()
-    assert lines[0] == "postern: this needs a review: 1 of admin"
+    assert lines[0] == "postern: this needs approval: 1 of admin"
     page = f"{ann.url}/api/reviews/page/{review['id']}"
-    assert lines[1] == f"postern: they decide at {page} or by `postern reviews approve {review['id']}`"
+    assert lines[1] == f"postern: approvers decide at {page} or with `postern reviews approve {review['id']}`"
     assert f"`postern exec --resume {review['session']}` goes on" in lines[2]
 
 
@@ -83,7 +83,7 @@ def test_what_waits_longer_than_wanted_is_left(ann: Served, monkeypatch: pytest.
     assert told["review"]["status"] == "PENDING"
     again = ann.cli("exec", "--resume", told["session_id"], "--wait-review", "0.05")
     assert again.exit_code == 7
-    assert "this needs a review" in again.stderr
+    assert "this needs approval" in again.stderr
 
 
 def test_a_session_shows_its_review_and_who_decided(ann: Served) -> None:
@@ -193,12 +193,12 @@ def test_an_approval_with_a_window_is_marked_and_told(ann: Served) -> None:
     ("arguments", "code", "said"),
     [
         (("exec",), 2, "give the name of a connection"),
-        (("exec", "--resume", "x", "guarded"), 2, "give no other option of it"),
+        (("exec", "--resume", "x", "guarded"), 2, "leave out its other options"),
         (("exec", "guarded", "-i", "x", "--wait-review", "3", "--no-wait"), 2, "not both"),
-        (("reviews", "approve", "x", "--time-zone", "UTC"), 2, "--time-zone goes with --time-window"),
+        (("reviews", "approve", "x", "--time-zone", "UTC"), 2, "--time-zone needs --time-window"),
         (("reviews", "approve", "x", "--time-window", "22:00"), 2, "22:00-06:00"),
-        (("reviews", "approve", "x"), 5, "`postern reviews` shows what there is"),
-        (("exec", "--resume", "00000000-0000-0000-0000-000000000000"), 5, "`postern sessions` shows what there is"),
+        (("reviews", "approve", "x"), 5, "`postern reviews` lists the existing ones"),
+        (("exec", "--resume", "00000000-0000-0000-0000-000000000000"), 5, "`postern sessions` lists the existing ones"),
     ],
 )
 def test_what_is_wrong_is_said_with_what_to_do(ann: Served, arguments: tuple[str, ...], code: int, said: str) -> None:
@@ -307,7 +307,7 @@ def test_access_is_requested_ahead_of_time_and_connects_at_once(ann: Served, mon
     ("arguments", "approved", "status", "said"),
     [
         (("reviews", "request", "guarded"), False, "EXPIRED", "has expired: nobody decided in time"),
-        (("reviews", "request", "guarded"), True, "ENDED", "was approved, and the time of its access is over"),
+        (("reviews", "request", "guarded"), True, "ENDED", "was approved, and the access has expired"),
         ((*EXEC, "--no-wait"), False, "EXPIRED", "has expired: nobody decided in time"),
         ((*EXEC, "--no-wait"), True, "UNUSED", "was approved, and nobody ran it in time"),
     ],

@@ -79,12 +79,12 @@ def test_its_name_is_the_host_name(served: list[Declaration], monkeypatch: pytes
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ((), 2, "give a command"),
-        (("--postgres", "DATABASE_URL", "--", "sh"), 2, "and not both"),
-        (("--postgres", "DATABASE_URL", "--mysql", "MYSQL_URL"), 2, "and not both"),
+        ((), 2, "give either a command"),
+        (("--postgres", "DATABASE_URL", "--", "sh"), 2, "not both"),
+        (("--postgres", "DATABASE_URL", "--mysql", "MYSQL_URL"), 2, "not both"),
         (("--mysql", "mysql://app:planted@db.example/orders"), 2, "type --mysql DATABASE_URL"),
         (("--mysql", "DATABASE_URL"), 1, "holds no URI such as mysql://"),
-        (("--postgres", "postgres://app:planted@db.example/orders"), 2, "everybody on this machine sees"),
+        (("--postgres", "postgres://app:planted@db.example/orders"), 2, "all users of this machine"),
         (("--postgres", "app:planted"), 2, "takes the name of a variable"),
         (("--postgres", "NONE"), 1, "variable NONE is not set"),
         (("--postgres", "APP_TOKEN"), 1, "variable APP_TOKEN holds no URI"),

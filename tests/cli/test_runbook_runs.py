@@ -115,7 +115,7 @@ def test_a_dry_run_prints_the_text_and_puts_nothing_up(ann: Served) -> None:
 def test_it_goes_on_once_it_is_approved(ann: Served) -> None:
     found = run(ann, "users/unlock.runbook.sql", "-p", "user=ann", "-p", "pin=")
     done = ann.cli(*RUN, "--resume", str(found.id), "--no-wait")
-    assert (done.exit_code, "this needs a review: 1 of admin" in done.stderr) == (7, True)
+    assert (done.exit_code, "this needs approval: 1 of admin" in done.stderr) == (7, True)
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
@@ -158,7 +158,7 @@ def test_at_a_terminal_what_is_missing_is_asked_for(ann: Served, sitting: Sittin
     sitting.type("o'hara\r")
     sitting.shows("pin: ")
     sitting.type("4711\r")
-    sitting.shows("this needs a review")
+    sitting.shows("this needs approval")
     assert sitting.leaves() == 7
     assert b"4711" not in sitting.shown
     (review,) = ann.json("reviews")["data"]

@@ -41,7 +41,7 @@ def test_what_its_issue_says_goes_with_it(ann: Served) -> None:
     assert refused.exit_code == 1
     assert "tracker_fields: sessions of connection 'shop' open no issue" in refused.stderr
     assert "planted" not in refused.stderr
-    assert "give a field as NAME=VALUE" in ann.cli(*CREATE, *options, "--issue-field", "summary").stderr
+    assert "write a field as NAME=VALUE" in ann.cli(*CREATE, *options, "--issue-field", "summary").stderr
     assert ann.json(*CREATE, *options)["tracker_field_names"] == []
     refused = ann.cli(*SCHEDULES, "update", "nightly", "--issue-field", "summary=planted")
     assert "open no issue" in refused.stderr

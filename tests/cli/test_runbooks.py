@@ -35,7 +35,7 @@ def secrets_of(served: Served) -> list[str]:
 
 
 def test_secrets_of_repositories_are_read_from_files_and_never_shown(root: Served, tmp_path: Path) -> None:
-    assert "read from nowhere yet" in root.ok(*REPOS, "list").stderr
+    assert "There are no runbook repositories" in root.ok(*REPOS, "list").stderr
     key, hosts = tmp_path / "key", tmp_path / "hosts"
     key.write_text("-----BEGIN KEY-----\nplanted\n-----END KEY-----\n")
     hosts.write_text("git.example.com ssh-ed25519 AAAA\n")
@@ -97,7 +97,7 @@ def test_runbooks_are_listed_and_shown(root: Served) -> None:
     lines = root.ok("runbooks", "list").stdout.splitlines()
     assert lines[0].startswith(f"/bad.runbook.sh\t{NAME}\tshop\t-\tline 1, column ")
     assert lines[1].split("\t") == ["/ops/hello.runbook.sh", NAME, "shop", "name", ""]
-    assert "no runbook that you may run" in root.ok("runbooks", "list", "--connection", "nowhere").stderr
+    assert "no runbook that you can run" in root.ok("runbooks", "list", "--connection", "nowhere").stderr
     assert len(root.ok("runbooks", "list", "--connection", "nowhere", "--all").stdout.splitlines()) == 2
     shown = root.ok("runbooks", "show", "ops/hello.runbook.sh").stdout
     assert "name\ttext\trequired\t-\t\twhom to greet" in shown

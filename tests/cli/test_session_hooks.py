@@ -20,7 +20,7 @@ def root(gate: Served) -> Served:
 def test_runs_are_shown_and_what_they_printed_steers_no_terminal(root: Served) -> None:
     session = root.run(add_session(root.world, root.root))
     show = ("sessions", "hooks", str(session.id))
-    assert "No hook of it has run" in root.ok(*show).stderr
+    assert "No hook has run" in root.ok(*show).stderr
     printed = HookOutcome(1, "first\r\n\x1b[2Jsecond\n\n")
     for kind, outcome in ((HookKind.OPEN, printed), (HookKind.CLOSE, HookOutcome(None, "", "there is no python3"))):
         at = root.world.clock()

@@ -145,7 +145,7 @@ def test_a_wrong_state_is_waited_out(gate: Served, provider: OpenIdProvider) -> 
     def wrong(url: str) -> str:
         return re.sub(r"/callback\?state=[^&]+&code", "/callback?state=guessed&code", url)
 
-    with pytest.raises(Unauthenticated, match="nobody logged in in the browser within 1 seconds"):
+    with pytest.raises(Unauthenticated, match="no login in the browser within 1 seconds"):
         by_browser(Gateway(gate.url), "oidc", Browser(wrong), deadline=1)
 
 
@@ -154,11 +154,11 @@ def test_what_the_provider_refuses_is_told(gate: Served, provider: OpenIdProvide
     browser = Browser()
     with pytest.raises(Unauthenticated, match="ended the login"):
         by_browser(Gateway(gate.url), "oidc", browser)
-    assert "The terminal says why" in browser.join().text
+    assert "The terminal shows the reason" in browser.join().text
 
 
 def test_nobody_comes(gate: Served, provider: OpenIdProvider, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(Unauthenticated, match="nobody logged in"):
+    with pytest.raises(Unauthenticated, match="no login in the browser"):
         by_browser(Gateway(gate.url), "oidc", lambda _: False, deadline=0.1)
     assert "No browser could be opened" in capsys.readouterr().err
 
@@ -201,7 +201,7 @@ class Person:
 
     def _confirm(self) -> None:
         told = self.shown.readouterr().err
-        code = re.search(r"type this code there:  ([A-Z]{4}-[A-Z]{4})", told)
+        code = re.search(r"enter this code:  ([A-Z]{4}-[A-Z]{4})", told)
         url = re.search(r"http://\S+/login/device\S*", told)
         assert code
         assert url
@@ -261,7 +261,7 @@ def test_no_display_means_a_code(gate: Served, provider: OpenIdProvider) -> None
         assert running.stderr is not None
         told = "".join(running.stderr.readline() for _ in range(5))
     assert f"{gate.url}/api/login/device" in told
-    assert "type this code there" in told
+    assert "enter this code" in told
 
 
 @pytest.fixture

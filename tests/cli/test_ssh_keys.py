@@ -81,7 +81,7 @@ def test_an_authority_is_trusted_and_no_longer(gate: Served, home: Path) -> None
 def test_a_host_key_is_shown_and_forgotten(gate: Served) -> None:
     gate.log_in()
     gate.run(gate.world.add_connection("web-1", type=ConnectionType.APPLICATION, subtype="ssh"))
-    assert "None is pinned: no SSH session" in gate.ok("connections", "host-keys", "web-1").stderr
+    assert "No host key is pinned: no SSH session" in gate.ok("connections", "host-keys", "web-1").stderr
     web = gate.run(gate.services.connections.get(gate.root, "web-1"))
     gate.run(gate.services.host_keys.pin(web, ed25519_line(), uuid4()))
     (shown,) = gate.json("connections", "host-keys", "web-1")

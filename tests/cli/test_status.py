@@ -72,7 +72,7 @@ def test_errors_and_usage_errors_have_the_same_tag(
         cli.main(["conections"], prog_name="postern", standalone_mode=False)
     caught.value.show()
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "[error] there is no connection 'x'; `postern connections` shows what there is"
+    assert lines[0] == "[error] there is no connection 'x'; `postern connections` lists the existing ones"
     assert lines[-1].startswith("[error] No such command 'conections'. (Did you mean one of:")
 
 
@@ -92,7 +92,7 @@ def test_group_without_a_command_prints_its_help() -> None:
 @pytest.mark.parametrize(
     ("text", "pasteable"),
     [
-        ("`postern sessions` shows what there is", "`/opt/p/postern sessions` shows what there is"),
+        ("`postern sessions` lists the existing ones", "`/opt/p/postern sessions` lists the existing ones"),
         ("There are none yet: postern connections create --help", "There are none yet: /opt/p/postern connections"),
         ("POSTERN_KEY=x postern agent", "POSTERN_KEY=x /opt/p/postern agent"),
         ("Try 'postern --help' for help.", "Try '/opt/p/postern --help' for help."),
@@ -134,4 +134,4 @@ def test_real_terminal_shows_tags_and_pipes_do_not(gate: Served) -> None:
     os.close(ours)
     assert (done.returncode, done.stdout) == (5, "")
     program = f"{sys.executable} -m postern"
-    assert shown == f"[error] there is no connection 'nope'; `{program} connections` shows what there is\r\n"
+    assert shown == f"[error] there is no connection 'nope'; `{program} connections` lists the existing ones\r\n"

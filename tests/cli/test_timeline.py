@@ -35,7 +35,7 @@ EMPTY: dict[str, Any] = {
         ),
         (
             {"statement": "o", "output": "a\tb\n\x1b[5n", "errors": "bad", "error": "bad", "output_truncated": True},
-            ["1.0 ms  o", "a\tb", "\\x1b[5n", "! bad", "[there is more]"],
+            ["1.0 ms  o", "a\tb", "\\x1b[5n", "! bad", "[truncated]"],
         ),
     ],
 )  # fmt: skip

@@ -58,7 +58,7 @@ def test_a_tracker_is_asked_who_we_are_and_which_assets_there_are(root: Served) 
     assert (refused.exit_code, "there is no project NO" in refused.stderr) == (1, True)
     found = root.json("admin", "tracker", "objects", "Server", "--query", "db", "--limit", "1")
     assert ([one["name"] for one in found["data"]], found["total"]) == (["db1"], 2)
-    assert root.ok("admin", "tracker", "objects", "Room").output.startswith("There are none.")
+    assert root.ok("admin", "tracker", "objects", "Room").output.startswith("No asset matches.")
 
 
 def test_template_is_shown_with_its_fields_and_cannot_steer_the_terminal(root: Served) -> None:

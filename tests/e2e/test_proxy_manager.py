@@ -67,7 +67,7 @@ def user(target: PostgresServer) -> Iterator[User]:
         stack.callback(manager.kill)
         token = httpx.post(f"{url}/api/localauth/login", json={"email": EMAIL, "password": PASSWORD}).headers["Token"]
         api = stack.enter_context(httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=120))
-        wait_until(lambda: "Waiting to be told" in (folder / "manager.log").read_text(), 60)
+        wait_until(lambda: "Waiting for requests" in (folder / "manager.log").read_text(), 60)
         yield User(gateway, manager, api)
 
 

@@ -1,5 +1,5 @@
-"""The command line, a client like any other.
+"""The command line, which is a client of the API.
 
-Exit codes, for scripts: 0 it went well, 1 it failed, 2 wrong usage, 3 not logged in, 4 denied, 5 not found,
-6 unavailable. Answers go to standard output, everything else to standard error.
+Exit codes, for scripts: 0 success, 1 failure, 2 wrong usage, 3 not logged in, 4 denied, 5 not found, 6 unavailable.
+Results go to standard output, everything else to standard error.
 """

@@ -1,4 +1,4 @@
-"""The way from a command to the API: the profile in force, and a client for it."""
+"""Access from a command to the API: the profile in force, and a client for it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from postern.client.client_http import Http
 
 
 def in_force() -> Profile:
-    """With a token that is good for a while. Raises Unauthenticated when nobody is logged in."""
+    """Return a client whose token is valid for a while. Raises Unauthenticated if no user is logged in."""
     environ = profile.environ()
     return login_renewal.fresh(environ, profile.require(environ))
 
 
 @contextmanager
 def client() -> Iterator[Client]:
-    """Raises Unauthenticated when nobody is logged in."""
+    """Raises Unauthenticated if no user is logged in."""
     with http_of(in_force()) as http:
         yield Client(http)
 

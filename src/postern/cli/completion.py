@@ -1,6 +1,6 @@
-"""Names that a shell completes: asked of the gateway with a short patience, kept for a moment, silent on failure.
+"""Names that a shell completes: requested from the gateway with a short timeout, cached briefly, silent on failure.
 
-Imported by every command that takes a name, so it loads nothing heavy before a shell asks.
+Every command that takes a name imports this module, so it loads nothing heavy before a shell asks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from postern.cli.nouns import Noun
 from postern.errors import PosternError
 
 PATIENCE = 1.0  # seconds for the gateway's answer
-KEPT = 30.0  # seconds that names are kept for
+KEPT = 30.0  # seconds that names are cached for
 _MOST = 100  # names; one page of the API
 _MAX_BYTES = 1 << 20
 
@@ -31,7 +31,7 @@ Completion = Callable[[click.Context, click.Parameter, str], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class _List:
-    """A list of the API, and the field of its items that is typed; `key=value` where there are two. A search narrows
+    """A list of the API, and the field of its items that is completed; `key=value` if there are two. A search narrows
     lists that are longer than a page."""
 
     path: str
@@ -40,7 +40,7 @@ class _List:
 
 
 def names(noun: Noun, field: str = "") -> Completion:
-    """Return what completes the names of a resource, or another field of it."""
+    """Return the completion of a resource's names, or of a different field."""
     return _completion(_List("/" + "/".join(noun.path), (field or noun.key,), noun.searchable))
 
 
@@ -48,7 +48,7 @@ def _completion(listed: _List) -> Completion:
     def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
         try:
             return [name for name in _names(listed, incomplete) if name.startswith(incomplete)]
-        except Exception:  # an error would be printed in the middle of the line that is being typed
+        except Exception:  # an error would be printed in the middle of the typed line
             return []
 
     return complete
@@ -68,7 +68,7 @@ tags = _completion(_List("/connection-tags", ("key", "value")))
 
 
 def profiles(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Of this machine."""
+    """Complete the profiles of this machine."""
     try:
         known = profile.config(profile.environ()).profiles
     except PosternError:
@@ -77,7 +77,7 @@ def profiles(_context: click.Context, _parameter: click.Parameter, incomplete: s
 
 
 def types(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Of what can be masked."""
+    """Complete the information types."""
     from postern.domain.rules.masking import InfoType
 
     return sorted(name for name in InfoType if name.startswith(incomplete.upper()))
@@ -99,7 +99,7 @@ def _names(listed: _List, incomplete: str) -> list[str]:
 
 
 def _asked(used: profile.Profile, listed: _List, search: str | None) -> dict[str, Any]:
-    from postern.client.client_http import Http  # costs more than everything else here: not before it is needed
+    from postern.client.client_http import Http  # costs more than everything else in this module
 
     with Http(used.api_url, used.token, authority=used.authority or None, timeout=PATIENCE) as http:
         page = http.call("GET", listed.path, query={"limit": _MOST, "search": search})
@@ -123,7 +123,7 @@ def _read(file: Path) -> dict[str, Any] | None:
 
 
 def _write(file: Path, kept: dict[str, Any]) -> None:
-    """Names only, for this user only; what is out of date is swept away."""
+    """Cache only names, and only for this user; delete old files."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for old in file.parent.glob("*"):
         if time.time() - old.stat().st_mtime > KEPT:

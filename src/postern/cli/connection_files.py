@@ -1,4 +1,4 @@
-"""Connections as files and options say: what `connections create`, `update` and `apply` read."""
+"""Connections from files and options: input of `connections create`, `update` and `apply`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MODES = dict.fromkeys(("access_mode_connect", "access_mode_exec", "access_mode_r
 MOST = 1_000  # connections in one file
 
 _LISTS = ("command", "force_approve_groups", "guardrail_rules", "redact_types", "reviewers", "tags")
-_READ = (*_LISTS, "access_max_duration", "connection_tags", "redact_enabled")  # as JSON
+_READ = (*_LISTS, "access_max_duration", "connection_tags", "redact_enabled")  # size as JSON
 _EMPTY: dict[str, Any] = {
     **{name: [] for name in _LISTS},
     "access_max_duration": None,
@@ -37,31 +37,33 @@ _EMPTY: dict[str, Any] = {
 
 
 def settings(values: Sequence[str], unset: Sequence[str]) -> Row:
-    """The body of a PATCH. Raises UsageError."""
+    """Return the body of a PATCH. Raises UsageError."""
     body: Row = {}
     for text in values:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise click.UsageError("--set: needs FIELD=VALUE")
+            raise click.UsageError("--set: write it as FIELD=VALUE")
         if name == "secret":
-            raise click.UsageError("--set: secrets are set by --env, which encodes them")
+            raise click.UsageError("--set: use --env for secrets, which encodes them")
         body[name] = _value(name, value)
     for name in unset:
         if name not in _EMPTY:
-            raise click.UsageError(f"--unset: {one_line(name)!r} cannot be emptied; these can: {', '.join(_EMPTY)}")
+            raise click.UsageError(
+                f"--unset: {one_line(name)!r} cannot be cleared; these fields can: {', '.join(_EMPTY)}"
+            )
         body[name] = _EMPTY[name]
     return _without_types(body)
 
 
 def _without_types(body: Row) -> Row:
-    """Switch masking off where a body removes all types and does not say otherwise: without types, the gateway would
-    mask the usual ones."""
+    """Disable masking if a body removes all types and does not say otherwise; without types, the gateway would mask the
+    default ones."""
     removes = "redact_types" in body and not body["redact_types"] and body.get("redact_enabled") is None
     return {**body, "redact_enabled": False} if removes else body
 
 
 def _value(name: str, text: str) -> Any:
-    if name not in _READ:  # a name such as 2024 stays a text
+    if name not in _READ:  # a name such as 2024 stays text
         return text
     try:
         read = json.loads(text)
@@ -81,23 +83,23 @@ def without(current: dict[str, Any], dropped: Sequence[str], what: str) -> dict[
 
 
 def several(file: IO[str]) -> list[Row]:
-    """One connection, a list of them, or the answer of `connections list --json`. Raises UsageError."""
+    """Read one connection, a list of them, or the output of `connections list --json`. Raises UsageError."""
     read = parsed("--file", file.read())
     found = read if isinstance(read, list) else [read]
     if len(found) > MOST:
-        raise click.UsageError(f"--file: at most {MOST} connections, and these are {len(found)}")
+        raise click.UsageError(f"--file: contains {len(found)} connections; the maximum is {MOST}")
     for at, one in enumerate(found, 1):
         if not isinstance(one, dict) or not isinstance(one.get("name"), str):
-            raise click.UsageError(f"--file: connection {at} is no JSON object with a `name`")
+            raise click.UsageError(f"--file: connection {at} is not a JSON object with a `name`")
     names = [one["name"] for one in found]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise click.UsageError(f"--file: named twice: {', '.join(map(one_line, twice))}")
+        raise click.UsageError(f"--file: these names occur twice: {', '.join(map(one_line, twice))}")
     return found
 
 
 def agent_id(api: Client, name_or_id: str | None) -> str:
-    """Return an agent's id; None is the agent that a connection gets when none is named. Raises NotFound, Conflict."""
+    """Return an agent's id; None for the agent that a connection without one gets. Raises NotFound, Conflict."""
     if name_or_id is None:
         return api.default_agent_id()
     with looking_up(api, AGENT, name_or_id) as agents:
@@ -105,7 +107,7 @@ def agent_id(api: Client, name_or_id: str | None) -> str:
 
 
 def with_agent(api: Client, given: Row) -> Row:
-    """Return the body with the identifier of its agent, which `agent` or `agent_id` may name. Raises NotFound."""
+    """Return the body with the identifier of its agent, which `agent` or `agent_id` can name. Raises NotFound."""
     agent = given.get("agent") or given.get("agent_id")
     rest = {key: value for key, value in given.items() if key != "agent"}
     if agent is None or (agent == given.get("agent_id") and is_identifier(str(agent))):
@@ -114,7 +116,7 @@ def with_agent(api: Client, given: Row) -> Row:
 
 
 def applied(api: Client, wanted: Row) -> Row:
-    """Makes one connection so. Answers its name and what was done: created, changed, unchanged."""
+    """Apply one connection. Return its name and the action: created, changed, unchanged."""
     name = str(wanted["name"])
     try:
         given = dict(wanted)
@@ -140,7 +142,7 @@ def applied(api: Client, wanted: Row) -> Row:
             unserved.warn(api, changed)
         report_unmasked(changed, changes)
         warn_of(changed)
-        # Values of a secret are shown to nobody, so whether these were the same is not known here.
+        # Values of a secret are never returned, so it is unknown whether these are the same.
         told = any((given.get("secret") or {}).values())
         return {"name": name, "action": "changed" if told or changed != current else "unchanged"}
     except PosternError as error:
@@ -160,22 +162,23 @@ def _differences(current: Row, given: Row) -> Row:
 
 
 def report_unmasked(connection: Row, body: Row) -> None:
-    """Print to standard error that a write removed the last types."""
+    """Warn on standard error that a write removed the last types."""
     if body.get("redact_enabled") is False and not body.get("redact_types", connection["redact_types"]):
         report(
             Status.INFO,
-            f"{one_line(connection['name'])}: no information types are masked any more; masking rules still hold "
-            "(`postern masking` lists them)",
+            f"{one_line(connection['name'])}: no information types are masked any more; masking rules "
+            "still apply (`postern masking` lists them)",
         )
 
 
 def warn_of(connection: Row) -> None:
-    """Print to standard error what the connection's settings do not achieve."""
+    """Print to standard error which settings of the connection have no effect."""
     name = one_line(connection["name"])
     for warning in connection.get("warnings", ()):
         report(Status.WARNING, f"{name}: {warning}.")
     if connection.get("guardrails_advisory"):
         report(
             Status.INFO,
-            "guardrails are advisory here: a shell has other ways to say it, and a program can encode output.",
+            "guardrails are advisory here: a shell can express the same in other ways, and a program can "
+            "encode its output.",
         )

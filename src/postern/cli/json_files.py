@@ -1,4 +1,4 @@
-"""Files of JSON that commands are given."""
+"""JSON files as arguments of commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def parsed(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise click.UsageError(f"{name}: not JSON: {error}") from None
+        raise click.UsageError(f"{name}: invalid JSON: {error}") from None
 
 
 def one_object(name: str, text: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A group of commands that imports a command only when it runs, and turns our errors into exit codes."""
+"""A group that imports a command only when it runs, and turns Postern's errors into exit codes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from postern.errors import Denied, NotFound, PosternError, TooMany, Unauthentica
 
 PROFILE = "profile_name"
 FAILED, USAGE, NOT_LOGGED_IN, DENIED, NOT_FOUND, UNAVAILABLE = 1, 2, 3, 4, 5, 6
-WAITS, REFUSED, WITHDRAWN = 7, 8, 9  # of what needs a review
-STILL_RUNS = 10  # a session that was killed
+WAITS, REFUSED, WITHDRAWN = 7, 8, 9  # exit codes of what needs a review
+STILL_RUNS = 10  # the session still runs after a kill
 
 _CODES: Mapping[type[PosternError], int] = {
     Unauthenticated: NOT_LOGGED_IN,
@@ -31,36 +31,36 @@ _CODES: Mapping[type[PosternError], int] = {
 }
 
 
-# The noun of "there is no NOUN" → the command that lists what there is.
+# The noun of "there is no NOUN" → the command that lists the existing ones.
 _LISTED = {noun.singular.lower(): noun.listing for noun in NOUNS} | {"review": "reviews", "session": "sessions"}
 _NEXT: Mapping[type[PosternError], str] = {
-    Denied: "`postern whoami` shows what you may",
+    Denied: "`postern whoami` shows your role and groups",
     Unavailable: "`postern doctor` looks for the reason",
-    NotFound: "`postern --help` shows what lists things",
+    NotFound: "`postern --help` shows the commands that list things",
 }
 
 
 def _next_step(error: PosternError) -> str:
-    """What to type next, for an error that does not say it itself. Nothing where only the caller knows what they
-    meant: the message names the field then."""
+    """Return the next step for an error that does not contain one. Empty if only the caller knows what they meant; the
+    message then names the field."""
     if isinstance(error, NotFound):
         message = error.message.lower().replace("guard rail", "guardrail")
         for noun, command in _LISTED.items():
             if f"no {noun} " in message:
-                return f"; `postern {command}` shows what there is"
+                return f"; `postern {command}` lists the existing ones"
     step = next((text for kind, text in _NEXT.items() if isinstance(error, kind)), "")
     return f"; {step}" if step else ""
 
 
 class CommandFailure(click.ClickException):
-    """An error of ours as click shows it: one clear text on standard error, and the exit code of its kind."""
+    """A Postern error in click's form: a message on standard error, and the exit code of its kind."""
 
     def __init__(self, error: PosternError) -> None:
         message = error.message
         if isinstance(error, Unauthenticated) and "`postern login" not in message:
             message += "; log in with `postern login`"
         elif isinstance(error, Denied) and "requires a second factor" in message:
-            message += "; that is `postern second-factor add`"
+            message += "; add one with `postern second-factor add`"
         if "`" not in message and "postern " not in message:
             message += _next_step(error)
         super().__init__(printable(message))
@@ -72,8 +72,8 @@ class CommandFailure(click.ClickException):
 
 @dataclass(frozen=True, slots=True)
 class Lazy:
-    """Where a command is (`module:attribute`), and its one line in the list, known without importing it. `profile`:
-    whether it talks to a gateway, and so has `--profile`."""
+    """Where a command is (`module:attribute`), and its summary in the list, without importing it. `profile`: the
+    command connects to a gateway, and so has `--profile`."""
 
     target: str
     summary: str = ""
@@ -82,14 +82,14 @@ class Lazy:
 
 
 def add_profile_option(command: click.Command) -> None:
-    """To the command and all below it, once."""
+    """Add `--profile` to the command and all below it, once."""
     if not any(parameter.name == PROFILE for parameter in command.params):
         option = click.Option(
             ["--profile", PROFILE],
             metavar="NAME",
             expose_value=False,
             callback=profile.choose,
-            help="Use this profile, not the current one.",
+            help="Use this profile.  [default: the current one]",
         )
         command.params.append(option)
     if isinstance(command, click.Group):
@@ -150,7 +150,8 @@ class LazyGroup(AliasGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does it, with suggestions for a mistyped name: click knows only commands that are imported."""
+        """Resolve the name like click, with suggestions for a mistyped one; click knows only commands that are
+        imported."""
         name = self.aliases.get(args[0], args[0])
         known = self.list_commands(ctx)
         if name not in self.lazy and not name.startswith("-") and not ctx.resilient_parsing:
@@ -173,7 +174,7 @@ class LazyGroup(AliasGroup):
             formatter.write_dl([(name, self.lazy[name].summary) for name in self.list_commands(ctx)])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Names of commands without importing them: a shell asks at every key."""
+        """Complete names of commands without importing them, since a shell asks at every key."""
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
         return [
             *(CompletionItem(name, help=self.lazy[name].summary) for name in names),

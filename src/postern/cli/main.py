@@ -39,7 +39,7 @@ COMMANDS = {
     ),
     "profiles": Lazy(
         "postern.cli.commands.identity.profile_commands:profiles",
-        "List and choose the gateways that this machine knows.",
+        "List and choose profiles: the gateways that this machine knows.",
     ),
     "password": Lazy("postern.cli.commands.identity.password_commands:password", "Change your password."),
     "second-factor": Lazy(
@@ -58,20 +58,21 @@ COMMANDS = {
     ),
     "sessions": Lazy(
         "postern.cli.commands.sessions.session_commands:sessions",
-        "List sessions, show, watch, replay, export, end or verify them.",
+        "List, show, watch, replay, export, end and verify sessions.",
     ),
     "recordings": Lazy(
         "postern.cli.commands.sessions.recording_commands:recordings",
         "Verify that recordings and logs are unchanged, and export the proof.",
     ),
     "reports": Lazy(
-        "postern.cli.commands.sessions.report_commands:reports", "Show what was masked, and what happened over time."
+        "postern.cli.commands.sessions.report_commands:reports",
+        "Show reports: masked values, sessions and reviews over time.",
     ),
     "reviews": Lazy(
         "postern.cli.commands.review_commands:reviews", "List reviews, and approve, reject or revoke them."
     ),
     "runbooks": Lazy(
-        "postern.cli.commands.runbooks.runbook_commands:runbooks", "List, show and run scripts that are kept in git."
+        "postern.cli.commands.runbooks.runbook_commands:runbooks", "List, show and run scripts that are stored in git."
     ),
     "guardrails": Lazy("postern.cli.commands.guardrail_commands:guardrails", "List and manage guard rails."),
     "masking": Lazy("postern.cli.commands.masking_commands:masking", "List, manage and try masking rules."),
@@ -80,7 +81,7 @@ COMMANDS = {
     ),
     "ssh-keys": Lazy("postern.cli.commands.identity.ssh_key_commands:ssh_keys", "List, add and remove your SSH keys."),
     "ssh-login": Lazy(
-        "postern.cli.commands.identity.ssh_login_commands:ssh_login", "Approve an SSH client that waits for a login."
+        "postern.cli.commands.identity.ssh_login_commands:ssh_login", "Approve an SSH client that waits for your login."
     ),
     "chat": Lazy("postern.cli.commands.chat_commands:chat", "Link your Slack account, to decide reviews there."),
     "admin": Lazy("postern.cli.commands.admin:admin", "Manage users, groups, keys, login and the server."),
@@ -103,7 +104,7 @@ COMMANDS = {
         "postern.cli.commands.doctor_commands:doctor", "Diagnose problems of a client, an agent or a gateway."
     ),
     "version": Lazy("postern.cli.commands.version_commands:version", "Show the version.", profile=False),
-    # What the supervisor starts; nobody types these.
+    # Processes that the supervisor starts; users do not type these.
     "worker": Lazy("postern.cli.commands.processes.worker_commands:worker", hidden=True, profile=False),
     "api": Lazy("postern.cli.commands.processes.api_commands:api", hidden=True, profile=False),
     "archivist": Lazy("postern.cli.commands.processes.archivist_commands:archivist", hidden=True, profile=False),
@@ -119,7 +120,7 @@ COMMANDS = {
     metavar="NAME",
     expose_value=False,
     callback=profile.choose,
-    help="Use this profile, not the current one. POSTERN_PROFILE does the same.",
+    help="Use this profile; POSTERN_PROFILE sets it, too.  [default: the current one]",
 )
 @click.version_option(__version__, "--version", message="postern %(version)s")
 def cli() -> None:
@@ -128,11 +129,11 @@ def cli() -> None:
     \b
     Try it on this machine:        postern up
     Log in to a gateway:           postern login https://gateway.example.com:7480
-    A command line that works:     postern connect shop-demo --native
-    What waits for me:             postern reviews list --for-me
-    What happened:                 postern sessions
+    Connect with your own client:  postern connect shop-demo --native
+    Reviews waiting for you:       postern reviews list --for-me
+    Recorded sessions:             postern sessions
                                    postern sessions show ID
-    Who am I, and where:           postern whoami
+    Your account and gateway:      postern whoami
     Manage users and the server:   postern admin
 
     Exit codes: 0 success, 1 failure, 2 wrong usage, 3 not logged in, 4 denied, 5 not found, 6 the gateway, an agent or

@@ -1,7 +1,7 @@
-"""The resources that commands name: their word, their path in the API and the field that people address them by.
+"""The resources that commands name: their noun, their path in the API, and the field that identifies them.
 
-Shell completion, hints in errors and the groups of `resource_group` all read these declarations. The module is imported
-at every start of the command line, so it loads nothing else.
+Shell completion, hints in errors and the groups of `resource_group` read these declarations. Every start of the command
+line imports this module, so it loads nothing else.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from dataclasses import dataclass
 class Noun:
     """A resource as the command line names it.
 
-    `command` is the group that lists and manages it, without `postern`; `lists_alone` tells that the group without a
-    subcommand is its list. `key` is the field that people type, beside the id. `searchable`: the API's list takes
-    `search`.
+    `command` is the group that lists and manages it, without `postern`; `lists_alone`: the group without a subcommand
+    is its list. `key` is the field that users type, besides the id. `searchable`: the API's list takes `search`.
     """
 
     singular: str
@@ -29,7 +28,7 @@ class Noun:
 
     @property
     def listing(self) -> str:
-        """The command that lists them, without `postern`."""
+        """Return the command that lists them, without `postern`."""
         return self.command if self.lists_alone else f"{self.command} list"
 
 

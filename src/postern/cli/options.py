@@ -1,4 +1,4 @@
-"""The flags of `up`, `gateway` and the processes they start: one for each field of Settings."""
+"""The options of `up`, `gateway` and the processes they start: one for each field of Settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def organisation_option(help_text: str) -> Decorator:
 
 
 def settings_options(*left_out: str) -> Decorator:
-    """`--api-port` for `api_port` and so on, with no defaults of their own: `settings.load` knows them."""
+    """Add `--api-port` for `api_port` and so on. The options have no defaults of their own: `settings.load`
+    has them."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         hints, hidden = get_type_hints(Settings), {*left_out, *settings.secret_names()}
@@ -45,8 +46,8 @@ def _help(field: Any) -> str:
 
 
 def load(process: str, *, keep: bool = True, **flags: Any) -> Settings:
-    """The settings in force, with this process's log set up by them. Raises Misconfigured. `keep`: its last lines are
-    kept for who reads the log through the API."""
+    """Return the settings in force, and set up this process's log with them. Raises Misconfigured. `keep`: the last
+    lines are stored for the API."""
     loaded = settings.load(os.environ, **flags)
     logs.configure(loaded.log_level, loaded.log_format, process, folder=loaded.home / "logs" if keep else None)
     return loaded

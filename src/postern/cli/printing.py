@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for programs."""
+"""Output of commands: tables for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print the AP
 
 
 def as_text(value: Any, *, indent: int | None = None) -> str:
-    """`value` as JSON."""
+    """Return `value` as JSON."""
     return json_text(json.dumps(value, indent=indent, ensure_ascii=False))
 
 
 def emit(value: Any, as_json: bool, render: Callable[[Any], None]) -> None:
-    """`value` as JSON, or what `render` prints of it."""
+    """Print `value` as JSON, or with `render`."""
     if as_json:
         click.echo(as_text(value, indent=2))
     else:
@@ -30,8 +30,8 @@ def emit(value: Any, as_json: bool, render: Callable[[Any], None]) -> None:
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[Any]], empty: str) -> None:
-    """On a terminal columns as wide as they need, under their titles; elsewhere one tab between values, and no titles,
-    as `cut` and `awk` want it. `empty` is said on standard error when there are no rows."""
+    """Print rows. At a terminal, columns are aligned under their titles; elsewhere values are separated by a tab,
+    without titles, as `cut` and `awk` need it. `empty` is printed on standard error if there are no rows."""
     if not rows:
         report_note(empty)
         return
@@ -46,7 +46,7 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[Any]], empty: str) -> N
 
 
 def fields(pairs: Sequence[tuple[str, Any]]) -> None:
-    """One line for each pair whose value is not empty."""
+    """Print a line for each pair whose value is not empty."""
     shown = [(name, _cell(value)) for name, value in pairs if value not in (None, "", [], {})]
     width = max((len(name) for name, _ in shown), default=0)
     for name, value in shown:
@@ -66,21 +66,21 @@ def _cell(value: Any) -> str:
 
 
 def local_time(text: str | None) -> str:
-    """An API time in this machine's own zone, to the second."""
+    """Return an API time in this machine's time zone, to the second."""
     if not text:
         return "-"
     return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def duration(start: str, end: str | None) -> str:
-    """From one API time to the other."""
+    """Return the time from one API time to the other."""
     if not end:
         return "-"
     return span((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds())
 
 
 def span(seconds: float) -> str:
-    """`0.4 ms`, `1.5 s`, `2 h 03 min`."""
+    """Return `0.4 ms`, `1.5 s`, `2 h 03 min`."""
     if seconds < 1:
         return f"{seconds * 1000:.1f} ms"
     if seconds < 120:

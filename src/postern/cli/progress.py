@@ -1,4 +1,4 @@
-"""Progress of what takes long: one line at a terminal's standard error, and nothing anywhere else."""
+"""Progress of long operations: a line at a terminal's standard error, and nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from typing import Self, TextIO
 
 from postern.domain.text import one_line, printable
 
-AFTER = 1.0  # seconds; what is done sooner needs no progress
-_PAUSE = 0.1  # seconds between two pictures
+AFTER = 1.0  # seconds; shorter operations show no progress
+_PAUSE = 0.1  # seconds between two updates
 _PICTURES, _PLAIN = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 _CLEAR = "\r\x1b[K"
 
 
 class ProgressLine:
-    """Use as a context. From `after` seconds on a line says how long it has taken, how much is done, and `text`; it is
-    wiped at the end. A thread of its own writes it, so that whoever waits may block. Nothing is written with `quiet`,
-    as for --json, nor where standard error is no terminal that can take a line back."""
+    """A progress line, used as a context. After `after` seconds a line shows the elapsed time, the amount done, and
+    `text`; it is erased at the end. A thread writes it, so the caller can block. Nothing is written with `quiet`, as
+    for --json, nor if standard error is not a terminal that can erase a line."""
 
     def __init__(self, text: str, *, quiet: bool = False, after: float | None = None, unit: str = "") -> None:
-        """`after` is `AFTER` when None; `unit` is of what is counted, bytes when there is none."""
+        """`after` is `AFTER` when None; `unit` is the unit of the count, bytes when there is none."""
         self._text = text
         self._unit = unit
         self._after = AFTER if after is None else after
@@ -42,12 +42,12 @@ class ProgressLine:
         self._thread = threading.Thread(target=self._run, daemon=True) if writes else None
 
     def say(self, text: str, *, note: str = "") -> None:
-        """From now on. A `note` stays on a line of its own, once there is anything to be seen."""
+        """Show this text from now on. A `note` stays on a line of its own, once the line is visible."""
         with self._pen:
             self._text, self._note = text, note or self._note
 
     def count(self, more: int) -> None:
-        """So many more are done."""
+        """Add to the amount that is done."""
         self._count += more
 
     def __enter__(self) -> Self:
@@ -59,7 +59,7 @@ class ProgressLine:
         self.end()
 
     def end(self) -> None:
-        """Wipes the line: what is printed next stands where it was. May be called more than once."""
+        """Erase the line, so that later output begins in its place. Can be called more than once."""
         self._ended.set()
         with self._pen:
             if self._shown:
@@ -85,7 +85,7 @@ class ProgressLine:
                 return
 
     def _line(self, picture: str) -> str:
-        """Cut to the width of the terminal, since a line that wraps could not be wiped."""
+        """Cut the line to the terminal's width, since a wrapped line could not be erased."""
         done = f"{self._count:,} {self._unit}" if self._unit else _size(self._count)
         size = f", {done}" if self._count else ""
         width = shutil.get_terminal_size().columns - 1
@@ -96,13 +96,13 @@ class ProgressLine:
         try:
             self._stream.write(text)
             self._stream.flush()
-        except (OSError, ValueError):  # the terminal has gone; what is waited for is no less wanted
+        except (OSError, ValueError):  # the terminal has gone; the operation continues
             self._ended.set()
 
 
 @contextmanager
 def counted(pieces: Iterable[bytes], text: str, *, quiet: bool = False) -> Iterator[Iterator[bytes]]:
-    """The same pieces, and how many bytes of them have come so far."""
+    """Yield the pieces, and count their bytes."""
     with ProgressLine(text, quiet=quiet) as progress:
         yield _counted(pieces, progress)
 
@@ -118,7 +118,7 @@ def is_shown(stream: TextIO) -> bool:
 
 
 def elapsed(seconds: float) -> str:
-    """`12 s`, `3:05`, `1:02:03`."""
+    """Return `12 s`, `3:05`, `1:02:03`."""
     whole = int(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -127,7 +127,7 @@ def elapsed(seconds: float) -> str:
 
 
 def _size(count: int) -> str:
-    """`512 B`, `1.5 MB`; powers of 1,000."""
+    """Return `512 B`, `1.5 MB`; powers of 1,000."""
     size = float(count)
     for unit in _UNITS:
         if size < 1000 or unit == _UNITS[-1]:

@@ -1,4 +1,4 @@
-"""What the commands that verify share: keys and anchors that were kept, and the report for people."""
+"""Options and output that the commands which verify share: stored keys and anchors, and the report for people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from postern.errors import Invalid, Malformed
 from postern.proof.proof_checkpoints import read_pem
 from postern.proof.proof_findings import VerificationReport
 
-_EVERY = 4 * 1024 * 1024  # bytes between two words on progress
+_EVERY = 4 * 1024 * 1024  # bytes between two updates of the progress
 
 
 def read_keys(files: tuple[str, ...]) -> list[bytes]:
@@ -30,7 +30,7 @@ def read_keys(files: tuple[str, ...]) -> list[bytes]:
 
 
 def read_anchors(files: tuple[str, ...]) -> list[bytes]:
-    """Their lines. Raises Invalid."""
+    """Return the files' lines. Raises Invalid."""
     return [line for file in files for line in _content(file).splitlines() if line.strip()]
 
 
@@ -42,7 +42,7 @@ def _content(file: str) -> bytes:
 
 
 def counter(word: str, every: int = _EVERY, unit: int = 1024 * 1024) -> Callable[[int], None]:
-    """Says on a terminal how far it has come."""
+    """Return a function that shows progress at a terminal."""
     done, told = 0, 0
 
     def count(more: int) -> None:
@@ -77,17 +77,17 @@ def show(report: VerificationReport) -> None:
     if report.count > len(report.findings):
         click.echo(f"and {report.count - len(report.findings)} more findings")
     found = "1 finding" if report.count == 1 else f"{report.count} findings"
-    click.echo("Nothing was changed." if report.is_good else f"{found}: the record is not as it was.")
+    click.echo("Nothing was changed." if report.is_good else f"{found}: the record was changed.")
 
 
 def _not_proven(report: VerificationReport) -> list[str]:
     counted = [
-        (report.sessions_open, "sessions are not closed in the ledger: how they began is proven, what they did is not"),
-        (report.sessions_pending, "sessions are younger than the newest checkpoint"),
-        (report.sessions_incomplete, "sessions were closed without all of their segments, which never came"),
-        (report.sessions_purged, "sessions were purged, and the ledger says so"),
-        (report.segments_unproven, "segments are of sessions that are not closed, or were not looked at"),
-        (report.records_pending, "records of the audit log and of reviews are younger than the newest checkpoint"),
-        (report.after_checkpoint, "entries of the ledger are younger than the newest checkpoint"),
+        (report.sessions_open, "sessions are not closed in the ledger: their start is proven, their content is not"),
+        (report.sessions_pending, "sessions are newer than the newest checkpoint"),
+        (report.sessions_incomplete, "sessions were closed before all of their segments arrived"),
+        (report.sessions_purged, "sessions were purged, and the ledger records it"),
+        (report.segments_unproven, "segments belong to sessions that are not closed, or were not checked"),
+        (report.records_pending, "records of the audit log and of reviews are newer than the newest checkpoint"),
+        (report.after_checkpoint, "entries of the ledger are newer than the newest checkpoint"),
     ]
     return [f"{count} {text}" for count, text in counted if count]

@@ -1,4 +1,4 @@
-"""Files with public keys, as commands are given them."""
+"""Files with public keys, as arguments of commands."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _MOST_READ = 65_536  # bytes
 
 
 def read(path: str) -> str:
-    """`-` is standard input. Raises UsageError."""
+    """Read the file; `-` is standard input. Raises UsageError."""
     try:
         return (sys.stdin.buffer.read(_MOST_READ) if path == "-" else _content(path)).decode()
     except OSError as error:
         raise click.UsageError(f"FILE: {one_line(path)} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise click.UsageError(f"FILE: {one_line(path)} holds no text") from None
+        raise click.UsageError(f"FILE: {one_line(path)} is not a text file") from None
 
 
 def _content(path: str) -> bytes:

@@ -1,10 +1,10 @@
-"""The commands that every resource has: `list`, `show`, `create`, `update` and `delete`, made from one declaration.
+"""The commands that every resource has (`list`, `show`, `create`, `update` and `delete`), built from one declaration.
 
-Resource    what a resource looks like on the command line
-Field       an option that sets one field of the API
-Argument    a positional argument of `create`
-resource_group(Resource)    the group with its commands; commands of its own are added with `@group.command()`
-looking_up  opens a resource's collection for such a command; a wrong name is answered with the nearest one
+ResourceCommands    the declaration of a resource
+Field               an option that sets one field of the API
+Argument            a positional argument of `create`
+resource_group      returns the group with its commands; `@group.command()` adds others
+looking_up          opens a resource's collection for a command; an error suggests the most similar name
 """
 
 from __future__ import annotations
@@ -124,20 +124,20 @@ class Argument:
 class ResourceCommands:
     """How the command line lists, shows and changes a resource.
 
-    `says` has the help of single commands, where the general text does not say enough. `options` are those of `create`
-    and `update`, `filters` those of `list`. `defaults` are fields of a new item that no option set. Functions:
+    `says` has the help of single commands, if the general text does not suffice. `options` are those of `create` and
+    `update`, `filters` those of `list`. `defaults` are fields of a new item that no option set. Functions:
 
-        narrow     makes the query of the list from the filters
-        prepare    makes the body of a request from the options; the key is None for a new item
+        narrow     returns the query of the list for the filters
+        prepare    returns the body of a request for the options; the key is None for a new item
         saved      is called after a write, and returns the row to print
-        readable   makes the row that people are shown, of the API's row
+        readable   returns the row to print for a row of the API
         show       prints a row for people
         advise     prints notices about a row to standard error, with --json too
-        created, changed, deleted    the line that says what was done, or the function that prints it
-        question   asks before a deletion; a text with {key}, or a function of the row
+        created, changed, deleted    the confirmation, or the function that prints it
+        question   the question before a deletion: a text with {key}, or a function of the row
 
     `file`: `create` and `update` take the whole item as JSON. `prints_array`: `list --json` prints a bare array, and
-    all items unless a page is asked for.
+    all items unless a page is requested.
     """
 
     noun: Noun
@@ -201,7 +201,7 @@ def resource_group(resource: ResourceCommands) -> ResourceGroup:
 
 @contextmanager
 def looking_up(api: Client, noun: Noun, key: str) -> Iterator[Collection]:
-    """Open the collection; a NotFound about `key` is raised with the nearest name that there is."""
+    """Open the collection; a NotFound about `key` is raised with the most similar existing name."""
     items = api.collection(*noun.path)
     try:
         yield items
@@ -218,13 +218,13 @@ def _nearest(items: Collection, noun: Noun, key: str) -> str | None:
 
     try:
         names = [str(row[noun.key]) for row in items.page(PAGE)["data"]]
-    except PosternError:  # the caller may not list them
+    except PosternError:  # the caller is not allowed to list them
         return None
     return next(iter(get_close_matches(key, names, n=1)), None)
 
 
 def item_argument(noun: Noun) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The argument `key` of a command about one item: its name or id."""
+    """Return the argument `key` of a command about one item: its name or id."""
     return click.argument("key", metavar=noun.metavar, shell_complete=completion.names(noun))
 
 
@@ -291,7 +291,7 @@ def _show(resource: ResourceCommands) -> click.Command:
             row = items.get(key)
         print_item(resource, row, as_json)
 
-    general = f"Show one {resource.noun.singular}, by {_how_named(resource.noun)}."
+    general = f"Show {_a(resource.noun.singular)}, by {_how_named(resource.noun)}."
     return _command(resource, SHOW, general, [_key(resource.noun), _option(json_option)], run)
 
 
@@ -337,8 +337,7 @@ def _create(resource: ResourceCommands) -> click.Command:
 
 
 def _whole_item(resource: ResourceCommands, named: Row, body: Row, file: IO[str] | None) -> tuple[Row, IO[str] | None]:
-    """Return the name and the file; a name without options is a file, as earlier versions took it. Raises
-    UsageError."""
+    """Return the name and the file; a name without options is a file, as in earlier versions. Raises UsageError."""
     key = resource.noun.key
     if file is not None or (body and named[key] is not None):
         return named, file
@@ -353,7 +352,7 @@ def _whole_item(resource: ResourceCommands, named: Row, body: Row, file: IO[str]
 
 
 def _file_option(resource: ResourceCommands) -> list[click.Parameter]:
-    says = "The whole item as a JSON object; - reads standard input."
+    says = "JSON file with the whole item; '-' reads standard input."
     return [click.Option(["-f", "--file", "file"], type=click.File(), help=says)] if resource.file else []
 
 
@@ -368,9 +367,9 @@ def _update(resource: ResourceCommands) -> click.Command:
             if typed[parameter]:
                 _put(changes, name, empty)
         if file is not None and (changes or settings):
-            raise click.UsageError("give options that say what changes, or a file with the whole item, not both")
+            raise click.UsageError("give either options with the changes, or a file with the whole item, not both")
         if file is None and not changes and not settings:
-            raise click.UsageError("nothing to change: give options that say what changes; see --help")
+            raise click.UsageError("nothing to change: give an option; see --help")
         with client() as api, looking_up(api, noun, key) as items:
             if file is not None:
                 row = items.replace(key, one_object(file.name, file.read()))
@@ -391,7 +390,7 @@ def _update(resource: ResourceCommands) -> click.Command:
         *_file_option(resource),
         _option(json_option),
     ]
-    general = f"Change {_a(noun.singular)}. Only what you give changes."
+    general = f"Change {_a(noun.singular)}. Fields that you leave out stay as they are."
     return _command(resource, UPDATE, general, params, run)
 
 
@@ -410,9 +409,9 @@ def _settings(items: Collection, key: str, settings: Sequence[str]) -> Row:
     for text in settings:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise click.UsageError("--set: needs FIELD=VALUE")
+            raise click.UsageError("--set: write it as FIELD=VALUE")
         if name not in current:
-            raise click.UsageError(f"--set: there is no field {name!r}; there are {', '.join(sorted(current))}")
+            raise click.UsageError(f"--set: there is no field {name!r}; the fields are {', '.join(sorted(current))}")
         changes[name] = _typed(current[name], value)
     return changes
 
@@ -464,11 +463,11 @@ def _options(resource: ResourceCommands, verb: str) -> list[Field]:
 
 
 def _body(fields: Sequence[Field], typed: Row) -> Row:
-    """Return the API's fields of the options that were given. Raises UsageError."""
+    """Return the API's fields from the given options. Raises UsageError."""
     given = [(one, typed[one.parameter]) for one in fields if one.is_given(typed.get(one.parameter))]
     from_stdin = [one.flag for one, value in given if one.reads_stdin or getattr(value, "name", "") == "<stdin>"]
     if len(from_stdin) > 1:
-        raise click.UsageError(f"only one option can read standard input, and these do: {', '.join(from_stdin)}")
+        raise click.UsageError(f"only one option can read standard input, but these do: {', '.join(from_stdin)}")
     body: Row = {}
     for one, value in given:
         _put(body, one.name, one.value(value))
@@ -488,16 +487,16 @@ def _parameter(flag: str) -> str:
 
 
 def _a(singular: str) -> str:
-    is_spelt = singular[:2].isupper()  # letter by letter, as in "an S-S-H key"
+    is_spelt = singular[:2].isupper()  # spelled as letters, as in "an S-S-H key"
     return f"{'an' if singular[0] in ('AEFHILMNORSX' if is_spelt else 'aeio') else 'a'} {singular}"
 
 
 def new_name(key: str = "name") -> Field:
-    return Field("--name", key, "The new name.", only=UPDATE)
+    return Field("--name", key, "New name.", only=UPDATE)
 
 
 def tags(texts: Sequence[str]) -> dict[str, str]:
     return pairs("--tag", texts)
 
 
-DESCRIPTION = Field("--description", "description", "What it is for.")
+DESCRIPTION = Field("--description", "description", "Description.")

@@ -1,4 +1,4 @@
-"""What commands share: lists with pages, one thing shown, something done."""
+"""Building blocks of commands: lists with pages, single items, and confirmations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from postern.client.client_shapes import Row, RowPage, SessionPage
 from postern.domain.secret import Secret
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-Columns = Sequence[tuple[str, str | Callable[[Row], Any]]]  # titles, and fields or what makes the cell of a row
+Columns = Sequence[
+    tuple[str, str | Callable[[Row], Any]]
+]  # titles, with the field or the function that gives a row's cell
 DEFAULT_LIMIT = 50
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
@@ -28,19 +30,19 @@ def tag_option(says: str) -> Decorator:
 
 
 def paging_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`limit`, `offset`, `every`, and `as_json`."""
+    """Add `limit`, `offset`, `every`, and `as_json`."""
     return _paging(command, default=DEFAULT_LIMIT, show_default=True)
 
 
 def array_paging_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`paging_options` of lists that print all pages unless one is asked for, and a bare array as JSON."""
-    return _paging(command, help="A page of this many, not all.")
+    """Add `paging_options` for lists that print all pages unless one is requested, and a bare array as JSON."""
+    return _paging(command, help="Number of items on the page.  [default: all]")
 
 
 def _paging(command: Callable[..., Any], **limit: Any) -> Callable[..., Any]:
     for option in (
         json_option,
-        click.option("--all", "every", is_flag=True, help="All pages."),
+        click.option("--all", "every", is_flag=True, help="Print all pages."),
         click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip this many."),
         click.option("--limit", type=click.IntRange(1, PAGE), **limit),
     ):
@@ -49,8 +51,8 @@ def _paging(command: Callable[..., Any], **limit: Any) -> Callable[..., Any]:
 
 
 def long_paging_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`paging_options` and `cursor`, for lists that grow with use."""
-    return click.option("--cursor", help="Go on where a page ended; takes the place of --offset.")(
+    """Add `paging_options` and `cursor`, for lists that grow with use."""
+    return click.option("--cursor", help="Continue after the page that printed this cursor; replaces --offset.")(
         paging_options(command)
     )
 
@@ -73,13 +75,13 @@ def _show_page(page: RowPage, columns: Columns, empty: str) -> None:
 
 
 def say_more(page: RowPage | SessionPage) -> None:
-    """Say on standard error how many rows there are and how to go on, where there are more pages."""
+    """Print on standard error the number of rows and how to continue, if there are more pages."""
     if not page["has_next_page"]:
         return
     total = page["total"]
-    counted = "" if total is None else f"{'more than ' if page.get('total_is_capped') else ''}{total} in all; "
+    counted = "" if total is None else f"{'more than ' if page.get('total_is_capped') else ''}{total} in total; "
     cursor = page.get("next_cursor")
-    report_note(f"{counted}go on with {f'--cursor {cursor}' if cursor else '--offset'}, or take --all")
+    report_note(f"{counted}continue with {f'--cursor {cursor}' if cursor else '--offset'}, or print all with --all")
 
 
 def show_row(row: Row, as_json: bool) -> None:
@@ -87,7 +89,7 @@ def show_row(row: Row, as_json: bool) -> None:
 
 
 def told(row: Any, as_json: bool, text: str) -> None:
-    """What was done, in one line."""
+    """Print what was done, in one line."""
     emit(row, as_json, lambda _: report_done(text))
 
 
@@ -97,7 +99,7 @@ def confirm(question: str, yes: bool) -> None:
 
 
 def given(**values: Any) -> Row:
-    """Without what was left out on the command line: None, and empty tuples."""
+    """Leave out options that were not given: None, and empty tuples."""
     return {name: list(one) if isinstance(one, tuple) else one for name, one in values.items() if one not in (None, ())}
 
 
@@ -106,8 +108,8 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key:
-            # The text may be a password that was mistyped: it is not repeated.
-            raise click.UsageError(f"{option}: needs KEY=VALUE")
+            # The text can be a mistyped password, so it is not repeated.
+            raise click.UsageError(f"{option}: write it as KEY=VALUE")
         found[key] = value
     return found
 
@@ -117,7 +119,7 @@ def stdin_line() -> Secret:
 
 
 def in_days(days: float | None) -> str | None:
-    """An API time so many days from now."""
+    """Return an API time that many days from now."""
     return None if days is None else (datetime.now(UTC) + timedelta(days=days)).isoformat()
 
 

@@ -1,4 +1,4 @@
-"""What guardrails and masking rules share: presets to begin with, and the connections that they apply to."""
+"""Options that guardrails and masking rules share: presets, and the connections that they apply to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from postern.client.client_shapes import Row
 from postern.errors import NotFound
 
 PRESET = Field("--preset", "preset", "Begin with this preset; other options change it.", only="create")
-CONNECTIONS = Field("--connection", "connections", "A connection it applies to.", many=True, completes=CONNECTION)
+CONNECTIONS = Field("--connection", "connections", "A connection that it applies to.", many=True, completes=CONNECTION)
 
 
 def presets(api: Client, noun: Noun) -> list[Row]:
@@ -20,8 +20,8 @@ def presets(api: Client, noun: Noun) -> list[Row]:
 
 
 def resolved(api: Client, noun: Noun, body: Row, fields: Sequence[str]) -> Row:
-    """Return the body with these fields of its preset, where it names one, and the ids of its connections. Raises
-    NotFound."""
+    """Return the body with the fields of its preset, if it names one, and the ids of its connections.
+    Raises NotFound."""
     body = dict(body)
     start = _preset(api, noun, body.pop("preset"), fields) if "preset" in body else {}
     if "connections" in body:

@@ -1,4 +1,4 @@
-"""Secrets of a connection as they are given on the command line, and as the API wants them.
+"""Secrets of a connection, from the command line to the form of the API.
 
     --env KEY                  from the environment variable KEY
     --env KEY=-                a line of standard input, or a key in PEM's form; asked for at a terminal
@@ -8,7 +8,7 @@
     --env KEY=VALUE            anything else, as it is
     --secret-file KEY=PATH     a file's bytes, and a file is what the command gets; also -, base64://… and references
 
-Only what stands on the command line is looked at: what a variable, standard input or a file holds is never a reference.
+Only text on the command line is interpreted; the content of a variable, standard input or a file is never a reference.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from postern.domain.reference import Reference
 from postern.domain.targets.connection import SecretKind
 from postern.errors import Invalid
 
-HELD = 1024 * 1024  # bytes of one file; the API takes 4 MiB in all
+HELD = 1024 * 1024  # bytes of a file; the API accepts 4 MiB in all
 ASKED, FILE, BASE64 = "-", "file://", "base64://"
 
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LIKE_A_REFERENCE = re.compile(r"_[A-Za-z0-9]+:")
-# Of variables whose value should be in no shell's history: PASS, DB_PASSWORD, API_KEY.
+# Names of variables whose value should not be in a shell's history: PASS, DB_PASSWORD, API_KEY.
 _SENSITIVE = re.compile(r"(?:.*_)?(?:PASS|PASSWD|PASSWORD|PASSPHRASE|PWD|TOKEN|SECRET|KEY|CREDENTIALS?)", re.IGNORECASE)
 _FORMS = {SecretKind.VARIABLE: "KEY=VALUE or KEY", SecretKind.FILE: "KEY=PATH"}
 
@@ -42,17 +42,17 @@ Secrets = dict[str, str]
 
 
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`variables` and `files`: what `given` reads."""
+    """Add `variables` and `files`, which `given` reads."""
     for option in (
         click.option(
             "--secret-file",
             "files",
             multiple=True,
             metavar="KEY=PATH",
-            help="A secret that the command gets as a file, from PATH; repeatable.",
+            help="A secret that the command gets as a file, from PATH. Repeatable.",
         ),
         click.option(
-            "--env", "variables", multiple=True, metavar="KEY[=VALUE]", help="A secret of the target; repeatable."
+            "--env", "variables", multiple=True, metavar="KEY[=VALUE]", help="A secret of the target. Repeatable."
         ),
     ):
         command = option(command)
@@ -60,17 +60,18 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def given(variables: Sequence[str], files: Sequence[str]) -> Secrets:
-    """By the API's keys. Warns of values in clear on standard error. Raises UsageError, which repeats no value."""
+    """Return the secrets by the API's keys. Warns on standard error of values in clear text. Raises UsageError, which
+    repeats no value."""
     asked = [text.partition("=")[2] for text in files].count(ASKED)
     if asked > 1 or (asked and any(text.partition("=")[2] == ASKED for text in variables)):
-        raise click.UsageError("--secret-file KEY=-: takes all of standard input, so nothing else can come from there")
+        raise click.UsageError("--secret-file KEY=- reads all of standard input; no other option can read it")
     found: Secrets = {}
     for option, kind, texts in (("--env", SecretKind.VARIABLE, variables), ("--secret-file", SecretKind.FILE, files)):
         for text in texts:
             key, equals, value = text.partition("=")
             if not _KEY.fullmatch(key) or (kind is SecretKind.FILE and not value):
-                # The text may be a password that was mistyped: it is not repeated.
-                raise click.UsageError(f"{option}: needs {_FORMS[kind]}")
+                # The text can be a mistyped password, so it is not repeated.
+                raise click.UsageError(f"{option}: write it as {_FORMS[kind]}")
             if any(name.partition(":")[2] == key for name in found):
                 raise click.UsageError(f"{option}: {key} is given twice")
             read = _file_value if kind is SecretKind.FILE else _value
@@ -79,13 +80,13 @@ def given(variables: Sequence[str], files: Sequence[str]) -> Secrets:
 
 
 def merged(stored: dict[str, Any], new: Secrets) -> dict[str, Any]:
-    """A name is there once: as a variable or as a file."""
+    """Return the stored and the new secrets; a name occurs once, as a variable or as a file."""
     names = {key.partition(":")[2] for key in new}
     return {key: value for key, value in stored.items() if key.partition(":")[2] not in names} | new
 
 
 def keys_of(stored: dict[str, Any], names: Sequence[str]) -> tuple[str, ...]:
-    """The API's keys of these names; those of variables where there are none."""
+    """Return the API's keys of these names; those of variables if there are none."""
     known = {key.partition(":")[2]: key for key in stored}
     return tuple(known.get(name, f"{SecretKind.VARIABLE.value}:{name}") for name in names)
 
@@ -100,8 +101,8 @@ def _value(option: str, key: str, value: str) -> str:
     if _SENSITIVE.fullmatch(key) and value:
         report(
             Status.WARNING,
-            f"the value of {key} is in the history of the shell and in the list of processes now; "
-            f"{option} {key}=- asks for it",
+            f"the value of {key} is now in the shell's history and in the list of processes; {option} "
+            f"{key}=- asks for it instead",
         )
     if value.startswith(BASE64):
         return _checked(option, key, value.removeprefix(BASE64))
@@ -135,7 +136,7 @@ def _asked(key: str) -> str:
 
 
 def _block(first: str) -> str:
-    """The rest of a key whose first line was read, up to its last."""
+    """Read the rest of a key whose first line was read, up to its last line."""
     lines = [first]
     while not lines[-1].startswith("-----END ") and (line := sys.stdin.readline(HELD)):
         lines.append(line.rstrip("\r\n"))
@@ -147,8 +148,7 @@ def _reference(option: str, key: str, value: str) -> str:
         return str(Reference.read(value))
     except Invalid as problem:
         raise click.UsageError(
-            f"{option}: {key}: {problem.message}; "
-            f"a value that only looks like one is given by {key}=- or {key}={BASE64}…"
+            f"{option}: {key}: {problem.message}; give a value that only looks like one as {key}=- or {key}={BASE64}…"
         ) from None
 
 
@@ -156,8 +156,8 @@ def _checked(option: str, key: str, value: str) -> str:
     try:
         return _encoded(base64.b64decode(value, validate=True))
     except ValueError:
-        pass  # its context would be the value
-    raise click.UsageError(f"{option}: {key}: what follows {BASE64} is not base64")
+        pass  # the exception's context would contain the value
+    raise click.UsageError(f"{option}: {key}: the text after {BASE64} is not base64")
 
 
 def _read(option: str, key: str, path: str) -> bytes:
@@ -171,12 +171,12 @@ def _read(option: str, key: str, path: str) -> bytes:
 
 def _bounded(option: str, key: str, content: bytes) -> bytes:
     if len(content) > HELD:
-        raise click.UsageError(f"{option}: {key}: a secret has at most {HELD} bytes")
+        raise click.UsageError(f"{option}: {key}: the secret is larger than {HELD} bytes")
     return content
 
 
 def _without_line_end(content: bytes) -> bytes:
-    """An editor put it there, as `$(cat FILE)` knows."""
+    """Remove the line end that an editor added, like `$(cat FILE)`."""
     return content.removesuffix(b"\n").removesuffix(b"\r")
 
 

@@ -1,4 +1,4 @@
-"""Sessions as people name them: by identifier, by the beginning of one, or as `last`."""
+"""Sessions as arguments: by identifier, by its beginning, or as `last`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ METAVAR = "ID"
 
 
 def session_argument(*, several: bool = False, required: bool = True) -> Decorator:
-    """`session_id`, or `session_ids` where several can be given, as whole identifiers."""
+    """Add `session_id`, or `session_ids` if several can be given, as whole identifiers."""
     return click.argument(
         "session_ids" if several else "session_id",
         metavar=f"{METAVAR}..." if several else METAVAR,
@@ -31,7 +31,7 @@ def session_argument(*, several: bool = False, required: bool = True) -> Decorat
 
 
 def session_option(*names: str, **settings: Any) -> Decorator:
-    """An option whose value is a session, as a whole identifier."""
+    """Add an option whose value is a session, as a whole identifier."""
     return click.option(*names, callback=_convert, shell_complete=completion.sessions, **settings)
 
 
@@ -46,7 +46,7 @@ def _convert(
 
 
 def resolve(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return whole identifiers. Asks the gateway only where one of them is not whole. Raises as `_find`."""
+    """Return whole identifiers. Asks the gateway only if one of them is incomplete. Raises as `_find`."""
     if all(_is_whole(name) for name in names):
         return names
     with client() as api:
@@ -67,5 +67,5 @@ def _find(api: Client, name: str) -> str:
         return api.sessions.get(name)["id"]
     newest = api.sessions.list(limit=1, count="none")["data"]
     if not newest:
-        raise NotFound("there is no last session: you can see none yet")
+        raise NotFound("there is no last session: you can see no session yet")
     return newest[0]["id"]

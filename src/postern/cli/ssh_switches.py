@@ -1,4 +1,4 @@
-"""What SSH clients may ask for on a connection, as options of its commands."""
+"""The features that SSH clients can use on a connection, as options of its commands."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from postern.client.client_shapes import Row
 from postern.domain.targets.connection import Extra, Toggle
 
 _SAYS: Mapping[Extra, str] = {
-    Extra.FORWARD_LOCAL: "SSH clients may reach ports of the target's network (ssh -L).",
-    Extra.FORWARD_REMOTE: "SSH clients may open ports at the target (ssh -R).",
-    Extra.FORWARD_AGENT: "SSH clients may lend the target their agent (ssh -A).",
-    Extra.FILE_TRANSFER: "SSH clients may copy files (sftp, scp, rsync).",
+    Extra.FORWARD_LOCAL: "Let SSH clients reach ports of the target's network (ssh -L), or not.",
+    Extra.FORWARD_REMOTE: "Let SSH clients open ports at the target (ssh -R), or not.",
+    Extra.FORWARD_AGENT: "Let SSH clients forward their agent to the target (ssh -A), or not.",
+    Extra.FILE_TRANSFER: "Let SSH clients copy files (sftp, scp, rsync), or not.",
 }
 
 
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """One for each: True, False, or None where it was not given."""
+    """Add an option for each: True, False, or None if it was not given."""
     for extra in reversed(Extra):
         flag = extra.replace("_", "-")
         command = click.option(f"--{flag}/--no-{flag}", extra.value, default=None, help=_SAYS[extra])(command)
@@ -27,7 +27,7 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def taken(given: dict[str, Any]) -> Row:
-    """The fields of the connection; the options are no longer in `given`."""
+    """Return the fields of the connection, and remove the options from `given`."""
     chosen = {extra: given.pop(extra.value) for extra in Extra}
     return {
         f"access_{extra}": (Toggle.ENABLED if wanted else Toggle.DISABLED).value

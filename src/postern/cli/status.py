@@ -1,9 +1,9 @@
-"""Status messages: what happened, on standard error. Results go to standard output and have no tag.
+"""Status messages on standard error. Results go to standard output and have no tag.
 
     at a terminal     [ok] Created orders (9b0b…).      [error] there is no connection 'shop'
     elsewhere         Created orders (9b0b…).           postern: there is no connection 'shop'
 
-Whoever reads the output in a program gets the form without tags, on the stream that it always was on.
+A program that reads the output gets the form without tags, on the stream of earlier versions.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Status(StrEnum):
 
 
 _PREFIXES: Mapping[Status, str] = {Status.INFO: "postern: ", Status.WARNING: "Warning: ", Status.ERROR: "postern: "}
-# `postern` where a command follows. In prose the product is called Postern; a path or `-m` names the program already.
+# Matches `postern` before a command. In prose the product is called Postern; a path or `-m` names the program already.
 _COMMAND = re.compile(r"(?<![\w/.@-])(?<!-m )postern(?= (?:[a-z]|-))")
 
 
 def status_line(status: Status, text: str, *, is_terminal: bool) -> str:
-    """Return a message with its tag, or with the prefix that it has elsewhere."""
+    """Return a message with its tag, or with the prefix outside of a terminal."""
     lead = f"[{status}] " if is_terminal else _PREFIXES.get(status, "")
     return lead + with_program_name(text)
 
@@ -43,7 +43,8 @@ def report(status: Status, text: str) -> None:
 
 
 def report_note(text: str) -> None:
-    """Print on standard error what belongs to a result, such as that there is more of it: no prefix elsewhere."""
+    """Print a note about a result on standard error, such as that there is more of it: no prefix outside of
+    a terminal."""
     if sys.stderr.isatty():
         report(Status.INFO, text)
     else:
@@ -51,7 +52,7 @@ def report_note(text: str) -> None:
 
 
 def report_done(text: str) -> None:
-    """Print that a command has done its work: tagged on standard error at a terminal, else on standard output."""
+    """Print that a command is done: tagged on standard error at a terminal, else on standard output."""
     if sys.stdout.isatty():
         report(Status.OK, text)
     else:
@@ -59,12 +60,12 @@ def report_done(text: str) -> None:
 
 
 def with_program_name(text: str) -> str:
-    """Return `text` with commands that work when pasted: `postern` becomes its path where a shell does not find it."""
+    """Return `text` with commands that work when pasted: `postern` becomes its path if a shell does not find it."""
     return _COMMAND.sub(lambda _: program_name(), text)
 
 
 class UsageMistake(click.UsageError):
-    """A usage error of click, printed as all other status messages are."""
+    """A usage error of click, printed like all other status messages."""
 
     @classmethod
     def of(cls, error: click.UsageError) -> Self:

@@ -1,8 +1,8 @@
-"""The one grammar for timestamps and durations on the command line.
+"""The grammar of timestamps and durations on the command line.
 
-A duration is a number of seconds, or numbers with units: `90`, `45s`, `1h30m`, `8h`, `7d`, `2w`, `1.5h`. A timestamp
-is a duration ago (`7d`, `2h ago`), `now`, `today`, `yesterday`, a date (`2026-01-31`) or ISO 8601, in this machine's
-time zone where it names none. The functions that raise BadParameter are types of options.
+A duration is a number of seconds, or numbers with units: `90`, `45s`, `1h30m`, `8h`, `7d`, `2w`, `1.5h`. A timestamp is
+a duration ago (`7d`, `2h ago`), `now`, `today`, `yesterday`, a date (`2026-01-31`) or ISO 8601, in this machine's time
+zone if it has none. The functions that raise BadParameter are types of options.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TIMESTAMP_EXAMPLES = "2h, 7d, yesterday, 2026-01-31 or 2026-01-31T12:00"
 
 
 def _parse_duration(text: str) -> float | None:
-    """Return the seconds of a duration with units, or None where `text` is not one."""
+    """Return the seconds of a duration with units, or None if `text` is not one."""
     text = text.strip().lower()
     if not _DURATION.fullmatch(text):
         return None
@@ -30,8 +30,7 @@ def _parse_duration(text: str) -> float | None:
 
 
 def moment(text: str, now: datetime) -> datetime:
-    """Return the timestamp in UTC; `now` gives the time zone where `text` names none. Raises ValueError,
-    OverflowError."""
+    """Return the timestamp in UTC; `now` gives the time zone if `text` has none. Raises ValueError, OverflowError."""
     said = text.strip().lower()
     ago = _parse_duration(said.removesuffix("ago"))
     if ago is not None:
@@ -46,7 +45,7 @@ def moment(text: str, now: datetime) -> datetime:
 
 
 def duration(text: str) -> float:
-    """The type of an option: seconds."""
+    """Convert an option to seconds."""
     said = text.strip()
     found = float(said) if _NUMBER.fullmatch(said) else _parse_duration(said)
     if found is None:
@@ -55,7 +54,7 @@ def duration(text: str) -> float:
 
 
 def seconds(text: str) -> int:
-    """The type of an option: whole seconds, at least one."""
+    """Convert an option to whole seconds, at least one."""
     found = round(duration(text))
     if found < 1:
         raise click.BadParameter(f"{text!r} is too short; write {_DURATION_EXAMPLES}")
@@ -63,7 +62,7 @@ def seconds(text: str) -> int:
 
 
 def typed(text: str) -> str:
-    """The type of an option: a timestamp as the API writes it."""
+    """Convert an option to a timestamp in the API's form."""
     try:
         return moment(text, datetime.now().astimezone()).isoformat()
     except (ValueError, OverflowError):
@@ -71,7 +70,7 @@ def typed(text: str) -> str:
 
 
 def day(text: str) -> str:
-    """The type of an option: a date as the API writes it. A timestamp is the day that it falls on."""
+    """Convert an option to a date in the API's form. A timestamp gives its day."""
     try:
         return date.fromisoformat(text.strip()).isoformat()
     except ValueError:
@@ -79,8 +78,7 @@ def day(text: str) -> str:
 
 
 def expiry(text: str) -> str:
-    """The type of an option: the timestamp that lies so long ahead, or a timestamp in the future, as the API writes
-    it."""
+    """Convert an option to a timestamp in the future, or that far ahead, in the API's form."""
     now = datetime.now().astimezone()
     ahead = _parse_duration(text)
     try:

@@ -1,4 +1,4 @@
-"""What is said when a connection was made that its agent will not serve: at once, and not when somebody needs it."""
+"""Warning, when a connection is created, that its agent will not serve it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from postern.domain.text import one_line
 
 
 def warn(api: Client, connection: Row) -> None:
-    """On standard error, where it has a command and the gateway's own agent is to run it, which runs none."""
+    """Warn on standard error if the connection runs a command and the gateway's own agent, which runs none, is to serve
+    it."""
     if protocol_of(connection["subtype"], connection["command"] or ()) != TERMINAL:
         return
     agents = api.collection(*AGENT.path).everything()["data"]
@@ -22,12 +23,10 @@ def warn(api: Client, connection: Row) -> None:
     name = one_line(connection["name"])
     report(
         Status.WARNING,
-        f"{name} cannot be used yet: the gateway's own agent runs no commands, since they could read the "
-        "gateway's keys.\n"
-        "Let another agent run it, on a machine of its own or as another user:\n"
-        "  postern admin agents create NAME > agent.key\n"
-        '  POSTERN_KEY="$(cat agent.key)" postern agent\n'
-        f"  postern connections update {name} --agent NAME\n"
-        "Or, where nobody but you uses this gateway, start it with POSTERN_GATEWAY_COMMANDS=true (--gateway-commands). "
-        "A restart of the gateway ends all running sessions.",
+        f"{name} cannot be used yet: the gateway's own agent runs no commands, because they could read the "
+        "gateway's keys.\nRun an agent on a machine of its own or as a different user:\n  postern admin "
+        'agents create NAME > agent.key\n  POSTERN_KEY="$(cat agent.key)" postern agent\n  postern '
+        f"connections update {name} --agent NAME\nOr, if you are the only user of this gateway, start it "
+        "with POSTERN_GATEWAY_COMMANDS=true (--gateway-commands). A restart of the gateway ends all "
+        "running sessions.",
     )

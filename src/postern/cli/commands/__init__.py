@@ -1,1 +1,1 @@
-"""One module for each command or family of commands, imported only when it runs."""
+"""Modules of commands: one for each command or family of commands, imported only when it runs."""

@@ -18,7 +18,7 @@ _PATH = ("chat", "accounts")
 
 @click.group()
 def chat() -> None:
-    """Decide reviews from a chat: show whose account there is yours.
+    """Link chat accounts, so that you can decide reviews in a chat.
 
     \b
     postern chat link
@@ -30,29 +30,29 @@ def chat() -> None:
 @chat.command()
 @json_option
 def link(as_json: bool) -> None:
-    """Print a code that shows in Slack that an account there is yours: `/postern CODE`, or in the form that asks for
-    it. It is good once, for ten minutes."""
+    """Print a code that links a Slack account to you. In Slack, type `/postern CODE`, or enter it in the form that asks
+    for it. It works once, within ten minutes."""
     with client() as api:
         made = api.collection("chat").act("link")
     emit(made, as_json, lambda one: click.echo(one["code"]))
     if not as_json:
-        report_note("Type it in Slack within ten minutes, and show it to nobody.")
+        report_note("Type this code in Slack within ten minutes. Show it to nobody else.")
 
 
 @chat.command("list")
 @paging_options
 def list_(as_json: bool, limit: int, offset: int, every: bool) -> None:
-    """List your accounts of chats; administrators and auditors see everybody's."""
+    """List your linked chat accounts; administrators and auditors see those of all users."""
     with client() as api:
         page = page_of(api.collection(*_PATH), limit=limit, offset=offset, every=every)
-    show_page(page, _COLUMNS, as_json, "No account of a chat yet: postern chat link")
+    show_page(page, _COLUMNS, as_json, "No chat account is linked yet: postern chat link")
 
 
 @chat.command()
 @click.argument("id_", metavar="ID")
 @json_option
 def unlink(id_: str, as_json: bool) -> None:
-    """From now on that account decides nothing; ID is what the list shows."""
+    """Unlink a chat account. It can no longer decide reviews. `list` shows the ID."""
     with client() as api:
         api.collection(*_PATH).delete(id_)
     told({"deleted": id_}, as_json, f"Unlinked {id_}.")

@@ -8,7 +8,7 @@ from click.shell_completion import get_completion_class
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print what makes a shell complete commands, options, and the names on your gateway.
+    """Print the script with which a shell completes commands, options, and names on your gateway.
 
     \b
     bash: echo 'eval "$(postern completion bash)"' >> ~/.bashrc
@@ -17,6 +17,6 @@ def completion(ctx: click.Context, shell: str) -> None:
     """
     made = get_completion_class(shell)
     assert made is not None
-    # Not `source()`, which starts the shell to look at its version: it may be another than the one that reads this.
+    # `source()` is avoided: it starts the shell to read its version, which can be a different shell than the caller's.
     one = made(ctx.find_root().command, {}, "postern", "_POSTERN_COMPLETE")
     click.echo(one.source_template % one.source_vars())

@@ -34,7 +34,7 @@ from postern.errors import Invalid, Misconfigured, PosternError
 from postern.protocols.clients import NativeCredential, netloc
 from postern.protocols.registry import DEFAULT_PROTOCOL
 
-RENEW_EVERY = 300.0  # seconds between two looks whether it is time for a new token
+RENEW_EVERY = 300.0  # seconds between two checks whether the token needs a refresh
 
 
 _PROGRAMS = " or ".join(one.program for one in CLIENTS.values() if one.forms)
@@ -86,13 +86,13 @@ tar c . | postern connect backup -- --name monday
     type=click.FloatRange(min=0, min_open=True),
     help="With --native: how long it is valid.  [default: 12].",
 )
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The local port.  [default: a free one]")
-@click.option("--reason", default="", help="Why; shown to the reviewers, if access needs a review.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Local port.  [default: a free one]")
+@click.option("--reason", default="", help="Reason, shown to the reviewers if access needs a review.")
 @click.option(
     "--duration",
     type=seconds,
     metavar="TIME",
-    help="How long you need access, if it needs a review: 30m, 2h. It can end earlier.",
+    help="How long you need access, if it needs a review: 30m, 2h. The access can end earlier.",
 )
 @script_options.issue_fields
 @json_option
@@ -122,14 +122,16 @@ def connect(
             )
         if connection["subtype"] == SSH and (tunnel or form or port or for_carried):
             raise click.UsageError(
-                "--tunnel, --format, --port, --reason, --duration and --issue-field are not for connections that are "
-                "reached by SSH: your own client goes straight to the gateway"
+                "--tunnel, --format, --port, --reason, --duration and --issue-field are not for SSH "
+                "connections; your own SSH client connects to the gateway directly"
             )
         starts = not (is_command or tunnel or native or port or as_json) and _at_terminal()
         if arguments and not (is_command or starts):
             raise click.UsageError("arguments are for commands, and for clients that are started at a terminal")
         if not is_command and connection["subtype"] not in NATIVE:
-            raise Invalid(f"connection {name!r} is of subtype {connection['subtype']!r}, which cannot be reached yet")
+            raise Invalid(
+                f"connection {name!r} has the subtype {connection['subtype']!r}, which this version cannot connect to"
+            )
         if form is not None:
             require_form(connection["subtype"], form)
         made = api.credentials.issue(name, None if hours is None else round(hours * 3600)) if native else None
@@ -150,18 +152,18 @@ def connect(
 def _check_options(
     *, tunnel: bool, native: bool, form: str | None, hours: float | None, as_json: bool, for_carried: bool
 ) -> None:
-    """Check the options that exclude each other, whatever the connection is. `for_carried`: an option is given that
-    only carried connections take. Raises UsageError."""
+    """Check which options exclude each other, for any connection. `for_carried`: an option is given that only carried
+    connections take. Raises UsageError."""
     if hours is not None and not native:
         raise click.UsageError("--hours belongs to --native")
     if form is not None and (not native or as_json):
         raise click.UsageError("--format needs --native, and cannot be combined with --json")
     if tunnel and native:
-        raise click.UsageError("--tunnel carries clients as you, --native issues a credential: give one of them")
-    if native and for_carried:
         raise click.UsageError(
-            "--reason, --duration and --issue-field are for connections that this command carries, not --native"
+            "give --tunnel, which connects clients as you, or --native, which issues a credential, not both"
         )
+    if native and for_carried:
+        raise click.UsageError("--reason, --duration and --issue-field cannot be combined with --native")
 
 
 def _at_terminal() -> bool:
@@ -169,8 +171,8 @@ def _at_terminal() -> bool:
 
 
 def _client_of(connection: Connection) -> str | None:
-    """Return the path of the client that is installed; None, after saying what to install, where there is none. A
-    protocol may have no client of its own."""
+    """Return the path of the installed client, or None after a hint what to install. A protocol can have no client of
+    its own."""
     client_of = CLIENTS.get(connection["subtype"])
     if client_of is None:
         return None
@@ -206,7 +208,9 @@ async def _carry(reached: Reached, connection: Connection, port: int, as_json: b
     try:
         opened = await forward.start(port)
     except OSError as error:
-        raise Misconfigured(f"port {port} cannot be used ({error.strerror}); choose another with --port") from None
+        raise Misconfigured(
+            f"port {port} cannot be used ({error.strerror}); choose a different one with --port"
+        ) from None
     native = CLIENTS.get(connection["subtype"])
     database = connection["default_database"] or (native.default_database if native else "")
     address: dict[str, object] = {"host": LOOPBACK, "port": opened, "database": database}
@@ -226,7 +230,7 @@ async def _carry(reached: Reached, connection: Connection, port: int, as_json: b
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What the gateway is told with each session."""
+    """Return what the gateway is sent with each session."""
 
     reason: str
     duration: int | None
@@ -252,14 +256,14 @@ def _reached(info: ServerInfo, connection: Connection, said: _Said) -> Reached:
 async def keep_fresh(
     forward: PortForward, environ: Mapping[str, str], used: Profile, every: float = RENEW_EVERY
 ) -> None:
-    """A forward may outlive a token: its next connection goes by the one that is good then. Never by that of another
-    login, whatever the profile is changed to meanwhile."""
+    """Keep the forward's token fresh. A forward can outlive a token; its next connection uses the token that is valid
+    then. It never uses the token of another login, even if the profile changes meanwhile."""
     while True:
         await asyncio.sleep(every)
         try:
             now = await asyncio.to_thread(lambda: login_renewal.fresh(environ, profile.require(environ)))
         except PosternError:
-            continue  # the next connection says why it is refused
+            continue  # the next connection reports the reason
         if now.token is not None and (now.api_url, now.email) == (used.api_url, used.email):
             forward.reached = replace(forward.reached, token=now.token)
 
@@ -272,13 +276,13 @@ def _show_native(info: ServerInfo, connection: Connection, made: IssuedCredentia
         address[native.program] = line = native.line(_credential(connection, made, authority))
     emit(address, as_json, lambda _: click.echo(line))
     if not as_json:
-        report_note(f"valid until {local_time(made['expires_at'])}; the password is shown this once")
+        report_note(f"valid until {local_time(made['expires_at'])}; the password is shown only once")
 
 
 def _show_form(info: ServerInfo, connection: Connection, made: IssuedCredential, form: str) -> None:
     credential = _credential(connection, made, _keep_authority(info))
     click.echo(credential_in_form(connection["subtype"], form, credential))
-    report_note(f"valid until {local_time(made['expires_at'])}; the password is shown this once")
+    report_note(f"valid until {local_time(made['expires_at'])}; the password is shown only once")
 
 
 def _credential(connection: Connection, made: IssuedCredential, authority: Path | None) -> NativeCredential:
@@ -297,7 +301,7 @@ def _ssh_user(connection: Connection) -> str:
 
 
 def _show_ssh(info: ServerInfo, connection: Connection, made: IssuedCredential | None, as_json: bool) -> None:
-    """A key is the person's own, and names the connection; a credential has one already."""
+    """Return the SSH command. A user's own key needs the connection's name; a credential contains it."""
     user = _ssh_user(connection) if made is None else made["username"]
     host, port = info["ssh_host"], info["ssh_port"]
     line = _ssh_line(user, info)
@@ -306,15 +310,15 @@ def _show_ssh(info: ServerInfo, connection: Connection, made: IssuedCredential |
     if as_json:
         return
     if made is None:
-        report_note("by a key of yours: `postern ssh-keys create` once; --native for a password instead")
+        report_note("uses one of your SSH keys: `postern ssh-keys create` adds one; --native issues a password instead")
     else:
         until = local_time(made["expires_at"])
-        report_note(f"password {made['password']}, shown this once; valid until {until}")
+        report_note(f"password {made['password']}, shown only once; valid until {until}")
 
 
 def _keep_authority(info: ServerInfo) -> Path | None:
-    """The gateway's CA certificate as a file, as clients want it; one for each CA, so that earlier lines stay good.
-    None when the system's own CAs are enough."""
+    """Write the gateway's CA certificate to a file for clients, one for each CA, so that earlier commands stay valid.
+    Return None if the system's CAs are enough."""
     text = info["ca_certificate"]
     if not text:
         return None

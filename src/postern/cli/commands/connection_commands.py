@@ -46,7 +46,7 @@ def _test_in_short(one: Row) -> str:
 
 
 def _address(one: Row) -> str | None:
-    """Return the target's host and port; None where this user is not shown them, or there are none."""
+    """Return the target's host and port, or None if this user cannot see them or there are none."""
     target = one.get("target") or {}
     return f"{target['HOST']}:{target['PORT']}" if "HOST" in target else None
 
@@ -78,29 +78,31 @@ connections = resource_group(
         verbs=("list", "delete"),
         aliases={"get": "show", "add": "create"},
         filters=[
-            Field("--search", "search", "Only those whose name, type, subtype or resource contains this text."),
-            Field("--type", "type", "Only of this type.", type=click.Choice(["database", "application", "custom"])),
-            Field("--subtype", "subtype", f"Only those of this subtype, as in {DEFAULT_PROTOCOL}."),
+            Field(
+                "--search", "search", "Show only connections whose name, type, subtype or resource contains this text."
+            ),
+            Field("--type", "type", "Show only this type.", type=click.Choice(["database", "application", "custom"])),
+            Field("--subtype", "subtype", f"Show only this subtype, such as {DEFAULT_PROTOCOL}."),
             Field(
                 "--status",
                 "status",
-                "Only those whose agent is online, or offline.",
+                "Show only connections whose agent is online, or offline.",
                 type=click.Choice(["online", "offline"]),
             ),
             Field(
                 "--tags --tag",
                 "tag_selector",
-                "Only with: key=value, key!=value, key, !key.",
+                "Show only connections with this tag: key=value, key!=value, key, !key.",
                 many=True,
                 completes=completion.tags,
                 read=",".join,
             ),
-            Field("--resource", "resource_name", "Only those that belong to this resource.", completes=RESOURCE),
-            Field("--agent", "agent", "Only those of this agent.", completes=AGENT),
+            Field("--resource", "resource_name", "Show only connections of this resource.", completes=RESOURCE),
+            Field("--agent", "agent", "Show only connections of this agent.", completes=AGENT),
         ],
         narrow=_narrow,
         prints_array=True,
-        says={"list": "List connections.", "delete": "Delete a connection; its sessions stay on record."},
+        says={"list": "List connections.", "delete": "Delete a connection. Its recorded sessions stay."},
         question="Delete connection {key}?",
     )
 )
@@ -110,7 +112,7 @@ connections = resource_group(
 @item_argument(CONNECTION)
 @json_option
 def show(key: str, as_json: bool) -> None:
-    """Show one connection, by name or id.
+    """Show a connection, by name or id.
 
     `status` is online while its agent is connected. `target_status` is the result of the last test of the target
     (`postern connections test`). Administrators also see `target`: host, port, user and database. Passwords and keys
@@ -127,7 +129,7 @@ def show(key: str, as_json: bool) -> None:
 
 
 def _masking_rules(api: Client, connection_id: str) -> list[str]:
-    """Return the names of those that apply, as far as the caller is allowed to know."""
+    """Return the names of the rules that apply, as far as the caller is allowed to see them."""
     try:
         rules = api.collection(*MASKING_RULE.path).everything()["data"]
     except Denied:
@@ -136,7 +138,7 @@ def _masking_rules(api: Client, connection_id: str) -> list[str]:
 
 
 def _shown(key: str, value: Any) -> Any:
-    """Return a field as people read it. Of the secret only the keys: values are null, or references."""
+    """Return a field as text. A secret shows only its keys: values are null, or references."""
     if key == "secret" and isinstance(value, dict):
         return sorted(value)
     if key == "last_test" and isinstance(value, dict):
@@ -149,24 +151,24 @@ def _shown(key: str, value: Any) -> Any:
 @click.argument("name", shell_complete=completion.connections)
 @json_option
 def test(name: str, as_json: bool) -> None:
-    """Log in to the target of a connection, and say why when that fails."""
+    """Test a connection: log in to its target, and print the error if that fails."""
     begun = time.monotonic()
     with client() as api, looking_up(api, CONNECTION, name) as items:
         found = items.act(name, "test", method="GET")
-    told(found, as_json, f"{name} works: its target answered in {span(time.monotonic() - begun)}.")
+    told(found, as_json, f"{name} works: the target answered in {span(time.monotonic() - begun)}.")
 
 
 @connections.command()
 @click.argument("name", shell_complete=completion.connections)
-@click.option("--databases", is_flag=True, help="List databases, not tables.")
-@click.option("--database", help="Look into this database, not the connection's own.")
-@click.option("--schema", "schema_name", help="Only this schema.")
+@click.option("--databases", is_flag=True, help="List databases instead of tables.")
+@click.option("--database", help="Show this database.  [default: the connection's own]")
+@click.option("--schema", "schema_name", help="Show only this schema.")
 @click.option("--table", help="Show the columns of this table.")
 @json_option
 def schema(
     name: str, databases: bool, database: str | None, schema_name: str | None, table: str | None, as_json: bool
 ) -> None:
-    """Show what is in the database of a connection: its tables, or the columns of one.
+    """Show the tables of a connection's database, or the columns of one.
 
     \b
     postern connections schema shop-demo
@@ -174,22 +176,22 @@ def schema(
     postern connections schema shop-demo --table orders
     """
     if databases and (database or schema_name or table):
-        raise click.UsageError("--databases lists them all, and goes with none of --database, --schema and --table")
+        raise click.UsageError("--databases cannot be combined with --database, --schema or --table")
     what = "databases" if databases else "tables" if table is None else "columns"
     query = given(table=table, database=database, schema=schema_name)
     with client() as api, looking_up(api, CONNECTION, name) as items:
         found = items.act(name, what, method="GET", **query)
     emit(found, as_json, _show_schema)
     if found["truncated"]:
-        report(Status.INFO, "there is more; ask for less by --schema")
+        report(Status.INFO, "the list is incomplete; narrow it with --schema")
 
 
 def _show_schema(found: Row) -> None:
     if "databases" in found:
-        show_table(["database"], [[one] for one in found["databases"]], "This user may connect to no database.")
+        show_table(["database"], [[one] for one in found["databases"]], "This user can connect to no database.")
     elif "schemas" in found:
         rows = [[schema["name"], one] for schema in found["schemas"] for one in schema["tables"]]
-        show_table(["schema", "table"], rows, "There are no tables that this user may see.")
+        show_table(["schema", "table"], rows, "This user can see no tables.")
     else:
         rows = [[one["name"], one["type"], one["nullable"]] for one in found["columns"]]
         show_table(["column", "type", "nullable"], rows, "This table has no columns.")
@@ -204,15 +206,15 @@ def _show_schema(found: Row) -> None:
     show_default=True,
     help=f"The target's protocol: {', '.join(NATIVE)}; {' and '.join(ALIASES)} are accepted, too.",
 )
-@click.option("--command", help="A program and its arguments that the agent runs; the type is then custom.")
+@click.option("--command", help="Program and arguments that the agent runs; sets the type to custom.")
 @secret_values.options
-@tag_option("A tag; repeatable.")
+@tag_option("A tag. Repeatable.")
 @click.option(
     "--redact",
     "redact_types",
     multiple=True,
     metavar="TYPE",
-    help="Mask this information type in output; repeatable.",
+    help="Mask this information type in output. Repeatable.",
     shell_complete=completion.types,
 )
 @click.option(
@@ -220,23 +222,27 @@ def _show_schema(found: Row) -> None:
     "guardrails",
     multiple=True,
     metavar="ID",
-    help="A guard rail to apply; repeatable.",
+    help="A guard rail to apply. Repeatable.",
     shell_complete=completion.guardrail_ids,
 )
 @click.option(
     "--agent",
     shell_complete=completion.agents,
-    help="The agent that reaches the target.  [default: the gateway's own, or the only one]",
+    help="Agent that reaches the target.  [default: the gateway's own, or the only one]",
 )
 @ssh_switches.options
 @click.option(
-    "-f", "--file", "file", type=click.File(), help="Take the whole connection as JSON from here ('-' for stdin)."
+    "-f",
+    "--file",
+    "file",
+    type=click.File(),
+    help="Read the whole connection as JSON from this file ('-' for standard input).",
 )
 @json_option
 def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: bool, **options: Any) -> None:
     """Create a connection.
 
-    Values of --env are stored encrypted, and users who connect never see them. VALUE is the value itself, or:
+    Values of --env are stored encrypted, and users who connect never see them. VALUE is the value itself, or one of:
 
     \b
     --env PASS                          from the environment variable PASS
@@ -249,8 +255,8 @@ def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: b
     Keys of databases: HOST and USER, and optionally PORT, DB, PASS, SSLMODE, SSLROOTCERT
     Keys of ssh: HOST and USER, optionally PORT, and one of PASS, PRIVATE_KEY, SSH_AUTH_SOCK
 
-    Other keys are refused. A command takes any key, as an environment variable. --secret-file writes the secret to a
-    file for the command, and the variable KEY holds the file's path; it takes references, - and base64://, too.
+    Other keys are rejected. A command takes any key, as an environment variable. --secret-file writes the secret to a
+    file for the command, and the variable KEY holds the file's path; it accepts references, - and base64://, too.
     """
     if (name is None) == (file is None):
         raise click.UsageError("give a NAME with options, or --file")
@@ -287,12 +293,12 @@ def _body(name: str, agent: str, options: Row) -> Row:
 
 
 def _type_of(subtype: str) -> str:
-    """One that no type has is for the gateway to refuse."""
+    """Return the type; the gateway rejects an unknown subtype."""
     return next((kind.value for kind, subtypes in SUBTYPES.items() if subtype in subtypes), "database")
 
 
 def _words(command: str) -> list[str]:
-    """As a shell would split it; no shell ever sees it."""
+    """Split as a shell would; no shell is involved."""
     try:
         return shlex.split(command)
     except ValueError as error:
@@ -302,14 +308,14 @@ def _words(command: str) -> list[str]:
 @connections.command()
 @click.argument("name", shell_complete=completion.connections)
 @click.option(
-    "--set", "values", multiple=True, metavar="FIELD=VALUE", help="Set a field, named as in the API; repeatable."
+    "--set", "values", multiple=True, metavar="FIELD=VALUE", help="Set a field, named as in the API. Repeatable."
 )
-@click.option("--unset", "unset", multiple=True, metavar="FIELD", help="Clear a field; repeatable.")
+@click.option("--unset", "unset", multiple=True, metavar="FIELD", help="Clear a field. Repeatable.")
 @secret_values.options
-@click.option("--unset-env", "dropped", multiple=True, metavar="KEY", help="Remove a secret; repeatable.")
-@tag_option("Set a tag; repeatable.")
-@click.option("--untag", "untagged", multiple=True, metavar="KEY", help="Remove a tag; repeatable.")
-@click.option("--agent", shell_complete=completion.agents, help="The agent that reaches the target from now on.")
+@click.option("--unset-env", "dropped", multiple=True, metavar="KEY", help="Remove a secret. Repeatable.")
+@tag_option("Set a tag. Repeatable.")
+@click.option("--untag", "untagged", multiple=True, metavar="KEY", help="Remove a tag. Repeatable.")
+@click.option("--agent", shell_complete=completion.agents, help="Agent that reaches the target from now on.")
 @ssh_switches.options
 @json_option
 def update(
@@ -325,17 +331,17 @@ def update(
     as_json: bool,
     **switches: bool | None,
 ) -> None:
-    """Change fields of a connection; the others stay as they are.
+    """Change fields of a connection. Options that you leave out stay as they are.
 
-    --set takes the value that the API's field has: a number, true or false, text or JSON. A list can be given as a,b.
-    --env and --secret-file are those of `postern connections create`. Changes apply to running sessions: a session that
-    is no longer allowed ends.
+    --set takes the value of the API's field: a number, true or false, text or JSON. A list can be given as a,b. --env
+    and --secret-file are those of `postern connections create`. Changes apply to running sessions; a session that is no
+    longer allowed ends.
     """
     body = {**settings(values, unset), **ssh_switches.taken(switches)}
     secrets = secret_values.given(variables, files)
     labels = pairs("--tag", tags)
     if not (body or secrets or dropped or labels or untagged or agent):
-        raise click.UsageError("nothing to change; give --set, --unset, --env, --tag or --agent")
+        raise click.UsageError("nothing to change: give --set, --unset, --env, --tag or --agent")
     with client() as api, looking_up(api, CONNECTION, name):
         if secrets or dropped or labels or untagged:
             current = api.connections.get(name)
@@ -355,13 +361,13 @@ def update(
 
 @connections.command("host-keys")
 @click.argument("name", shell_complete=completion.connections)
-@click.option("--forget", is_flag=True, help="Forget it, so that the one that is met next is pinned.")
+@click.option("--forget", is_flag=True, help="Forget the pinned key, so that the next one is pinned.")
 @yes_option
 @json_option
 def host_keys(name: str, forget: bool, yes: bool, as_json: bool) -> None:
-    """Show the host key that is pinned for an SSH target: the one that was met first.
+    """Show the host key that is pinned for an SSH target, which is the first one that it presented.
 
-    Have it forgotten only where you know that the target was set up anew.
+    Forget the key only if you know that the target was set up anew.
     """
     with client() as api, looking_up(api, CONNECTION, name) as items:
         found = items.below(name, "hostkeys").everything()["data"]
@@ -379,18 +385,21 @@ def _show_host_keys(found: list[Row]) -> None:
     show_table(
         ["algorithm", "fingerprint", "pinned", "session"],
         rows,
-        "None is pinned: no SSH session has reached its target yet.",
+        "No host key is pinned: no SSH session has reached the target yet.",
     )
 
 
 @connections.command()
-@click.option("-f", "--file", "file", type=click.File(), required=True, help="JSON: one connection, or a list of them.")
+@click.option(
+    "-f", "--file", "file", type=click.File(), required=True, help="JSON file with one connection, or a list of them."
+)
 @json_option
 def apply(file: IO[str], as_json: bool) -> None:
-    """Make connections as a file says, create or update: doing it twice changes nothing.
+    """Create or update connections from a file. Applying it twice changes nothing.
 
-    Each needs a `name`; `agent` or `agent_id` names its agent, by name or id. What the file leaves out stays as it is,
-    and has its default where the connection is new. Connections that are not in the file are left alone.
+    Each connection needs a `name`; `agent` or `agent_id` names its agent, by name or id. Fields that the file leaves
+    out stay as they are, or get their default if the connection is new. Connections that are not in the file stay as
+    they are.
     """
     wanted = several(file)
     with client() as api:

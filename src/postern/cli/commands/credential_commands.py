@@ -53,9 +53,7 @@ _COLUMNS: Columns = [
 
 @credentials.command()
 @click.argument("connection", shell_complete=completion.connections)
-@click.option(
-    "--hours", type=click.FloatRange(min=0, min_open=True), help="How long it is valid, in hours.  [default: 12]"
-)
+@click.option("--hours", type=click.FloatRange(min=0, min_open=True), help="Lifetime in hours.  [default: 12]")
 @json_option
 def issue(connection: str, hours: float | None, as_json: bool) -> None:
     """Issue a credential. Its password is shown only once."""
@@ -76,7 +74,7 @@ def _show_issued(made: Row) -> None:
 @click.argument("credential_id", metavar="ID")
 @json_option
 def revoke(connection: str, credential_id: str, as_json: bool) -> None:
-    """Revoke a credential; sessions that run with it end."""
+    """Revoke a credential. Sessions that use it end."""
     with client() as api, looking_up(api, CONNECTION, connection) as items:
         items.act(connection, "credentials", credential_id, "revoke")
     told({"revoked": credential_id}, as_json, f"Revoked {credential_id}.")

@@ -18,22 +18,26 @@ from postern.cli.status import with_program_name
 from postern.domain.text import one_line
 
 _MARKS = {FindingState.OK: "ok   ", FindingState.WARNING: "warn ", FindingState.WRONG: "WRONG"}
-_TAGS = {FindingState.OK: "[ok]   ", FindingState.WARNING: "[warn] ", FindingState.WRONG: "[error]"}  # at a terminal
+_TAGS = {
+    FindingState.OK: "[ok]   ",
+    FindingState.WARNING: "[warn] ",
+    FindingState.WRONG: "[error]",
+}  # the output is a terminal
 
 
 @click.command()
-@click.option(
-    "--agent", "at_agent", is_flag=True, help="Check an agent's machine; it reads POSTERN_KEY as the agent does."
-)
+@click.option("--agent", "at_agent", is_flag=True, help="Check an agent's machine. Reads POSTERN_KEY like the agent.")
 @click.option("--gateway", "at_gateway", is_flag=True, help="Check the gateway, on its own machine.")
-@click.option("--home", default=None, help="With --gateway: its data folder; POSTERN_HOME when missing.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="A local port that you want to forward.")
+@click.option("--home", default=None, help="With --gateway: its data folder.  [default: POSTERN_HOME]")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="A local port that you want to use for forwarding."
+)
 @json_option
 @click.pass_context
 def doctor(ctx: click.Context, at_agent: bool, at_gateway: bool, home: str | None, port: int, as_json: bool) -> None:
     """Diagnose problems: what is wrong, why it matters, and what to do.
 
-    Without an option it checks this machine's connection to its gateway. It changes nothing. The exit code is 1 when
+    Without options it checks this machine's connection to its gateway. It changes nothing. The exit code is 1 if
     something is wrong.
 
     \b
@@ -44,7 +48,7 @@ def doctor(ctx: click.Context, at_agent: bool, at_gateway: bool, home: str | Non
     if at_agent and at_gateway:
         raise click.UsageError("give --agent or --gateway, not both")
     if at_agent:
-        from postern.cli.doctor import of_agent  # loads grpc, which the others do without
+        from postern.cli.doctor import of_agent  # loads grpc, which the other checks do not need
 
         checks = of_agent.checks(os.environ)
     elif at_gateway:

@@ -25,7 +25,7 @@ from postern.errors import Unavailable
 @click.command("presets")
 @json_option
 def list_presets(as_json: bool) -> None:
-    """List guardrails to begin with."""
+    """List guardrail presets."""
     with client() as api:
         found = presets(api, GUARDRAIL)
     emit(found, as_json, _show_presets)
@@ -40,20 +40,22 @@ def _show_presets(found: list[dict[str, Any]]) -> None:
 
 
 _RULE = click.argument("rule", required=False, shell_complete=completion.guardrails)
-_FILE = click.option("--file", type=click.File(), help="A draft, as for create, in the place of what is saved.")
+_FILE = click.option(
+    "--file", type=click.File(), help="JSON file with a draft, as for `create`, to try instead of the saved guardrail."
+)
 
 
 @click.command()
 @_RULE
 @_FILE
-@click.option("--text", help="What is tried; standard input, if left out.")
+@click.option("--text", help="Text to try.  [default: standard input]")
 @click.option("--dialect", default=DEFAULT_DIALECT, show_default=True, help=f"One of {', '.join(DIALECTS.values())}.")
-@click.option("--output", "is_output", is_flag=True, help="Try the output rules: the text is a part of an answer.")
+@click.option("--output", "is_output", is_flag=True, help="Try the output rules: the text is part of an output.")
 @json_option
 def test(
     rule: str | None, file: IO[str] | None, text: str | None, dialect: str, is_output: bool, as_json: bool
 ) -> None:
-    """Try a guardrail, by name or id, or a draft, on a text. Exits 1 where it would be refused."""
+    """Try a guardrail, by name or id, or a draft, on a text. Exits with 1 if it would be denied."""
     draft = None if file is None else one_object(file.name, file.read())
     body = {
         "text": sys.stdin.read() if text is None else text,
@@ -83,10 +85,14 @@ def _show_trial(found: dict[str, Any]) -> None:
 @click.command()
 @_RULE
 @_FILE
-@click.option("--since", type=typed, help="Sessions from then on: 30d, yesterday, 2026-01-31. Default: 7d.")
-@click.option("--until", type=typed, help="Sessions up to then.")
+@click.option("--since", type=typed, help="Start of the period: 30d, yesterday, 2026-01-31.  [default: 7d]")
+@click.option("--until", type=typed, help="End of the period.")
 @click.option(
-    "--connection", "connections", multiple=True, help="Only these; repeatable.", shell_complete=completion.connections
+    "--connection",
+    "connections",
+    multiple=True,
+    help="Only sessions on this connection. Repeatable.",
+    shell_complete=completion.connections,
 )
 @click.option("--max-sessions", type=int, default=1_000, show_default=True)
 @json_option
@@ -99,8 +105,8 @@ def simulate(
     max_sessions: int,
     as_json: bool,
 ) -> None:
-    """Say what a guardrail, by name or id, or a draft, would have done to what was asked and shown in recorded
-    sessions; nothing is changed. Ctrl-C ends it."""
+    """Simulate a guardrail, by name or id, or a draft, on recorded sessions: what it would have done to their input and
+    output. Nothing is changed. Ctrl-C ends it."""
     given = {
         "start_date": since,
         "end_date": until,
@@ -125,7 +131,7 @@ def simulate(
                 counted = result["statements_read"]
                 progress.say(f"{result['sessions_read']} sessions")
     if result is None or result["event"] != "result":
-        raise Unavailable("the simulation was cut off before its end; ask again")
+        raise Unavailable("the simulation was interrupted; run it again")
     emit(result, as_json, _show_simulation)
 
 
@@ -136,7 +142,7 @@ def _show_simulation(found: dict[str, Any]) -> None:
             (
                 "read",
                 f"{found['statements_read']} statements with {found['values_read']} values, and "
-                f"{found['answers_read']} texts of answers, of {found['sessions_read']} sessions",
+                f"{found['answers_read']} texts of output, in {found['sessions_read']} sessions",
             ),
             ("would have done", actions),
             ("of them unknown", found["unknown"]),
@@ -147,11 +153,11 @@ def _show_simulation(found: dict[str, Any]) -> None:
         ]
     )
     for caveat in found.get("caveats") or []:
-        click.echo(f"mind: {caveat}")
+        click.echo(f"note: {caveat}")
     for one in found.get("samples") or []:
         shown = " ".join(one["statement"].split())[:100]
         bound = f"  {one['values']}" if one["values"] else ""
-        where = "answer to " if one["direction"] == "output" else ""
+        where = "output of " if one["direction"] == "output" else ""
         click.echo(f"{one['session_id']}  {one['action']}  {one['rule']}  {where}{shown}{bound}  {one['reason']}")
 
 
@@ -190,7 +196,7 @@ def _advise(one: Row) -> None:
 
 def _question(one: Row) -> str:
     where = f" on {len(one['connection_ids'])} connections" if one["connection_ids"] else ""
-    return f"Delete guardrail {one['name']}? What it refused{where} is then let through"
+    return f"Delete guardrail {one['name']}? What it denied{where} is then allowed"
 
 
 guardrails = resource_group(
@@ -230,8 +236,8 @@ guardrails = resource_group(
         says={
             "show": "Show one guardrail, by name or id, with its rules.",
             "create": "Create a guardrail from a preset, or from a JSON file.",
-            "update": "Change a guardrail, or replace it by a JSON file. Live sessions follow at once.",
-            "delete": "Delete a guardrail, and take it off its connections.",
+            "update": "Change a guardrail, or replace it with a JSON file. Running sessions follow at once.",
+            "delete": "Delete a guardrail, and remove it from its connections.",
         },
         question=_question,
         delete_query={"force": "true"},

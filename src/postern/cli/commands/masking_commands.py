@@ -17,9 +17,9 @@ from postern.client.client import Client
 from postern.client.client_shapes import Row
 from postern.domain.rules.masking import Strategy, Strictness
 
-_GROUP = "TYPES"  # the name of the group that --type makes
+_GROUP = "TYPES"  # the name of the group that --type adds
 _FROM_PRESET = ("description", "supported_entity_types", "columns", "strategy", "strictness")
-# What the API adds to a rule, and does not take for a test of it.
+# Fields that the API adds to a rule, and does not accept for a test of it.
 _NOT_TESTED = frozenset({"id", "connection_ids", "created_at", "updated_at"})
 
 
@@ -47,7 +47,7 @@ def _custom(patterns: Sequence[str], words: Sequence[str]) -> list[Row]:
             if option == "--word":
                 one.setdefault("deny_list", []).append(value)
             elif "regex" in one:
-                raise click.UsageError(f"--pattern: {name} is given twice; join the patterns by |")
+                raise click.UsageError(f"--pattern: {name} is given twice; join the patterns with |")
             else:
                 one["regex"] = value
     return list(types.values())
@@ -65,7 +65,7 @@ def _show(rule: Row) -> None:
 
 def _question(rule: Row) -> str:
     where = f" on {len(rule['connection_ids'])} connections" if rule["connection_ids"] else ""
-    return f"Delete masking rule {rule['name']}? What it hid{where} is then shown"
+    return f"Delete masking rule {rule['name']}? What it masked{where} is then shown"
 
 
 masking = resource_group(
@@ -106,7 +106,7 @@ masking = resource_group(
             Field(
                 "--column",
                 "columns",
-                "A column: name, table.name, schema.table.name or tag:name, with * in it.",
+                "A column: name, table.name, schema.table.name or tag:name; * matches any text.",
                 many=True,
                 metavar="PATTERN",
             ),
@@ -119,21 +119,21 @@ masking = resource_group(
                 completes=completion.types,
                 read=_grouped,
             ),
-            Field("--pattern", "patterns", "A type of your own.", many=True, metavar="NAME=REGEX"),
-            Field("--word", "words", "A word of a type of your own.", many=True, metavar="NAME=WORD"),
             Field(
-                "--strategy", "strategy", "What takes the place of a value.", type=click.Choice([*map(str, Strategy)])
+                "--pattern", "patterns", "A type of your own, by a regular expression.", many=True, metavar="NAME=REGEX"
             ),
+            Field("--word", "words", "A word of a type of your own.", many=True, metavar="NAME=WORD"),
+            Field("--strategy", "strategy", "How values are replaced.", type=click.Choice([*map(str, Strategy)])),
             Field(
                 "--strictness",
                 "strictness",
-                "What happens to answers of unknown origin.",
+                "What happens to output of unknown origin.",
                 type=click.Choice([*map(str, Strictness)]),
             ),
             Field(
                 "--threshold",
                 "score_threshold",
-                "How sure a find must be, from 0 to 1.",
+                "Confidence from which a match is masked, from 0 to 1.",
                 type=click.FloatRange(0, 1),
             ),
             DESCRIPTION,
@@ -151,8 +151,8 @@ masking = resource_group(
             postern masking create people --preset recommended --connection shop-demo
             postern masking create -f rule.json
             """,
-            "update": "Change a masking rule, or replace it by a JSON file. Live sessions follow at once.",
-            "delete": "Delete a masking rule, and take it off its connections.",
+            "update": "Change a masking rule, or replace it with a JSON file. Running sessions follow at once.",
+            "delete": "Delete a masking rule, and remove it from its connections.",
         },
         question=_question,
         delete_query={"force": "true"},
@@ -163,7 +163,7 @@ masking = resource_group(
 @masking.command("presets")
 @json_option
 def list_presets(as_json: bool) -> None:
-    """List masking rules to begin with."""
+    """List masking rule presets."""
     with client() as api:
         found = presets(api, MASKING_RULE)
     emit(found, as_json, _show_presets)
@@ -177,10 +177,10 @@ def _show_presets(found: list[Row]) -> None:
 @masking.command()
 @click.argument("rule", shell_complete=completion.masking_rules)
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
-@click.option("--cell", "cells", multiple=True, metavar="COLUMN=VALUE", help="A cell of a row; repeatable.")
+@click.option("--cell", "cells", multiple=True, metavar="COLUMN=VALUE", help="A cell of a row. Repeatable.")
 @json_option
 def test(rule: str, texts: tuple[str, ...], cells: tuple[str, ...], as_json: bool) -> None:
-    """Show what a rule, by name or id or in a JSON file, makes of texts and of a row."""
+    """Show what a rule, by name or id or from a JSON file, does to texts and to a row."""
     if not texts and not cells:
         raise click.UsageError("give texts, or --cell COLUMN=VALUE")
     pairs = [cell.partition("=") for cell in cells]

@@ -25,12 +25,12 @@ from postern.errors import PosternError
 
 
 @click.command("proxy-manager")
-@click.option("--json", "as_json", is_flag=True, help="Print what happens as JSON, one object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print events as JSON, one object on each line.")
 def proxy_manager(as_json: bool) -> None:
-    """Wait for being told which connection to open a local port for, until Ctrl-C.
+    """Wait for requests to open local ports, until Ctrl-C.
 
-    What you ask for elsewhere, by POST /api/proxymanager/connect, is opened here: what connects to the port is carried
-    to the gateway as you. One at a time; of several processes of yours the newest is told.
+    `POST /api/proxymanager/connect` with your login opens a port here. Clients that connect to the port are carried to
+    the gateway as you. One port is open at a time. If you run several of these processes, the newest gets the requests.
     """
     with client() as api:
         info = api.serverinfo()
@@ -61,13 +61,13 @@ async def _manage(info: ServerInfo, as_json: bool) -> None:
 
 
 def _protocol_of(connection: str) -> str:
-    """What its native clients speak. Raises PosternError."""
+    """Return the protocol of the connection's native clients. Raises PosternError."""
     with client() as api:
         return str(api.connections.get(connection)["subtype"])
 
 
 class _Manager:
-    """`forward` has the token that is good now, also while it listens nowhere."""
+    """Serve the orders. `forward` has the current token, also while no port is open."""
 
     def __init__(self, forward: PortForward, as_json: bool) -> None:
         self.forward = forward
@@ -89,7 +89,7 @@ class _Manager:
         match order:
             case ProxyWelcome(url):
                 self.forward.reached = replace(self.forward.reached, url=url)
-                report_note("Waiting to be told what to open; Ctrl-C ends it.")
+                report_note("Waiting for requests to open a port; Ctrl-C ends it.")
             case ConnectOrder():
                 await self._open(order)
             case DisconnectOrder():
@@ -111,7 +111,7 @@ class _Manager:
             await order.done(0, f"port {order.port} cannot be used: {error.strerror}")
             return
         self._ending = asyncio.create_task(self._end_after(order))
-        said = f"{one_line(order.connection)} is at {LOOPBACK}:{port} for {order.seconds} s."
+        said = f"{one_line(order.connection)} is available at {LOOPBACK}:{port} for {order.seconds} s."
         self._say(said, event="opened", connection=order.connection, port=port, seconds=order.seconds)
         await order.done(port, "")
 
@@ -119,7 +119,11 @@ class _Manager:
         await asyncio.sleep(order.seconds)
         self._ending = None
         await self.forward.stop()
-        self._say(f"{one_line(order.connection)}: the time is over.", event="expired", connection=order.connection)
+        self._say(
+            f"{one_line(order.connection)}: the time is up; the port is closed.",
+            event="expired",
+            connection=order.connection,
+        )
 
     def _say(self, text: str, **fields: Any) -> None:
         click.echo(json.dumps(fields) if self._as_json else text)

@@ -1,4 +1,4 @@
-"""`postern reviews`: what waits for somebody to agree, and what they decide."""
+"""`postern reviews`: pending reviews, and decisions on them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _key = click.argument("review_id", metavar="ID", shell_complete=completion.revie
 @json_option
 @click.pass_context
 def reviews(ctx: click.Context, as_json: bool) -> None:
-    """List and decide reviews. ID is the identifier of a review, or of the session that waits for it.
+    """List and decide reviews. ID is that of a review, or of the session that waits for it.
 
     \b
     postern reviews list --for-me
@@ -52,14 +52,16 @@ def reviews(ctx: click.Context, as_json: bool) -> None:
 
 
 @reviews.command("list")
-@click.option("--for-me", is_flag=True, help="Only those that wait for your decision.")
-@click.option("--mine", is_flag=True, help="Only your own requests.")
+@click.option("--for-me", is_flag=True, help="Show only reviews that wait for your decision.")
+@click.option("--mine", is_flag=True, help="Show only your own requests.")
 @click.option(
-    "--status", type=click.Choice([*map(str, ReviewStatus)], case_sensitive=False), help="Only those in this state."
+    "--status",
+    type=click.Choice([*map(str, ReviewStatus)], case_sensitive=False),
+    help="Show only reviews in this state.",
 )
-@click.option("--type", "kind", type=click.Choice([*map(str, ReviewKind)]), help="Only of this kind.")
-@click.option("--connection", help="Only those on this connection.", shell_complete=completion.connections)
-@session_option("--session", metavar="ID", help="Only those of this session.")
+@click.option("--type", "kind", type=click.Choice([*map(str, ReviewKind)]), help="Show only this type.")
+@click.option("--connection", help="Show only reviews on this connection.", shell_complete=completion.connections)
+@session_option("--session", metavar="ID", help="Show only reviews of this session.")
 @long_paging_options
 def list_(
     as_json: bool,
@@ -74,10 +76,10 @@ def list_(
     cursor: str | None = None,
     every: bool = False,
 ) -> None:
-    """List reviews: those that wait first, then the newest.
+    """List reviews: pending ones first, then the newest.
 
-    Reviews with the status EXPIRED are shown as one of: EXPIRED, nobody decided in time; ENDED, access was given, and
-    its time is over; UNUSED, a script was approved, and nobody ran it in time.
+    Reviews with the status EXPIRED are shown as one of: EXPIRED, nobody decided in time; ENDED, access was given and
+    has expired; UNUSED, a script was approved but not run in time.
     """
     filters = {
         "waiting_for_me": "true" if for_me else None,
@@ -115,7 +117,7 @@ def _show_page(page: RowPage) -> None:
 @_key
 @json_option
 def show(review_id: str, as_json: bool) -> None:
-    """Show one review: who asks for what and why, who must approve, and who has."""
+    """Show a review: the requester, the reason, the approvals it needs and those it has."""
     with client() as api:
         emit(api.reviews.get(review_id), as_json, _show)
 
@@ -127,7 +129,7 @@ def _show(one: ReviewShape) -> None:
             ("type", one["type"]),
             ("status", status_of(one)),
             ("connection", one["connection"]),
-            ("asked by", person(one["owner"])),
+            ("requested by", person(one["owner"])),
             ("reason", one["reason"]),
             ("asked", local_time(one["created_at"])),
             ("until", local_time(one["expires_at"]) if one["status"] in ("PENDING", "APPROVED") else None),
@@ -147,7 +149,7 @@ def _show(one: ReviewShape) -> None:
         click.echo(_voice(voice))
     for line in (one["estimate"] or {}).get("said") or ():
         click.echo(one_line(f"rows: {line}"))
-    for text in (one["input"], one["script"]):  # nothing that counts stands behind a script, which may be long
+    for text in (one["input"], one["script"]):  # the script comes last, because it can be long
         if text:
             click.echo()
             click.echo(printable(text))
@@ -165,7 +167,7 @@ def _demand(demand: Row) -> str:
     each = ", each of them" if demand["all_groups_must_approve"] and len(demand["groups"]) > 1 else ""
     met = "is met" if demand["is_met"] else f"has {demand['approvals']} of {demand['min_approvals']}"
     forced = demand["force_approval_groups"]
-    alone = f"; {', '.join(forced)} may approve alone by --force" if forced else ""
+    alone = f"; {', '.join(forced)} can approve alone with --force" if forced else ""
     return one_line(f"needs: {', '.join(demand['groups'])}{each} ({rule}) {met}{alone}")
 
 
@@ -179,12 +181,14 @@ def _voice(voice: Row) -> str:
 
 @reviews.command()
 @click.argument("connection", shell_complete=completion.connections)
-@click.option("--duration", type=seconds, metavar="TIME", help="How long you need access: 30m, 2h. It can end earlier.")
-@click.option("--reason", default="", help="Why; shown to the reviewers.")
+@click.option(
+    "--duration", type=seconds, metavar="TIME", help="How long you need access: 30m, 2h. The access can end earlier."
+)
+@click.option("--reason", default="", help="Reason, shown to the reviewers.")
 @click.option("--wait", is_flag=True, help="Wait for the decision.")
 @json_option
 def request(connection: str, duration: int | None, reason: str, wait: bool, as_json: bool) -> None:
-    """Ask for access to a connection before you connect.
+    """Request access to a connection before you connect.
 
     Once it is approved, `postern connect` works without waiting, from this machine and with this login, until the
     access ends. A credential (`--native`), an SSH client or another machine needs a review of its own.
@@ -202,7 +206,7 @@ def request(connection: str, duration: int | None, reason: str, wait: bool, as_j
     if as_json:
         told({"required": review is not None, "review": review}, True, "")
     elif review is None:
-        report_done(f"No approval is required: `postern connect {connection}` goes through now.")
+        report_done(f"No approval is required: run `postern connect {connection}` now.")
     else:
         _tell_access(review)
     sys.exit(reviewed.access_code(review))
@@ -213,24 +217,25 @@ def _tell_access(review: ReviewShape) -> None:
         reviewed.say(*reviewed.access_lines(review))
     elif _is_approved(review):
         until = local_time(review["revoke_at"])
-        report_done(one_line(f"Approved until {until}: `postern connect {review['connection']}` goes through now."))
+        report_done(one_line(f"Approved until {until}: run `postern connect {review['connection']}` now."))
     else:
         reviewed.say(reviewed.outcome_line(review), status=Status.ERROR)
 
 
 @reviews.command()
 @_key
-@click.option("--force", is_flag=True, help="Approve alone, as a member of a group that is allowed to.")
+@click.option("--force", is_flag=True, help="Approve alone, as a member of a force group.")
 @click.option(
     "--time-window", metavar="HH:MM-HH:MM", help="Allow use only within these hours of each day, such as 22:00-06:00."
 )
 @click.option("--time-zone", metavar="ZONE", help="Time zone of --time-window, such as Europe/Vienna.  [default: UTC]")
-@click.option("--comment", default="", help="Shown to the requester.")
+@click.option("--comment", default="", help="Comment, shown to the requester.")
 @json_option
 def approve(
     review_id: str, force: bool, time_window: str | None, time_zone: str | None, comment: str, as_json: bool
 ) -> None:
-    """Approve a review. One person counts once. You cannot approve your own, unless the feature self-review is on.
+    """Approve a review. Each reviewer counts once. You cannot approve your own request, unless the feature self-review
+    is on.
 
     \b
     postern reviews approve ID
@@ -243,7 +248,7 @@ def approve(
 
 @reviews.command()
 @_key
-@click.option("--comment", default="", help="Why; shown to the requester.")
+@click.option("--comment", default="", help="Reason, shown to the requester.")
 @json_option
 def reject(review_id: str, comment: str, as_json: bool) -> None:
     """Reject a review. This is final."""
@@ -252,10 +257,10 @@ def reject(review_id: str, comment: str, as_json: bool) -> None:
 
 @reviews.command()
 @_key
-@click.option("--comment", default="", help="Why; shown to the requester.")
+@click.option("--comment", default="", help="Reason, shown to the requester.")
 @json_option
 def revoke(review_id: str, comment: str, as_json: bool) -> None:
-    """Revoke an approval. Sessions that run under it end at once."""
+    """Revoke an approval. Sessions that depend on it end at once."""
     _decide(review_id, Choice.REVOKED, as_json, comment=comment)
 
 
@@ -279,7 +284,7 @@ def _became(review: ReviewShape) -> str:
     what = f"{review['type']} of {person(review['owner'])} on {review['connection']}"
     if review["status"] == ReviewStatus.PENDING:
         missing = [entry["group"] for entry in review["review_groups_data"] if entry["status"] == "PENDING"]
-        return one_line(f"Said: {what} still waits for {', '.join(missing) or 'another person'}.")
+        return one_line(f"Recorded: {what} still waits for {', '.join(missing) or 'another reviewer'}.")
     until = f" until {local_time(review['revoke_at'])}" if review["revoke_at"] and _is_approved(review) else ""
     return one_line(f"{review['status'].capitalize()}: {what}{until}.")
 
@@ -289,23 +294,23 @@ def _is_approved(review: ReviewShape) -> bool:
 
 
 def _typed_window(window: str | None, zone: str | None) -> Row | None:
-    """As the API has it, which checks it."""
+    """Return the window as the API has it, which checks it."""
     if window is None:
         if zone is not None:
-            raise click.UsageError("--time-zone goes with --time-window")
+            raise click.UsageError("--time-zone needs --time-window")
         return None
     start, dash, end = window.partition("-")
     if not dash:
-        raise click.UsageError("--time-window: give it as 22:00-06:00")
+        raise click.UsageError("--time-window: write it as 22:00-06:00")
     configuration = {"start_time": start.strip(), "end_time": end.strip(), "time_zone": zone or "UTC"}
     return {"type": "time_range", "configuration": configuration}
 
 
 @reviews.command()
-@click.option("--all", "every", is_flag=True, help="Also those that only others can decide.")
-@click.option("--json", "as_json", is_flag=True, help="Each as one line of JSON.")
+@click.option("--all", "every", is_flag=True, help="Show also reviews that only others can decide.")
+@click.option("--json", "as_json", is_flag=True, help="Print each review as one line of JSON.")
 def watch(every: bool, as_json: bool) -> None:
-    """Show new reviews that you can decide, and how they end, until Ctrl-C.
+    """Show new reviews that you can decide, and their outcome, until Ctrl-C.
 
     \b
     postern reviews watch
@@ -317,13 +322,13 @@ def watch(every: bool, as_json: bool) -> None:
 
 
 def changes(api: Client, *, every: bool, sleep: Callable[[float], None] = time.sleep) -> Iterator[ReviewShape]:
-    """What waits, once for each; and each again when it waits no more. A request every two seconds."""
+    """Yield each pending review once, and again when it is decided. Asks every two seconds."""
     known: set[str] = set()
     filters: dict[str, str | None] = {"status": "PENDING"} if every else {"waiting_for_me": "true"}
     while True:
         waiting = {one["id"]: one for one in api.reviews.all(**filters)}
         for gone in sorted(known - waiting.keys()):
-            with suppress(NotFound):  # it went with its session, or is for others now
+            with suppress(NotFound):  # it ended with its session, or is now for other reviewers
                 yield api.reviews.get(gone)
         yield from (one for key, one in waiting.items() if key not in known)
         known = set(waiting)

@@ -1,1 +1,2 @@
-"""`postern doctor`: checks of a set-up, run side by side, each bounded in time; sockets and files only."""
+"""`postern doctor`: checks of an installation, which run concurrently, each with a timeout. They use sockets and files
+only."""

@@ -1,4 +1,4 @@
-"""Agents that are not connected to the gateway: their connections cannot be used."""
+"""Agents that are not connected to the gateway, so that their connections cannot be used."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from postern.domain.targets.agent import AgentMode
 
 _MOST_SHOWN = 5  # connections
 _DO = {
-    AgentMode.STANDARD: "start it on its machine by `postern agent`; there, `postern doctor --agent` says why",
-    AgentMode.EMBEDDED: "start its application by `postern run`; there, `postern doctor --agent` says why",
+    AgentMode.STANDARD: "run `postern agent` on its machine; `postern doctor --agent` there shows why it is offline",
+    AgentMode.EMBEDDED: "run `postern run` in its container; `postern doctor --agent` there shows why it is offline",
     AgentMode.GATEWAY: "on the gateway's machine: postern doctor --gateway",
 }
 
 
 def offline(name: str, mode: str, connections: Sequence[str]) -> list[DoctorFinding]:
-    """Report one agent that is offline. `connections` are the names of those that it serves."""
+    """Report an agent that is offline. `connections` are the names of those that it serves."""
     shown = ", ".join(connections[:_MOST_SHOWN])
     more = f" and {len(connections) - _MOST_SHOWN} more" if len(connections) > _MOST_SHOWN else ""
     why = f"these connections cannot be used: {shown}{more}" if connections else "it can serve no connection"

@@ -1,4 +1,4 @@
-"""What a check found, and how checks are run."""
+"""The result of a check, and how checks are run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from postern.errors import PosternError
 
 DEADLINE = 20.0  # seconds for all checks together
 PATIENCE = 5.0  # seconds for one socket
-# Advice that would cut people off names it. tests/cli/test_doctor.py checks this for every text of these modules.
+# Advice that would interrupt sessions says so. tests/cli/test_doctor.py checks this for every text of these modules.
 RESTART = "a restart ends running sessions, so choose a quiet time"
 
 
@@ -25,7 +25,7 @@ class FindingState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """`what` was found; where it is not OK, `why` that matters and what to type or `do`."""
+    """`what` was found; unless it is OK, `why` it matters and what to type or `do`."""
 
     check: str
     state: FindingState
@@ -50,7 +50,8 @@ def wrong(check: str, what: str, why: str, do: str) -> list[DoctorFinding]:
 
 
 def run(checks: Mapping[str, Check], *, deadline: float = DEADLINE) -> list[DoctorFinding]:
-    """All side by side; their findings in the order of the checks. One that fails or is late is a finding, too."""
+    """Run all checks concurrently; return their findings in the order of the checks. A check that fails or is late is a
+    finding, too."""
     end = time.monotonic() + deadline
     pool = ThreadPoolExecutor(max(1, len(checks)), thread_name_prefix="check")
     asked = {name: pool.submit(check) for name, check in checks.items()}
@@ -59,9 +60,11 @@ def run(checks: Mapping[str, Check], *, deadline: float = DEADLINE) -> list[Doct
         try:
             found += answer.result(max(0.0, end - time.monotonic()))
         except Late:
-            found += wrong(name, f"no answer within {deadline:g} s", "whoever uses it waits as long", "try again")
+            found += wrong(name, f"no answer within {deadline:g} s", "clients wait as long", "try again")
         except PosternError as error:
-            found += wrong(name, error.message, "nothing behind it could be checked", "mend it, then: postern doctor")
+            found += wrong(
+                name, error.message, "the checks that depend on it could not run", "fix it, then run: postern doctor"
+            )
         except Exception as error:
             found += wrong(name, f"{type(error).__name__}: {error}", "it could not be checked", "postern doctor --json")
     pool.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""An agent's machine: its key, the way to its gateway, its policy file."""
+"""Checks of an agent's machine: its key, its connection to the gateway, its policy file."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from postern.errors import Malformed, PosternError, Unavailable
 from postern.wiring.host import checks as wiring
 
 _NEW = (
-    "on the gateway: postern admin agents renew-key NAME; then start the agent with the key that it shows. "
-    "A new key ends the sessions of an agent that is connected with the present one"
+    "on the gateway: postern admin agents renew-key NAME; then start the agent with the new key. This "
+    "ends the sessions of an agent that uses the old key"
 )
-_TRUST = f"an agent trusts what its key names: {_NEW}"
+_TRUST = f"an agent trusts the certificate authority in its key: {_NEW}"
 
 
 def checks(environ: Mapping[str, str]) -> dict[str, Check]:
@@ -31,11 +31,11 @@ def checks(environ: Mapping[str, str]) -> dict[str, Check]:
         key = AgentKey.read(Secret(text))
     except PosternError as error:
         what = error.message if text else "POSTERN_KEY is not set"
-        return {"key": lambda: wrong("key", what, "it is all that the agent knows of its gateway", _NEW), **found}
+        return {"key": lambda: wrong("key", what, "the agent needs it to reach its gateway", _NEW), **found}
     authority = ssl.DER_cert_to_PEM_cert(key.authority) if key.authority else ""
     place = ProbeAddress(key.host, key.port, True, authority, _TRUST)
     return {
-        "key": lambda: ok("key", f"agent {key.name!r} of {place}, started by `{_started_by(key)}`"),
+        "key": lambda: ok("key", f"agent {key.name!r} of {place}, started with `{_started_by(key)}`"),
         "control port": lambda: sockets.reachable("control port", place, ["h2"]),
         "certificate": lambda: sockets.certificate("certificate", place),
         "accepted": lambda: _accepted(key, authority),
@@ -48,33 +48,33 @@ def _started_by(key: AgentKey) -> str:
 
 
 def _accepted(key: AgentKey, authority: str) -> list[DoctorFinding]:
-    """Attends for a moment, beside the agent that may run; then the tunnel that it is sent to. One that would have to
-    declare its connection first is told no more: to look must change nothing."""
+    """Connect to the control port beside a running agent, then to the tunnel that it names. An agent that must declare
+    its connection first learns no more here, because a check must change nothing."""
     try:
         url = wiring.attended(key, PATIENCE)
     except Malformed as error:
-        if key.mode is AgentMode.EMBEDDED:  # by then its secret was found to be good
-            return ok("accepted", "the gateway takes the key, and waits for what `postern run` declares")
-        return wrong("accepted", error.message, "the gateway does not let this agent in", _NEW)
+        if key.mode is AgentMode.EMBEDDED:  # by then its secret was accepted
+            return ok("accepted", "the gateway accepts the key, and waits for the declaration of `postern run`")
+        return wrong("accepted", error.message, "the gateway denies this agent", _NEW)
     except Unavailable as error:
-        why = "whether the gateway takes this key is not known"
-        return wrong("accepted", error.message, why, "mend what the control port says, then: postern doctor --agent")
+        why = "it is unknown whether the gateway accepts this key"
+        return wrong(
+            "accepted", error.message, why, "fix what the control port reports, then run: postern doctor --agent"
+        )
     except PosternError as error:
-        return wrong("accepted", error.message, "the gateway does not let this agent in", _NEW)
+        return wrong("accepted", error.message, "the gateway denies this agent", _NEW)
     before = time.time()
     found, date = sockets.upgraded("tunnel port", ProbeAddress.of(url, authority, _TRUST), key.secret)
     told = clock.compared(date, before, time.time()) if date is not None else []
-    return [*ok("accepted", "the gateway takes the key"), *found, *told]
+    return [*ok("accepted", "the gateway accepts the key"), *found, *told]
 
 
 def _policy(file: str) -> list[DoctorFinding]:
     if not file:
-        return ok("policy", "none: this agent serves whatever its gateway asks")
+        return ok("policy", "none: this agent serves everything that its gateway requests")
     try:
         wiring.read_policy(file)
     except (PosternError, OSError) as error:
         said = error.message if isinstance(error, PosternError) else str(error)
-        return wrong(
-            "policy", said, "the agent does not start with it", f"mend {file}; see docs/how-to/run-an-agent.md"
-        )
+        return wrong("policy", said, "the agent does not start with it", f"fix {file}; see docs/how-to/run-an-agent.md")
     return ok("policy", f"{file} can be read")

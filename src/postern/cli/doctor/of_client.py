@@ -1,4 +1,4 @@
-"""This machine's command line: its profile, and the way to its gateway."""
+"""Checks of this machine's command line: its profile, and its connection to the gateway."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 
 
 def checks(environ: Mapping[str, str], port: int) -> dict[str, Check]:
-    """`port` is the local one that forwarding is wanted on; 0 for any."""
+    """Return the checks. `port` is the local one to forward from; 0 for any."""
     found: dict[str, Check] = {
         "profile": lambda: _profile(environ),
         "proxies": lambda: _proxies(environ),
@@ -32,7 +32,7 @@ def checks(environ: Mapping[str, str], port: int) -> dict[str, Check]:
     }
     try:
         used = profile.find(environ)
-    except PosternError:  # the check of the profile says what is wrong with it
+    except PosternError:  # the check of the profile reports what is wrong
         used = None
     if used is None:
         return found
@@ -49,19 +49,19 @@ def checks(environ: Mapping[str, str], port: int) -> dict[str, Check]:
 
 def _profile(environ: Mapping[str, str]) -> list[DoctorFinding]:
     file = profile.path(environ)
-    why, do = "every command needs to know its gateway, and who you are", "postern login https://GATEWAY:7480"
+    why, do = "every command needs a gateway and a login", "postern login https://GATEWAY:7480"
     try:
         used = profile.find(environ)
     except PosternError as error:
-        return wrong("profile", error.message, "your tokens are kept there", f"chmod 600 {file}")
+        return wrong("profile", error.message, "the file contains your tokens", f"chmod 600 {file}")
     if used is None:
-        return wrong("profile", f"no gateway is known ({file})", why, do)
+        return wrong("profile", f"no gateway is set ({file})", why, do)
     if used.token is None:
-        return wrong("profile", f"nobody is logged in to {used.api_url}", why, f"postern login {used.api_url}")
-    found = ok("profile", f"{used.email or 'somebody with a token'} at {used.api_url}")
+        return wrong("profile", f"you are not logged in to {used.api_url}", why, f"postern login {used.api_url}")
+    found = ok("profile", f"{used.email or 'a token of an unknown user'} at {used.api_url}")
     if file.parent.exists() and stat.S_IMODE(file.parent.stat().st_mode) & 0o022:
-        why = "somebody else may put another file with your tokens' gateway in place"
-        found += warning("profile", f"others may write to {file.parent}", why, f"chmod 700 {file.parent}")
+        why = "other users could replace the file, and with it the gateway that gets your tokens"
+        found += warning("profile", f"other users can write to {file.parent}", why, f"chmod 700 {file.parent}")
     return found
 
 
@@ -74,10 +74,10 @@ def _gateway(used: Profile) -> list[DoctorFinding]:
         do = f"check the address, then: postern login {used.api_url}"
         if "certificate is not trusted" in error.message:
             do = f"postern login {used.api_url} --ca FILE; the gateway has the file in its data folder, tls/ca.crt"
-        return wrong("gateway", error.message, "every command asks it", do)
+        return wrong("gateway", error.message, "every command uses it", do)
     found = ok("gateway", f"{used.api_url} answers")
     if is_in_clear(used.api_url):
-        why = "everybody on the way can read your password and what you are shown"
+        why = "others on the network can read your password and all data"
         found = warning("gateway", f"{used.api_url} is not encrypted", why, "postern login https://GATEWAY:7480")
     return [*found, *clock.compared(answer.headers.get("Date"), before, time.time())]
 
@@ -87,21 +87,22 @@ def _token(used: Profile) -> list[DoctorFinding]:
         with Http(used.api_url, used.token, authority=used.authority or None, timeout=PATIENCE) as http:
             who = cast(Row, http.call("GET", "/userinfo"))
     except Unauthenticated as error:
-        return wrong("token", error.message, "the gateway does not know you", f"postern login {used.api_url}")
+        return wrong("token", error.message, "the gateway does not accept your login", f"postern login {used.api_url}")
     except PosternError as error:
-        return wrong("token", error.message, "whether it is good is not known", f"postern login {used.api_url}")
+        return wrong("token", error.message, "its validity is unknown", f"postern login {used.api_url}")
     end = who.get("login_expires_at")
-    return ok("token", f"good, as {who['email']}" + (f", until {end}" if end else ""))
+    return ok("token", f"valid, as {who['email']}" + (f", until {end}" if end else ""))
 
 
 def _ports(used: Profile, token: Secret) -> list[DoctorFinding]:
     try:
         with Http(used.api_url, token, authority=used.authority or None, timeout=PATIENCE) as http:
             info = cast(ServerInfo, http.call("GET", "/serverinfo"))
-    except PosternError:  # the check of the token says why
+    except PosternError:  # the check of the token reports why
         return []
     found = _version(info["version"])
-    # As `postern connect` does: what the gateway shows as its CA is trusted only where the answer itself came safely.
+    # As `postern connect` does: the CA that the gateway names is trusted only if the answer came over a trusted
+    # connection.
     authority = used.authority or info["ca_certificate"] or ""
     tunnel, control = ProbeAddress.of(info["tunnel_url"], authority), ProbeAddress.of(info["grpc_url"], authority)
     found += sockets.upgraded("tunnel port", tunnel, token)[0]
@@ -109,12 +110,12 @@ def _ports(used: Profile, token: Secret) -> list[DoctorFinding]:
 
 
 def _agents(used: Profile, token: Secret) -> list[DoctorFinding]:
-    """Agents that are offline, with the connections that this user sees and cannot use meanwhile."""
+    """Check for offline agents with connections that this user can see."""
     try:
         with Http(used.api_url, token, authority=used.authority or None, timeout=PATIENCE) as http:
             known = http.all("/agents")
             waiting = http.all("/connections", query={"status": "offline"})
-    except PosternError:  # the check of the token says why
+    except PosternError:  # the check of the token reports why
         return []
     found = [
         one
@@ -124,15 +125,18 @@ def _agents(used: Profile, token: Secret) -> list[DoctorFinding]:
             agent["name"], agent["mode"], [one["name"] for one in waiting if one["agent_id"] == agent["id"]]
         )
     ]
-    return found or ok("agents", "all are connected" if known else "none; nothing can reach a target")
+    return found or ok("agents", "all are connected" if known else "there are no agents; no target can be reached")
 
 
 def _version(theirs: str) -> list[DoctorFinding]:
     if theirs == __version__:
-        return ok("version", f"{__version__}, as the gateway")
-    what = f"this is {__version__}, and the gateway {theirs}"
+        return ok("version", f"{__version__}, like the gateway")
+    what = f"this is {__version__}, the gateway is {theirs}"
     return warning(
-        "version", what, "the newer one may know what the older does not", f"install version {theirs} on this machine"
+        "version",
+        what,
+        "the newer one can use features that the older one lacks",
+        f"install version {theirs} on this machine",
     )
 
 
@@ -141,7 +145,7 @@ def _proxies(environ: Mapping[str, str]) -> list[DoctorFinding]:
     if not given:
         return ok("proxies", "none in the environment")
     what = f"{', '.join(given)} is set"
-    why = "calls of the API go through that proxy, and tunnels do not: one may work without the other"
+    why = "requests to the API use that proxy, and tunnels do not: one can work without the other"
     return warning("proxies", what, why, "set NO_PROXY to the gateway's host name, or unset it")
 
 
@@ -151,6 +155,6 @@ def _local_port(port: int) -> list[DoctorFinding]:
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             trial.bind(("127.0.0.1", port))
     except OSError as error:
-        what = f"port {port} of this machine cannot be had: {error.strerror}"
+        what = f"local port {port} cannot be used: {error.strerror}"
         return wrong("local port", what, "`postern connect --port` listens there", "postern connect NAME --port 0")
-    return ok("local port", f"port {port} is free" if port else "there are free ones")
+    return ok("local port", f"port {port} is free" if port else "there are free ports")

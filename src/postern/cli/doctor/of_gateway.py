@@ -1,4 +1,5 @@
-"""The gateway's own machine: its data folder, store, keys, ports and certificate. The gateway may run."""
+"""Checks of the gateway's own machine: its data folder, store, keys, ports and certificate. The gateway can run
+meanwhile."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ from postern.wiring import recordings_wiring
 from postern.wiring.host import checks as wiring
 
 _START = "postern gateway"
-FEW = 2 << 30  # free bytes that are worth a warning
-_BEHIND = 600.0  # seconds that a sealed segment may wait for the archivist
+FEW = 2 << 30  # free bytes below which there is a warning
+_BEHIND = 600.0  # seconds that a sealed segment can wait for the archiver
 _MOST_SHOWN = 5
 _PRIVATE = (
     "keys",
@@ -37,9 +38,9 @@ _PRIVATE = (
 
 def checks(settings: Settings) -> dict[str, Check]:
     if not settings.home.is_dir():
-        what = f"there is no data folder {settings.home}"
+        what = f"the data folder {settings.home} does not exist"
         do = f"{_START} --home FOLDER, or POSTERN_HOME=FOLDER postern doctor --gateway"
-        return {"data folder": lambda: wrong("data folder", what, "everything of a gateway is in it", do)}
+        return {"data folder": lambda: wrong("data folder", what, "it contains all data of a gateway", do)}
     running = wiring.is_running(settings)
     return {
         "data folder": lambda: _modes(settings.home),
@@ -58,7 +59,7 @@ def checks(settings: Settings) -> dict[str, Check]:
 
 def _modes(home: Path) -> list[DoctorFinding]:
     open_ = [path for path in (home, *(home / name for name in _PRIVATE)) if path.exists() and _is_open(path)]
-    why = "keys and recordings are in it: whoever reads them reads every secret"
+    why = "it contains keys and recordings: a user who reads them can read every secret"
     found = [
         one
         for path in open_
@@ -70,22 +71,25 @@ def _modes(home: Path) -> list[DoctorFinding]:
         )
     ]
     if home.stat().st_uid != os.geteuid():
-        what = f"{home} belongs to another user than the one who asks"
-        found += warning("data folder", what, "what is private cannot be looked at", "run it as the gateway's user")
-    return found or ok("data folder", f"{home} is open to its owner only")
+        what = f"{home} belongs to a different user"
+        found += warning("data folder", what, "private files cannot be checked", "run this as the gateway's user")
+    return found or ok("data folder", f"only its owner can open {home}")
 
 
 def _is_open(path: Path) -> bool:
-    """What lies in a folder that is closed is closed, too: but a backup may carry it elsewhere as it is."""
+    """Check files in a closed folder, too: a backup could copy them elsewhere with their mode."""
     return bool(stat.S_IMODE(path.stat().st_mode) & (0o077 if path.is_dir() or path.suffix == ".key" else 0o007))
 
 
 def _disk(settings: Settings) -> list[DoctorFinding]:
     home = settings.home
     free = shutil.disk_usage(home).free
-    what = f"{free / (1 << 30):.1f} GiB are free below {home}"
-    why = "without room for its recording no session begins, and those that run end"
-    do = f"du -sh {home}/*, and free space; leave {home}/spool and sealed alone: running sessions are recorded there"
+    what = f"{free / (1 << 30):.1f} GiB are free in {home}"
+    why = "without space for recordings no session starts, and running sessions end"
+    do = (
+        f"check du -sh {home}/*, and free space; do not touch {home}/spool and sealed, where running sessions "
+        "are recorded"
+    )
     if free < settings.recording_least_free:
         return wrong("disk", what, why, do)
     return warning("disk", what, why, do) if free < FEW else ok("disk", what)
@@ -95,11 +99,13 @@ def _store(settings: Settings) -> list[DoctorFinding]:
     try:
         current = wiring.is_migrated(settings)
     except PosternError as error:
-        return wrong("store", error.message, "without it nobody is let in", "check POSTERN_DATABASE_URL and its server")
+        return wrong(
+            "store", error.message, "nobody can connect without it", "check POSTERN_DATABASE_URL and its server"
+        )
     if not current:
-        what = "the store's schema is not of this version"
-        return wrong("store", what, "an older or newer gateway wrote it", f"{_START}: a start migrates it; {RESTART}")
-    return ok("store", "it answers, and is of this version")
+        what = "the store's schema belongs to a different version"
+        return wrong("store", what, "an older or newer gateway wrote it", f"{_START}: the start migrates it; {RESTART}")
+    return ok("store", "it answers, and has this version's schema")
 
 
 def _master(settings: Settings) -> list[DoctorFinding]:
@@ -107,8 +113,8 @@ def _master(settings: Settings) -> list[DoctorFinding]:
         return ok("master key", wiring.check_master(settings))
     except (PosternError, OSError) as error:
         said = error.message if isinstance(error, PosternError) else str(error)
-        why = "no secret can be read without it, and no other replaces it"
-        return wrong("master key", said, why, "put it back from your backup; see docs/how-to/encryption-keys.md")
+        why = "without it no secret can be decrypted; it cannot be replaced"
+        return wrong("master key", said, why, "restore it from your backup; see docs/how-to/encryption-keys.md")
 
 
 def _certificate(settings: Settings) -> list[DoctorFinding]:
@@ -116,15 +122,15 @@ def _certificate(settings: Settings) -> list[DoctorFinding]:
     try:
         end = wiring.certificate_end(settings)
     except (OSError, ValueError) as error:
-        return wrong("certificate", f"it cannot be read: {error}", "no port with TLS opens without it", do)
+        return wrong("certificate", f"it cannot be read: {error}", "no TLS port opens without it", do)
     if end is None:
-        return ok("certificate", "none yet; the first start makes one")
+        return ok("certificate", "none yet; the first start creates one")
     left = (end - datetime.now(UTC)).total_seconds()
-    what = f"good until {end:%Y-%m-%d}"
+    what = f"valid until {end:%Y-%m-%d}"
     if left < sockets.SOON:
         renew = do if settings.tls_cert else f"restart the gateway, which renews it; {RESTART}"
         state = wrong if left <= 0 else warning
-        return state("certificate", what, "clients, agents and tunnels refuse it once it has ended", renew)
+        return state("certificate", what, "clients, agents and tunnels reject an expired certificate", renew)
     return ok("certificate", what)
 
 
@@ -132,12 +138,12 @@ def _ports(settings: Settings, running: bool) -> list[DoctorFinding]:
     found: list[DoctorFinding] = []
     for name in PORTS:
         port = getattr(settings, name)
-        if not port:  # picked at each start
+        if not port:  # chosen at each start
             continue
         found += _answers(settings.host, port, name) if running else _is_free(settings.host, port, name)
     if not running:
-        found += warning("gateway", "it does not run", "nobody is served", _START)
-    return found or ok("ports", "picked at each start")
+        found += warning("gateway", "the gateway does not run", "nobody can connect", _START)
+    return found or ok("ports", "chosen at each start")
 
 
 def _answers(host: str, port: int, name: str) -> list[DoctorFinding]:
@@ -145,8 +151,13 @@ def _answers(host: str, port: int, name: str) -> list[DoctorFinding]:
     [found] = sockets.reachable("ports", ProbeAddress(nearby, port, False))
     if found.state is FindingState.OK:
         return [found]
-    what = f"a gateway runs, and nothing answers at its {name} {port}"
-    return wrong("ports", what, "who comes there is not served", f"look at its log; POSTERN_{name.upper()} says where")
+    what = f"a gateway runs, but nothing answers at its {name} {port}"
+    return wrong(
+        "ports",
+        what,
+        "clients of this port cannot connect",
+        f"check the gateway's log; POSTERN_{name.upper()} sets the port",
+    )
 
 
 def _is_free(host: str, port: int, name: str) -> list[DoctorFinding]:
@@ -156,14 +167,14 @@ def _is_free(host: str, port: int, name: str) -> list[DoctorFinding]:
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             trial.bind((host, port))
     except OSError as error:
-        what = f"the {name} {port} of {host} cannot be had: {error.strerror}"
+        what = f"the {name} {port} of {host} cannot be used: {error.strerror}"
         return wrong("ports", what, "the gateway does not start", f"{_START} --{name.replace('_', '-')} OTHER")
     return ok("ports", f"{name} {port} is free")
 
 
 def _agents(settings: Settings, running: bool) -> list[DoctorFinding]:
     if not running:
-        return ok("agents", "none can be connected while the gateway does not run")
+        return ok("agents", "no agent can be connected while the gateway does not run")
     found = wiring.offline_agents(settings)
     return [one for agent in found for one in doctor_agents.offline(*agent)] or ok("agents", "all are connected")
 
@@ -173,9 +184,14 @@ def _open_files(settings: Settings, running: bool) -> list[DoctorFinding]:
         return open_files.check_hard_limit("the gateway is started")
     found = wiring.open_files(settings)
     if not found:
-        return warning("open files", "no process says how many it has", "they may hang", "look at the gateway's log")
+        return warning(
+            "open files",
+            "no process reports how many files are open",
+            "the processes can be hanging",
+            "check the gateway's log",
+        )
     name, (count, limit) = max(found.items(), key=lambda one: one[1][0] / one[1][1])
-    what = f"{name} has {count} of {limit} open, more of its limit than the others"
+    what = f"{name} has {count} of {limit} open, closest to its limit"
     if limit < open_files.FEW or count > open_files.MANY * limit:
         return warning("open files", what, open_files.WHY, open_files.DO)
     return ok("open files", what)
@@ -184,40 +200,42 @@ def _open_files(settings: Settings, running: bool) -> list[DoctorFinding]:
 def _spool(home: Path, running: bool) -> list[DoctorFinding]:
     left = sorted((home / "spool").glob("*/*.rec"))
     if running or not left:
-        return ok("spool", f"{len(left)} recordings are being written" if left else "nothing is left over")
+        return ok(
+            "spool", f"{len(left)} recordings are being written" if left else "there are no unfinished recordings"
+        )
     names = ", ".join(str(path.relative_to(home)) for path in left[:_MOST_SHOWN])
     more = f" and {len(left) - _MOST_SHOWN} more" if len(left) > _MOST_SHOWN else ""
-    what = f"{len(left)} recordings were not finished: {names}{more}"
-    return warning("spool", what, "they are of sessions that a crash cut off", f"{_START}: its start seals them")
+    what = f"{len(left)} recordings are unfinished: {names}{more}"
+    return warning("spool", what, "a crash interrupted their sessions", f"{_START}: the start seals them")
 
 
 def _archivist(settings: Settings, running: bool) -> list[DoctorFinding]:
     waiting = recordings_wiring.waiting_for_archivist(settings.home)
     count = waiting.segments
     if running and recordings_wiring.archivist_silence(settings.home) > recordings_wiring.ARCHIVIST_LATE:
-        why = "recordings stay on this machine's disk and fill it; reports, sinks and the ledger stand still"
-        return wrong("archivist", "nothing was heard of it for minutes", why, "look at the gateway's log for why")
+        why = "recordings stay on this machine's disk and fill it; reports, sinks and the ledger are not updated"
+        return wrong("archivist", "it sent no heartbeat for minutes", why, "check the gateway's log for the reason")
     trouble = recordings_wiring.archivist_trouble(settings.home) if running else ""
     if count and (trouble or waiting.age > _BEHIND):
         what = f"{count} sealed segments wait, the oldest for {waiting.age / 60:.0f} minutes"
         what += f": {trouble}" if trouble else ""
         why = "recordings stay on this machine's disk until they can be stored"
-        do = "look at the gateway's log for what the archivist says" if running else _START
+        do = "check the gateway's log for messages of the archiver" if running else _START
         return warning("archivist", what, why, do)
-    return ok("archivist", f"{count} sealed segments wait for it" if count else "everything sealed is stored")
+    return ok("archivist", f"{count} sealed segments wait to be stored" if count else "every sealed segment is stored")
 
 
 def _blob_store(settings: Settings) -> list[DoctorFinding]:
     try:
         return ok("blob store", f"{wiring.ask_blob_store(settings)} answers; {_encrypted(settings)}")
     except PosternError as error:
-        why = "recordings cannot be stored there, and those that are there cannot be read"
-        do = "mend POSTERN_RECORDINGS_URL or its credentials; see docs/how-to/keep-recordings-elsewhere.md"
+        why = "recordings cannot be stored there, and those that are stored cannot be read"
+        do = "fix POSTERN_RECORDINGS_URL or its credentials; see docs/how-to/keep-recordings-elsewhere.md"
         return wrong("blob store", error.message, why, do)
 
 
 def _encrypted(settings: Settings) -> str:
     try:
-        return f"recordings lie there encrypted, under the master key {wiring.check_master(settings)}"
-    except PosternError:  # which has a check of its own
-        return "recordings lie there encrypted"
+        return f"recordings are encrypted, under the master key {wiring.check_master(settings)}"
+    except PosternError:  # the master key has its own check
+        return "recordings are encrypted"

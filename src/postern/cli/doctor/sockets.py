@@ -1,4 +1,4 @@
-"""What a port says: whether it is reached, whose certificate it shows, whether WebSockets get through."""
+"""Checks of a port: whether it can be reached, its certificate, and whether WebSockets get through."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from postern.cli.doctor.finding import PATIENCE, RESTART, DoctorFinding, ok, war
 from postern.domain.identity.validity import SET_CLOCK, refused_for_its_dates
 from postern.domain.secret import Secret
 
-SOON = 14 * 24 * 3600.0  # seconds before a certificate's end in which it is said
+SOON = 14 * 24 * 3600.0  # seconds before a certificate's expiry from which there is a warning
 _MOST = 64 * 1024  # bytes of an answer's head
 _DEFAULT = {"https": 443, "wss": 443, "grpcs": 443, "http": 80, "ws": 80, "grpc": 80}
 TRUST = "postern login URL --ca FILE"
-_ELSE = "check the address, and on the gateway's machine: postern doctor --gateway"
+_ELSE = "check the address, and run on the gateway's machine: postern doctor --gateway"
 _OTHER_NAME = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeAddress:
-    """`authority` is what to trust besides the system's CAs: PEM text; empty for nothing. `trust` is what to do where
-    that is not the right one."""
+    """A port to check. `authority` is the CA to trust besides the system's: PEM text, or empty. `trust` is the advice
+    if the CA is the wrong one."""
 
     host: str
     port: int
@@ -40,7 +40,7 @@ class ProbeAddress:
         """Raises ValueError."""
         parts = urlsplit(url)
         if not parts.hostname or parts.scheme not in _DEFAULT:
-            raise ValueError(f"{url!r} is no address")
+            raise ValueError(f"{url!r} is not a valid address")
         is_tls = parts.scheme in ("https", "wss", "grpcs")
         return cls(parts.hostname, parts.port or _DEFAULT[parts.scheme], is_tls, authority, trust)
 
@@ -66,7 +66,7 @@ def opened(place: ProbeAddress, protocols: list[str] | None = None) -> socket.so
 
 
 def certificate(check: str, place: ProbeAddress) -> list[DoctorFinding]:
-    """Its trust and its end. Nothing for a port without TLS."""
+    """Check the certificate and its expiry. Return None for a port without TLS."""
     if not place.is_tls:
         return []
     try:
@@ -76,13 +76,13 @@ def certificate(check: str, place: ProbeAddress) -> list[DoctorFinding]:
         return unreached(check, place, error)
     end = ssl.cert_time_to_seconds(str((shown or {})["notAfter"]))
     left = end - time.time()
-    told = f"the certificate of {place} is good until {time.strftime('%Y-%m-%d', time.gmtime(end))}"
+    told = f"the certificate of {place} is valid until {time.strftime('%Y-%m-%d', time.gmtime(end))}"
     if left < SOON:
         return warning(
             check,
             told,
-            "nobody gets in once it has ended",
-            f"renew the file of POSTERN_TLS_CERT, if there is one, and restart the gateway; {RESTART}",
+            "nobody can connect with an expired certificate",
+            f"renew the file of POSTERN_TLS_CERT, if it is set, and restart the gateway; {RESTART}",
         )
     return ok(check, told)
 
@@ -96,8 +96,8 @@ def reachable(check: str, place: ProbeAddress, protocols: list[str] | None = Non
 
 
 def upgraded(check: str, place: ProbeAddress, token: Secret) -> tuple[list[DoctorFinding], str | None]:
-    """Whether a WebSocket (RFC 6455 section 4.1) is let through to the tunnel; and the `Date` of the answer, None where
-    there is none."""
+    """Check that a WebSocket (RFC 6455 section 4.1) gets through to the tunnel. Return also the `Date` of the answer,
+    or None."""
     key = base64.b64encode(os.urandom(16)).decode()
     request = (
         f"GET /tunnel HTTP/1.1\r\nHost: {place}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -117,11 +117,11 @@ def upgraded(check: str, place: ProbeAddress, token: Secret) -> tuple[list[Docto
     status = head.split(b"\r\n")[0].decode("latin-1", "replace")
     if status.split(" ")[1:2] == ["101"]:
         date = re.search(rb"\r\n[Dd]ate:[ \t]*([^\r\n]{1,64})", head)
-        return ok(check, f"{place} takes WebSockets"), date[1].decode("latin-1") if date else None
+        return ok(check, f"{place} accepts WebSockets"), date[1].decode("latin-1") if date else None
     found = wrong(
         check,
         f"{place} answers {status[:100] or 'nothing'!r} to a WebSocket",
-        "tunnels of `postern connect` and of agents go through it",
+        "tunnels of `postern connect` and of agents need it",
         "let the proxy or load balancer in between pass WebSocket upgrades to the tunnel port",
     )
     return found, None
@@ -130,26 +130,31 @@ def upgraded(check: str, place: ProbeAddress, token: Secret) -> tuple[list[Docto
 def unreached(check: str, place: ProbeAddress, error: OSError) -> list[DoctorFinding]:
     if isinstance(error, ssl.SSLCertVerificationError):
         if dates := refused_for_its_dates(error.verify_message, datetime.now(UTC)):
-            return wrong(check, f"{place}: {dates}", "nothing that is said by TLS can be trusted", SET_CLOCK)
+            return wrong(
+                check, f"{place}: {dates}", "without trust in the certificate the connection is not secure", SET_CLOCK
+            )
         what = f"the certificate of {place} is not trusted: {error.verify_message}"
-        return wrong(check, what, "it may be somebody else's machine", _untrusted(error, place))
+        return wrong(check, what, "it could be a different machine", _untrusted(error, place))
     said, do = error.strerror or str(error), _ELSE
     if isinstance(error, TimeoutError):
-        said, do = "no answer in time", f"let port {place.port} through the firewall in between; {_ELSE}"
+        said, do = "no answer in time", f"allow port {place.port} in the firewall in between; {_ELSE}"
     elif isinstance(error, ConnectionRefusedError):
         said, do = (
-            "nothing listens there",
+            "no program listens there",
             f"the gateway listens on loopback unless POSTERN_HOST is set; {_ELSE}",
         )
     elif isinstance(error, socket.gaierror):
-        said, do = f"the name is not known here ({said})", "check it; the gateway tells it by POSTERN_PUBLIC_HOST"
+        said, do = (
+            f"the name cannot be resolved on this machine ({said})",
+            "check it; POSTERN_PUBLIC_HOST of the gateway sets it",
+        )
     elif isinstance(error, ssl.SSLError):
-        said, do = f"what answers there speaks no TLS ({error.reason or said})", f"check the port; {_ELSE}"
-    return wrong(check, f"{place} cannot be reached: {said}", "nothing goes through it", do)
+        said, do = f"the program there does not use TLS ({error.reason or said})", f"check the port; {_ELSE}"
+    return wrong(check, f"{place} cannot be reached: {said}", "nothing can use it", do)
 
 
 def _untrusted(error: ssl.SSLCertVerificationError, place: ProbeAddress) -> str:
-    """By OpenSSL's X509_V_ERR codes."""
+    """Return advice for an OpenSSL X509_V_ERR code."""
     if error.verify_code in _OTHER_NAME:
-        return f"take a name that it has; or restart the gateway with POSTERN_PUBLIC_HOST={place.host}; {RESTART}"
+        return f"use a name in the certificate; or restart the gateway with POSTERN_PUBLIC_HOST={place.host}; {RESTART}"
     return place.trust

@@ -1,1 +1,1 @@
-"""Profiles, and how a person logs in from a terminal."""
+"""Profiles, and logins from a terminal."""

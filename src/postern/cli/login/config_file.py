@@ -1,8 +1,8 @@
-"""The file that holds the profiles: readable by its owner only, changed by one command at a time, replaced whole.
+"""The file with the profiles. Only its owner can read it; one command at a time changes it, and replaces it as a whole.
 
-`{"current": NAME, "profiles": {NAME: {"api_url", "token", "email", "authority", "kind", "refresh_at"}}}`. The shape
-before there were several profiles (one profile's fields at the top) is read as the profile `default`, and written in
-the new shape at the next change.
+`{"current": NAME, "profiles": {NAME: {"api_url", "token", "email", "authority", "kind", "refresh_at"}}}`. The format
+before there were several profiles (the fields of one at the top) is read as the profile `default`, and written in the
+new format at the next change.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from postern.domain.secret import Secret
 from postern.errors import Misconfigured, Unavailable
 
 DEFAULT = "default"
-LOCK_WAIT = 15.0  # seconds; who holds the lock may be asking its gateway for a new token
+LOCK_WAIT = 15.0  # seconds; the holder of the lock can be requesting a new token from its gateway
 _MAX_BYTES = 4 * 1024 * 1024
 
 
@@ -34,9 +34,9 @@ class TokenKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """`authority` is the PEM text of the CA that signed the gateway's certificate; empty for the system's CAs.
-    `refresh_at` is when the token is to be refreshed, in seconds since the epoch by this machine's clock; None for
-    one that cannot be."""
+    """A login to a gateway. `authority` is the PEM text of the CA that signed the gateway's certificate; empty for the
+    system's CAs. `refresh_at` is when the token is to be refreshed, in seconds since the epoch by this machine's clock;
+    None if it cannot be refreshed."""
 
     api_url: str
     token: Secret | None = None
@@ -53,7 +53,8 @@ class Config:
 
 
 def read(file: Path) -> Config:
-    """Empty when there is no file. Raises Misconfigured for a damaged one, and for one that others may read."""
+    """Read the profiles; empty if there is no file. Raises Misconfigured for a damaged file, and for one that other
+    users can read."""
     try:
         with file.open("rb") as stream:
             _require_private(file, os.fstat(stream.fileno()).st_mode)
@@ -67,8 +68,8 @@ def read(file: Path) -> Config:
 
 @contextmanager
 def change(file: Path, *, wait: float = LOCK_WAIT) -> Iterator[Config]:
-    """The configuration as it is now, written at the end of the block; no other command changes it meanwhile. Nothing
-    is written when the block raises. Raises Misconfigured; Unavailable when another command keeps the lock."""
+    """Yield the current configuration, and write it at the end of the block; no other command can change it meanwhile.
+    Nothing is written if the block raises. Raises Misconfigured; Unavailable if a different command holds the lock."""
     with _writable(file):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(file.with_name(".config.lock"), os.O_RDWR | os.O_CREAT, 0o600)
@@ -88,7 +89,7 @@ def _writable(file: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise Misconfigured(
-            f"{file} cannot be written ({error}); POSTERN_API_URL and POSTERN_TOKEN need no file"
+            f"{file} cannot be written ({error}); to work without it, set POSTERN_API_URL and POSTERN_TOKEN"
         ) from None
 
 
@@ -102,14 +103,14 @@ def _locked(lock: int, folder: Path, wait: float) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() >= end:
-                    raise Unavailable(f"another command is changing {folder}; try again") from None
+                    raise Unavailable(f"a different command is changing {folder}; try again") from None
                 time.sleep(0.02)
-        yield  # closing the file gives the lock back
+        yield  # closing the file releases the lock
 
 
 def _replace(file: Path, text: str) -> None:
     draft = file.with_name(f".config.{os.getpid()}")
-    draft.unlink(missing_ok=True)  # of a process that died; its mode is not ours to trust
+    draft.unlink(missing_ok=True)  # left by a process that died; its mode cannot be trusted
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
             stream.write(text)
@@ -123,8 +124,8 @@ def _replace(file: Path, text: str) -> None:
 def _require_private(file: Path, mode: int) -> None:
     if stat.S_IMODE(mode) & 0o077:
         raise Misconfigured(
-            f"{file} may be read or changed by other users of this machine, and it holds your tokens; "
-            f"type `chmod 600 {file}`, and log in again if somebody may have read it"
+            f"other users of this machine can read or change {file}, which contains your tokens; run "
+            f"`chmod 600 {file}`, and log in again if the file could have been read"
         )
 
 

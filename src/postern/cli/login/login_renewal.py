@@ -1,4 +1,4 @@
-"""Keeps a login going: in the last third of a token's life the next command asks for a new one and keeps that."""
+"""Renewal of a login: in the last third of a token's lifetime, the next command requests a new one and stores it."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from postern.client.client_authentication import ClientAuthentication, LoginStat
 from postern.client.client_http import Http
 from postern.errors import PosternError
 
-DEADLINE = 10.0  # seconds for the answer; the old token is still good, so a command does not wait for long
-_SOONEST = 60.0  # seconds to the next try after one that failed
+DEADLINE = 10.0  # seconds for the answer; the old token is still valid, so a command does not wait for long
+_SOONEST = 60.0  # seconds before the next attempt after a failure
 
 
 def refresh_at(state: LoginState) -> float | None:
-    """In seconds since the epoch; None when a new token could not be good for longer."""
+    """Return the time of the next refresh in seconds since the epoch; None if a new token could not be valid for
+    longer."""
     if state.life is None or state.expires_at is None or state.expires_at == state.ends_at:
         return None
     return time.time() + max(0.0, state.life.total_seconds()) * 2 / 3
 
 
 def fresh(environ: Mapping[str, str], used: Profile) -> Profile:
-    """The same profile, with a new token when it is time for one. Of several commands at once, one asks; the others
-    wait for it and take what it got. A refresh that fails is left to the request that follows: it says why."""
+    """Return the profile, with a new token if it is time for one. If several commands run at once, one requests the
+    token; the others wait and use it. A failed refresh is ignored here: the request that follows reports the error."""
     if used.refresh_at is None or time.time() < used.refresh_at:
         return used
     try:

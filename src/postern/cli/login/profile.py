@@ -1,9 +1,9 @@
-"""Which gateway, and as whom: profiles in the platform's configuration folder (`$XDG_CONFIG_HOME/postern/config.json`
-where that is set, `~/.config/postern/config.json` on Linux).
+"""The gateway and the login in use: profiles in the platform's configuration folder
+(`$XDG_CONFIG_HOME/postern/config.json` if that is set, `~/.config/postern/config.json` on Linux).
 
-`--profile` and `POSTERN_PROFILE` choose one, else the current one is in force. `POSTERN_API_URL` and `POSTERN_TOKEN`
-win over the file, for scripts. A token is sent only to the gateway it came from: with another address in the
-environment the file's token is left out.
+`--profile` and `POSTERN_PROFILE` choose a profile, else the current one is in force. `POSTERN_API_URL` and
+`POSTERN_TOKEN` take precedence over the file, for scripts. A token is sent only to the gateway that issued it; with a
+different address in the environment, the file's token is not used.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _META = "postern.profile"
 
 
 def choose(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
-    """What `--profile` does, wherever it stands."""
+    """Apply `--profile`, in any position."""
     if value is not None:
         context.meta[_META] = checked(value)
 
 
 def environ() -> Mapping[str, str]:
-    """The environment, with the profile that `--profile` chose."""
+    """Return the environment, with the profile that `--profile` chose."""
     context = click.get_current_context(silent=True)
     chosen = context.meta.get(_META) if context is not None else None
     return {**os.environ, "POSTERN_PROFILE": chosen} if chosen else os.environ
@@ -54,13 +54,13 @@ def config(environ: Mapping[str, str]) -> Config:
 
 
 def name_in_force(environ: Mapping[str, str], known: Config) -> str:
-    """It need not exist. Raises Invalid."""
+    """Return the chosen name, which need not exist. Raises Invalid."""
     chosen = environ.get("POSTERN_PROFILE")
     return checked(chosen) if chosen else known.current
 
 
 def find(environ: Mapping[str, str]) -> Profile | None:
-    """The profile in force, or None. Raises Misconfigured when the file is damaged or open to others."""
+    """Return the profile in force, or None. Raises Misconfigured if the file is damaged or open to others."""
     known = config(environ)
     kept = known.profiles.get(name_in_force(environ, known))
     url = environ.get("POSTERN_API_URL", "").rstrip("/")
@@ -73,7 +73,7 @@ def find(environ: Mapping[str, str]) -> Profile | None:
 
 
 def require(environ: Mapping[str, str]) -> Profile:
-    """Raises Unauthenticated when nobody is logged in."""
+    """Return the profile in force. Raises Unauthenticated if it has no login."""
     found = find(environ)
     if found is None or found.token is None:
         chosen = environ.get("POSTERN_PROFILE")
@@ -85,7 +85,7 @@ def require(environ: Mapping[str, str]) -> Profile:
 
 
 def save(environ: Mapping[str, str], profile: Profile, name: str | None = None) -> Path:
-    """Under this name, else the one in force. It becomes the current one where there is none."""
+    """Save a profile under this name, else as the one in force. It becomes the current one if there is none."""
     file = path(environ)
     with config_file.change(file) as known:
         name = name or name_in_force(environ, known)
@@ -96,8 +96,8 @@ def save(environ: Mapping[str, str], profile: Profile, name: str | None = None) 
 
 
 def save_login(environ: Mapping[str, str], profile: Profile) -> str:
-    """Under the profile that was asked for; else a gateway has a profile of its own, which becomes the current one.
-    Answers its name."""
+    """Save a login under the requested profile; else each gateway has its own profile, which becomes the current one.
+    Return its name."""
     with config_file.change(path(environ)) as known:
         name = environ.get("POSTERN_PROFILE") or _name_for(profile.api_url, known)
         known.profiles[checked(name)] = profile
@@ -107,14 +107,14 @@ def save_login(environ: Mapping[str, str], profile: Profile) -> str:
 
 
 def forget(environ: Mapping[str, str]) -> bool:
-    """Drops the token of the profile in force; False when there was none."""
+    """Remove the token of the profile in force; return False if there was none."""
     known = config(environ)
     name = name_in_force(environ, known)
     return forget_token(environ, name, known.profiles[name]) if name in known.profiles else False
 
 
 def forget_token(environ: Mapping[str, str], name: str, profile: Profile) -> bool:
-    """Only if it is this profile's token still; False when there was none."""
+    """Remove the token if it is still this profile's; return False if there was none."""
     if profile.token is None:
         return False
     with config_file.change(path(environ)) as known:
@@ -152,7 +152,8 @@ def checked(name: str) -> str:
     """Raises Invalid."""
     if not _NAME.fullmatch(name):
         raise Invalid(
-            f"{name!r} is no name of a profile: letters, digits, and . _ : - after the first", field="profile"
+            f"{name!r} is not a valid profile name; use letters and digits, and . _ : - after the first character",
+            field="profile",
         )
     return name
 

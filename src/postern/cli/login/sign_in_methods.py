@@ -1,8 +1,9 @@
-"""The ways to log in from a terminal: a password, a browser on this machine, a browser on another one.
+"""Logins from a terminal: a password, a browser on this machine, a browser on a different one.
 
-A browser on this machine returns to a loopback listener after the login (RFC 8252 section 7.3). The listener takes one
-request: the right method, path, Host (a page of another site that was made to resolve to 127.0.0.1 has another) and
-state (which only the browser window that we opened knows). It rejects all other requests, and they change nothing.
+After a login, a browser on this machine is redirected to a loopback listener (RFC 8252 section 7.3). The listener
+accepts one request: with the right method, path, Host (a page of another site that resolves to 127.0.0.1 has a
+different one) and state (known only to the browser window that was opened). It rejects all other requests, and they
+change nothing.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ from postern.errors import Denied, Invalid, TooMany, Unauthenticated, Unavailabl
 
 HOST = "127.0.0.1"
 PATH = "/callback"
-DEADLINE = 180.0  # seconds for the person in the browser
-_PATIENCE = 10  # seconds for a request to be sent; browsers open connections ahead that they may never use
-_AT_ONCE = 16  # connections; anybody on this machine can open them
+DEADLINE = 180.0  # seconds for the user in the browser
+_PATIENCE = 10  # seconds for a request to be sent; browsers open connections in advance that they may never use
+_AT_ONCE = 16  # connections; any user of this machine can open them
 _LONGEST = 4_096  # characters of one value
 
 _PAGE = (
@@ -61,7 +62,7 @@ class _Heard:
 
 
 class Loopback:
-    """Use as a context; `redirect` is where the gateway is to send the browser."""
+    """The loopback listener, used as a context; `redirect` is the address for the gateway's redirect."""
 
     def __init__(self, port: int = 0) -> None:
         self.state = Secret(secrets.token_urlsafe(24))
@@ -71,7 +72,7 @@ class Loopback:
         try:
             self._server = _Server((HOST, port), _Handler)
         except OSError as error:
-            raise Unavailable(f"no port of {HOST} can be listened on ({error}); log in with --no-browser") from None
+            raise Unavailable(f"no port of {HOST} can be used ({error}); log in with --no-browser") from None
         self._server.loopback = self
         self.port = int(self._server.server_address[1])
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
@@ -89,9 +90,9 @@ class Loopback:
         self._server.server_close()
 
     def wait(self, deadline: float = DEADLINE) -> Secret:
-        """The code that the browser brought. Raises Unauthenticated when the login came to nothing, or nobody came."""
+        """Return the code that the browser sent. Raises Unauthenticated if the login failed or timed out."""
         if not self._done.wait(deadline):
-            raise Unauthenticated(f"nobody logged in in the browser within {deadline:g} seconds")
+            raise Unauthenticated(f"no login in the browser within {deadline:g} seconds; try again")
         heard = self._heard
         assert heard is not None
         if heard.code is None:
@@ -99,7 +100,7 @@ class Loopback:
         return heard.code
 
     def take(self, host: str, target: str) -> bool:
-        """Whether this is the request that is waited for; only the first is."""
+        """Return whether this is the expected request; only the first one is."""
         try:
             parts = urlsplit(target)
             query = parse_qs(parts.query, max_num_fields=20)
@@ -119,7 +120,7 @@ class Loopback:
         return True
 
     def finished(self) -> None:
-        """The page was sent."""
+        """Note that the page was sent."""
         self._done.set()
 
     @property
@@ -149,7 +150,7 @@ class _Server(ThreadingHTTPServer):
             self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is nothing to tell."""
+        """Ignore a client that disconnected."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -161,11 +162,11 @@ class _Handler(BaseHTTPRequestHandler):
         loopback = self.server.loopback
         hosts = self.headers.get_all("Host") or []
         if len(hosts) != 1 or not loopback.take(hosts[0], self.path):
-            self._show(404, "There is nothing here. Go back to the terminal.")
+            self._show(404, "Page not found. Go back to the terminal.")
             return
         try:
-            told = "Go back to the terminal; you may close this page." if loopback.worked else "The login failed."
-            self._show(200, told if loopback.worked else f"{told} The terminal says why.")
+            told = "Go back to the terminal; you can close this page." if loopback.worked else "The login failed."
+            self._show(200, told if loopback.worked else f"{told} The terminal shows the reason.")
         finally:
             loopback.finished()
 
@@ -180,7 +181,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def log_message(self, *_: object) -> None:
-        """Quiet: the request's line has a secret."""
+        """Log nothing: the request's line contains a secret."""
 
 
 SLOWER = 5.0  # seconds that `slow_down` adds (RFC 8628 section 3.5)
@@ -201,7 +202,7 @@ class Gateway:
 
 
 def address_of(text: str) -> str:
-    """A gateway's address as it was typed, in the form in which it is kept. Raises Invalid."""
+    """Return a gateway's address in normal form. Raises Invalid."""
     address = text.strip().rstrip("/").removesuffix("/api").rstrip("/")
     try:
         parts = urlsplit(address)
@@ -209,20 +210,20 @@ def address_of(text: str) -> str:
     except ValueError as error:
         raise Invalid(f"{text!r} is not the address of a gateway: {error}", field="url") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise Invalid(f"{text!r} is not an http or https address, such as https://gateway.example.com:7480")
+        raise Invalid(f"{text!r} is not an http or https address; write it as https://gateway.example.com:7480")
     if parts.username is not None or parts.query or parts.fragment:
-        raise Invalid("the address of a gateway has no user name, no query and no fragment", field="url")
+        raise Invalid("the address of a gateway has no user name, query or fragment; remove it", field="url")
     return address
 
 
 def is_in_clear(address: str) -> bool:
-    """Whether others on the way could read what is sent there."""
+    """Return whether others on the network could read what is sent there."""
     parts = urlsplit(address)
     return parts.scheme == "http" and parts.hostname not in _LOOPBACK
 
 
 def has_browser(environ: Mapping[str, str]) -> bool:
-    """Whether a browser of the person at this terminal can be opened from here."""
+    """Return whether a browser can be opened on the user's machine."""
     if environ.get("BROWSER"):
         return True
     if sys.platform in ("darwin", "win32"):
@@ -233,14 +234,14 @@ def has_browser(environ: Mapping[str, str]) -> bool:
 def by_password(
     gateway: Gateway, email: str, password: Secret, ask_code: Callable[[str], Secret], *, can_retry: bool
 ) -> Secret:
-    """The token. `ask_code` is given what to ask for. Raises Unauthenticated, Denied."""
+    """Return the token. `ask_code` gets the question for a code. Raises Unauthenticated, Denied."""
     with gateway.http() as http:
         door = ClientAuthentication(http)
         step = door.password(email, password, gateway.organisation)
         if not isinstance(step, SecondFactorTicket):
             return step
         if step.kinds == {"webauthn"}:
-            told = "Recovery code (a security key works in a browser only: --no-browser)"
+            told = "Recovery code (for a security key, use a browser: --no-browser)"
         else:
             told = "Code of your authenticator app, or a recovery code"
         return _second_factor(door, step, told, ask_code, _TRIES if can_retry else 1)
@@ -266,30 +267,30 @@ def by_browser(
     *,
     deadline: float = DEADLINE,
 ) -> Secret:
-    """The token. Raises Unauthenticated when the login in the browser failed, or nobody went there in time."""
+    """Return the token. Raises Unauthenticated if the login in the browser failed or timed out."""
     verifier = Secret(secrets.token_urlsafe(64))
     with gateway.http() as http, Loopback() as loopback:
         door = ClientAuthentication(http)
         url = door.begin_browser(method, loopback.redirect, challenge_of(verifier), gateway.organisation)
         _require_web(url)
-        say(f"Log in in the browser. If it does not open by itself, open this address on this machine:\n\n  {url}\n")
+        say(f"Log in with the browser. If it does not open, open this address on this machine:\n\n  {url}\n")
         if not _opened(open_browser, url):
             say("No browser could be opened from here.")
-        say("Waiting for the browser (Ctrl-C gives up; --no-browser logs in by a browser of another machine).")
-        with ProgressLine(f"waiting for the browser, {deadline:g} s at most", after=0):
+        say("Waiting for the browser (Ctrl-C cancels; --no-browser uses a browser on a different machine).")
+        with ProgressLine(f"waiting for the browser, at most {deadline:g} s", after=0):
             code = loopback.wait(deadline)
         return door.exchange(code, verifier)
 
 
 def by_device(gateway: Gateway, sleep: Callable[[float], None] = time.sleep) -> Secret:
-    """The token, once somebody has confirmed the code that is shown. Raises Unauthenticated when nobody did in time,
-    Denied when somebody refused."""
+    """Return the token once a user has confirmed the code that is shown. Raises Unauthenticated on a timeout, Denied if
+    the user rejected it."""
     with gateway.http() as http:
         door = ClientAuthentication(http)
         device = door.begin_device(gateway.organisation)
         say(
-            f"Open this address in any browser:\n\n  {device['verification_url']}\n\n"
-            f"and type this code there:  {device['user_code']}\n\nWaiting (Ctrl-C gives up)."
+            f"Open this address in any browser:\n\n  {device['verification_url']}\n\nand enter this code:  "
+            f"{device['user_code']}\n\nWaiting (Ctrl-C cancels)."
         )
         with ProgressLine(f"waiting for {device['user_code']} to be confirmed", after=0):
             return _confirmed(door, device, sleep)
@@ -308,21 +309,21 @@ def _confirmed(door: ClientAuthentication, device: Device, sleep: Callable[[floa
         except Unavailable:
             interval = min(interval * 2, 60.0)
         except Denied:
-            raise Denied("somebody refused this login in the browser") from None
+            raise Denied("this login was rejected in the browser") from None
         else:
             if token is not None:
                 return token
-    raise Unauthenticated("nobody confirmed the code in time")
+    raise Unauthenticated("the code was not confirmed in time; log in again")
 
 
 def challenge_of(verifier: Secret) -> str:
-    """S256, RFC 7636 section 4.2."""
+    """Return the S256 challenge, RFC 7636 section 4.2."""
     digest = hashlib.sha256(verifier.reveal().encode()).digest()
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 def say(text: str) -> None:
-    """Progress, for people: on standard error."""
+    """Print progress on standard error."""
     click.echo(with_program_name(printable(text)), err=True)
 
 
@@ -334,6 +335,7 @@ def _opened(open_browser: Callable[[str], bool], url: str) -> bool:
 
 
 def _require_web(url: str) -> None:
-    """A browser opens `file:` addresses and runs `javascript:` ones. Raises Unavailable."""
+    """Check that the address is a web address: a browser also opens `file:` and runs `javascript:`. Raises
+    Unavailable."""
     if urlsplit(url).scheme not in ("http", "https") or any(ord(character) < 33 for character in url):
-        raise Unavailable("the gateway answered with something that is no web address to log in at")
+        raise Unavailable("the gateway's answer contains no web address for the login; check the gateway's address")

@@ -33,24 +33,26 @@ from postern.domain.targets.connection import OF_TABLES
 from postern.domain.text import one_line, printable
 from postern.errors import NotFound, PosternError, Unavailable
 
-AT_FIRST = 1  # seconds for the end, before the gateway is asked to say which session it is
+AT_FIRST = 1  # seconds for the end, before the gateway is asked for the id of the session
 INTERRUPTED = 130  # the exit code: 128 + SIGINT
-_AWAY = 30.0  # seconds that the gateway may be away before it is given up
+_AWAY = 30.0  # seconds that the gateway can be unavailable before the command fails
 _PAUSE = 1.0
 
 
 def wait(
     api: Client, begin: Callable[[int], ExecResult], progress: ProgressLine, patience: Patience | None = None
 ) -> ExecResult:
-    """The answer, once the script has ended, or while it waits for a review for longer than `patience` has. `begin`
-    puts it up, and waits so many seconds at most. Ctrl-C kills the session and ends this program; one that waits for
-    its review is left to."""
+    """Run a script until it ends, or until it has waited for a review for longer than `patience`; return the answer.
+    `begin` submits it, and waits at most that many seconds. Ctrl-C kills the session and ends this program; a session
+    that waits for its review is left alone."""
     try:
         with _held() as is_wanted:
             result = begin(AT_FIRST)
     except KeyboardInterrupt:
         progress.end()
-        report(Status.INFO, "the script may go on; `postern sessions list --verb exec --status open` shows it")
+        report(
+            Status.INFO, "the script can still be running; `postern sessions list --verb exec --status open` shows it"
+        )
         sys.exit(INTERRUPTED)
     if result["output_status"] == reviewed.WAITING:
         result = _reviewed(api, result, progress, patience or Patience(), is_wanted())
@@ -62,7 +64,8 @@ def wait(
         "running; Ctrl-C kills it",
         note=status_line(
             Status.INFO,
-            f"session {result['session_id']}; elsewhere `postern sessions show {result['session_id']}` shows it so far",
+            f"session {result['session_id']}; in a different terminal, `postern sessions show "
+            f"{result['session_id']}` shows its progress",
             is_terminal=True,
         ),
     )
@@ -70,7 +73,7 @@ def wait(
 
 
 def _followed(api: Client, result: ExecResult, progress: ProgressLine, *, is_wanted: bool) -> ExecResult:
-    """To its end. `is_wanted`: somebody has pressed Ctrl-C already."""
+    """Wait for the end. `is_wanted`: Ctrl-C was pressed already."""
     session_id = result["session_id"]
     try:
         if is_wanted:
@@ -95,14 +98,14 @@ def _reviewed(
     except KeyboardInterrupt:
         progress.end()
         reviewed.say(
-            f"session {session_id} is left as it is: `postern exec --resume {session_id}` goes on once it is approved, "
-            f"`postern reviews withdraw {session_id}` gives it up"
+            f"session {session_id} is left as it is: `postern exec --resume {session_id}` continues once "
+            f"it is approved, `postern reviews withdraw {session_id}` withdraws it"
         )
         sys.exit(INTERRUPTED)
 
 
 def _asked(api: Client, session_id: str) -> ExecResult:
-    """A gateway that restarts ends the session, or leaves it to others: it is worth asking for a while."""
+    """Ask again for a while: a gateway that restarts ends the session, or hands it over."""
     end = time.monotonic() + _AWAY
     while True:
         began = time.monotonic()
@@ -111,8 +114,7 @@ def _asked(api: Client, session_id: str) -> ExecResult:
         except Unavailable as error:
             if began > end:
                 raise Unavailable(
-                    f"{error.message}; what became of session {session_id} is shown by "
-                    f"`postern sessions show {session_id}`"
+                    f"{error.message}; `postern sessions show {session_id}` shows what happened to the session"
                 ) from None
         time.sleep(_PAUSE)
 
@@ -121,7 +123,10 @@ def _kill(api: Client, session_id: str) -> None:
     try:
         api.sessions.kill(session_id)
     except PosternError as error:
-        report(Status.ERROR, f"session {session_id} could not be killed and may still run: {printable(error.message)}")
+        report(
+            Status.ERROR,
+            f"session {session_id} could not be killed and can still be running: {printable(error.message)}",
+        )
     else:
         shown = f"`postern sessions show {session_id} --output` shows what it printed"
         report(Status.INFO, f"killed session {session_id}; {shown}")
@@ -129,8 +134,8 @@ def _kill(api: Client, session_id: str) -> None:
 
 @contextmanager
 def _held() -> Iterator[Callable[[], bool]]:
-    """One Ctrl-C is remembered, since which session it is about is not known yet; the answer says whether there was
-    one. A second one ends this program."""
+    """Remember one Ctrl-C, as long as the session's id is unknown; return whether there was one. A second one ends this
+    program."""
     wanted = False
 
     def remember(number: int, frame: FrameType | None) -> None:
@@ -166,11 +171,11 @@ def resume(session_id: str, form: str | None, waits: reviewed.Patience, *, as_js
 
 
 def _require_values(form: str | None, subtype: Callable[[], str]) -> None:
-    """Before anything runs. Raises UsageError where the output could not be printed in that form."""
+    """Check the output's form before anything runs. Raises UsageError if the output could not be printed in it."""
     if form in _OF_VALUES and (found := subtype()) not in OF_TABLES:
         raise click.UsageError(
-            f"--format {form} is for values, and what runs on a connection of subtype {one_line(found)} prints text; "
-            "nothing was run: leave --format out"
+            f"--format {form} is for values, and connections of subtype {one_line(found)} print text; "
+            "nothing was run. Leave out --format"
         )
 
 
@@ -183,8 +188,8 @@ def carry_out(
     *,
     as_json: bool,
 ) -> None:
-    """Waits for the end, prints what came of it, and ends the program with the exit code. `subtype`: of the connection,
-    asked for only where it matters."""
+    """Wait for the end, print the result, and exit with its exit code. `subtype`: that of the connection, requested
+    only if it matters."""
     _require_values(form, subtype)
     with ProgressLine("starting", quiet=as_json) as progress:
         result = wait(api, begin, progress, waits)
@@ -216,11 +221,11 @@ def _show(api: Client, result: ExecResult, form: str | None) -> None:
     _point_at(result.get("error") or {})
     report(Status.INFO, f"session {result['session_id']}")
     if is_cut:
-        report(Status.INFO, "the output was cut at the gateway's limit")
+        report(Status.INFO, "the output was truncated at the gateway's limit")
 
 
 def _answered_parts(result: ExecResult) -> Iterator[_Part] | None:
-    """Return the parts of the output that the answer has; None where it does not have all of them."""
+    """Return the parts of the output in the answer; None if they are incomplete."""
     streams = result.get("output_streams")
     if streams is None or result["truncated"]:
         return None
@@ -235,7 +240,7 @@ def _split(output: str, streams: Iterable[tuple[str, int]]) -> Iterator[_Part]:
 
 
 def _recorded_parts(api: Client, session: SessionShape) -> Iterator[_Part]:
-    """Read the parts of the output from the session's recording. A script that never began has the gateway's reason
+    """Read the parts of the output from the session's recording. A script that never started has the gateway's reason
     instead."""
     decoders = {kind: codecs.getincrementaldecoder("utf-8")("replace") for kind in _STREAMS}
     is_recorded = False
@@ -252,7 +257,7 @@ def _recorded_parts(api: Client, session: SessionShape) -> Iterator[_Part]:
 
 
 def _pass_on(api: Client, session_id: str, form: str) -> None:
-    """Byte for byte, as it comes; where it goes to a file it cannot be seen to come."""
+    """Print the output unchanged, as it arrives; show progress if it goes to a file."""
     with (
         api.sessions.results(session_id, form) as pieces,
         counted(pieces, "reading the results", quiet=sys.stdout.isatty()) as told,
@@ -275,7 +280,7 @@ def _print_parts(parts: Iterable[_Part], *, errors_only: bool = False) -> None:
     """Print output and errors on their own streams, in order. Files and programs get the output unchanged; a terminal
     gets it without control characters."""
     shown = printable if sys.stdout.isatty() else str
-    last = ""  # of what went to standard error; a program may write a line in parts
+    last = ""  # text that went to standard error; a program can write a line in parts
     for stream, text in parts:
         if stream == "gateway":
             report(Status.ERROR, printable(text))

@@ -1,4 +1,4 @@
-"""Waiting until colleagues have agreed: what a script that needs a review says, how it goes on, and how it ends."""
+"""Waiting for reviews: messages for a script that needs a review, how it continues, and how it ends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from postern.errors import Conflict, PosternError, Unavailable
 WAITING = "waiting"  # an output_status
 INTERRUPTED = 130  # the exit code: 128 + SIGINT
 _LOOKS = 5  # seconds after a client has connected
-PAUSE = 2.0  # seconds between two looks: somebody decides, which takes them longer
+PAUSE = 2.0  # seconds between two requests; a decision by a person takes longer
 _CODES = {
     ReviewStatus.REJECTED: REFUSED,
     ReviewStatus.REVOKED: REFUSED,
@@ -36,15 +36,16 @@ _CODES = {
 
 
 _EXPIRIES = {
-    "EXPIRED": "has expired: nobody decided in time; ask again",
-    "ENDED": "was approved, and the time of its access is over; ask again",
-    "UNUSED": "was approved, and nobody ran it in time; ask again",
+    "EXPIRED": "has expired: nobody decided in time; submit it again",
+    "ENDED": "was approved, and the access has expired; request it again",
+    "UNUSED": "was approved, but not run in time; submit it again",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """`seconds` to wait for the decision; None is as long as the review does. `quiet`: nothing is said of it."""
+    """How long to wait for the decision, in `seconds`; None is as long as the review does. `quiet`: print nothing about
+    it."""
 
     seconds: float | None = None
     quiet: bool = False
@@ -53,8 +54,8 @@ class Patience:
 def run_when_approved(
     api: Client, result: ExecResult, progress: ProgressLine, patience: Patience, begin_wait: int
 ) -> ExecResult:
-    """Waits for the decision on a script that waits for one, and runs it when it is approved: `begin_wait` seconds are
-    waited for its end then. Still `waiting` when patience has ended; otherwise as the script, or its review, ended."""
+    """Wait for the decision on a script, and run it when it is approved: then wait `begin_wait` seconds for its end.
+    Return `waiting` if patience has run out; otherwise how the script, or its review, ended."""
     review, session_id = result.get("review"), result["session_id"]
     if review is None:
         return result
@@ -68,7 +69,7 @@ def run_when_approved(
         return {**result, "review": review}
     if review["status"] == ReviewStatus.APPROVED:
         if not patience.quiet:
-            report(Status.INFO, "approved; it runs now")
+            report(Status.INFO, "approved; running")
         return _run(api, session_id, begin_wait)
     return api.sessions.execution(session_id, wait=begin_wait)
 
@@ -84,7 +85,7 @@ def _run(api: Client, session_id: str, begin_wait: int) -> ExecResult:
 
 
 def exit_code(result: ExecResult) -> int | None:
-    """What the review made of it; None where that is for the script to say."""
+    """Return the outcome of the review; None if the script itself determines it."""
     review = result.get("review")
     if review is None:
         return None
@@ -94,17 +95,17 @@ def exit_code(result: ExecResult) -> int | None:
 
 
 def ask(review: ReviewShape, session_id: str) -> None:
-    """Who has to agree, and where; for people."""
+    """Print who must approve, and where."""
     say(
-        f"this needs a review: {wanted(review)}",
-        f"they decide at {review['url']} or by `postern reviews approve {review['id']}`",
-        f"it waits until {local_time(review['expires_at'])}; Ctrl-C leaves it so, and "
-        f"`postern exec --resume {session_id}` goes on",
+        f"this needs approval: {wanted(review)}",
+        f"approvers decide at {review['url']} or with `postern reviews approve {review['id']}`",
+        f"it waits until {local_time(review['expires_at'])}; Ctrl-C stops waiting and leaves the review, "
+        f"and `postern exec --resume {session_id}` continues",
     )
 
 
 def tell(result: ExecResult) -> None:
-    """How the review ended, or that it waits still; for people."""
+    """Print how the review ended, or that it is still pending."""
     review = result.get("review")
     if review is None:
         return
@@ -113,19 +114,20 @@ def tell(result: ExecResult) -> None:
         if review["status"] == ReviewStatus.PENDING:
             ask(review, session_id)
         else:
-            say(f"approved, and not run yet; `postern exec --resume {session_id}` runs it")
+            say(f"approved, but not run yet; `postern exec --resume {session_id}` runs it")
         return
     say(outcome_line(review), status=Status.ERROR)
 
 
 def status_of(review: ReviewShape | Row) -> str:
-    """Return the status for people: of what has expired, whether access ended, nobody ran it, or nobody decided."""
-    outcome = review.get("outcome")  # gateways of earlier versions do not have it
+    """Return the status for people; an expired review shows whether access ended, the script was not run, or nobody
+    decided."""
+    outcome = review.get("outcome")  # gateways of earlier versions do not send it
     return str(outcome).upper() if outcome and review["status"] == ReviewStatus.EXPIRED else str(review["status"])
 
 
 def outcome_line(review: ReviewShape) -> str:
-    """Return how a review that does not wait ended, with who refused it and why."""
+    """Return how a review ended, with who rejected it and why."""
     refused = [voice for voice in review["voices"] if voice["status"] != ReviewStatus.APPROVED]
     by = "".join(f" by {person(voice['reviewed_by'])}" for voice in refused)
     why = f": {review['rejection_reason']}" if review["rejection_reason"] else ""
@@ -135,16 +137,17 @@ def outcome_line(review: ReviewShape) -> str:
 
 
 def access_lines(review: ReviewShape) -> list[str]:
-    """Return who has to agree on a review of access, and where they decide."""
+    """Print who must approve a review of access, and where."""
     return [
-        f"access to {review['connection']} needs a review: {wanted(review)}",
-        f"they decide at {review['url']} or by `postern reviews approve {review['id']}`",
-        f"it waits until {local_time(review['expires_at'])}; `postern reviews withdraw {review['id']}` gives it up",
+        f"access to {review['connection']} needs approval: {wanted(review)}",
+        f"approvers decide at {review['url']} or with `postern reviews approve {review['id']}`",
+        f"it waits until {local_time(review['expires_at'])}; `postern reviews withdraw {review['id']}` withdraws it",
     ]
 
 
 def wait_for_access(api: Client, review: ReviewShape, *, quiet: bool = False) -> ReviewShape:
-    """Wait until a review of access is decided; say who has to agree, unless `quiet`. Ctrl-C leaves it waiting."""
+    """Wait until a review of access is decided; print the required approvers, unless `quiet`. Ctrl-C leaves
+    it pending."""
     if review["status"] != ReviewStatus.PENDING:
         return review
     if not quiet:
@@ -159,25 +162,25 @@ def wait_for_access(api: Client, review: ReviewShape, *, quiet: bool = False) ->
 
 
 def access_code(review: ReviewShape | None) -> int:
-    """Return the exit code for a review of access; None where no approval is required."""
+    """Return the exit code for a review of access; None if no approval is required."""
     if review is None or review["status"] == ReviewStatus.APPROVED:
         return 0
     return WAITS if review["status"] == ReviewStatus.PENDING else _CODES[ReviewStatus(review["status"])]
 
 
 def say(*lines: str, status: Status = Status.INFO) -> None:
-    """Print on standard error. What others typed cannot steer the terminal."""
+    """Print on standard error. Text of others cannot control the terminal."""
     for line in lines:
         report(status, one_line(line))
 
 
 def wanted(review: ReviewShape) -> str:
-    """Who has to agree yet, such as `2 of dba, security; each of audit, legal`."""
-    return "; ".join(_wanted(demand) for demand in review["demands"] if not demand["is_met"]) or "nobody any more"
+    """Return the approvals that are missing, such as `2 of dba, security; each of audit, legal`."""
+    return "; ".join(_wanted(demand) for demand in review["demands"] if not demand["is_met"]) or "no further approval"
 
 
 def person(given: dict[str, Any]) -> str:
-    """As people are called: by address, or by name where there is none."""
+    """Return a user's e-mail address, or their name if there is none."""
     return str(given["email"] or given["name"] or given["id"])
 
 
@@ -190,7 +193,7 @@ def _wanted(demand: dict[str, Any]) -> str:
 
 
 def _decided(api: Client, review: ReviewShape, seconds: float | None) -> ReviewShape:
-    """Also a gateway that is away for a while is worth asking again: the review waits in its store."""
+    """Ask again even if the gateway is unavailable for a while: the review waits in its store."""
     end = None if seconds is None else time.monotonic() + seconds
     while review["status"] == ReviewStatus.PENDING:
         left = PAUSE if end is None else end - time.monotonic()
@@ -203,9 +206,9 @@ def _decided(api: Client, review: ReviewShape, seconds: float | None) -> ReviewS
 
 
 class ReviewNotices:
-    """Says on standard error for whom a client waits that is carried, and cannot say so itself: once for each review.
+    """Reporter of reviews for a carried client, which cannot show them itself: prints each on standard error, once.
 
-    The gateway asks for the review when the client has logged in, so its list is looked at for a few seconds then.
+    The gateway creates the review when the client has logged in, so its list is polled for a few seconds then.
     """
 
     def __init__(self, connection: str) -> None:
@@ -214,7 +217,7 @@ class ReviewNotices:
         self._task: asyncio.Task[None] | None = None
 
     def look_soon(self) -> None:
-        """Look for a review that waits since a client has connected just now."""
+        """Look for a pending review, because a client has just connected."""
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._look())
 
@@ -225,7 +228,7 @@ class ReviewNotices:
     async def _look(self) -> None:
         for _ in range(_LOOKS):
             await asyncio.sleep(1)
-            with suppress(PosternError, click.ClickException):  # the client itself is told what is wrong
+            with suppress(PosternError, click.ClickException):  # the client itself gets the error
                 for review in await asyncio.to_thread(self._waiting):
                     if review["id"] not in self._known:
                         self._known.add(review["id"])

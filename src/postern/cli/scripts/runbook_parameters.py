@@ -1,4 +1,4 @@
-"""The parameters of a runbook: as they are given on the command line, and as a person is asked for what is missing.
+"""The parameters of a runbook: from the command line, and from prompts for those that are missing.
 
 -p KEY=VALUE          as it is
 -p KEY=@FILE          what the file holds
@@ -26,13 +26,13 @@ Parameters = dict[str, Secret]
 
 
 def given(texts: Sequence[str], file: str | None) -> Parameters:
-    """Raises UsageError, which repeats no value."""
+    """Parse the parameters. Raises UsageError, which repeats no value."""
     found = {} if file is None else _of_file(file)
     named: Parameters = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals:
-            raise click.UsageError("-p: give a parameter as KEY=VALUE or KEY=@FILE")
+            raise click.UsageError("-p: write a parameter as KEY=VALUE or KEY=@FILE")
         if key in named:
             raise click.UsageError(f"-p: {key} is given twice")
         if value.startswith("@@"):
@@ -44,8 +44,7 @@ def given(texts: Sequence[str], file: str | None) -> Parameters:
 
 
 def asked(wanted: Mapping[str, dict[str, Any]], known: Parameters) -> Parameters:
-    """With what a person answers for those that are missing: Enter takes the default, or leaves out what may be left
-    out."""
+    """Ask for the missing parameters: Enter takes the default, or leaves out an optional one."""
     answers = dict(known)
     for name, about in wanted.items():
         if name in known:
@@ -67,7 +66,7 @@ def _ask(name: str, about: Mapping[str, Any]) -> str:
     if kind == _FILE or options:
         label += f" ({', '.join(map(one_line, options)) or 'a file'})"
     if default and kind != _SECRET:
-        label += f" [{one_line(default)}]"  # click would print it as it is
+        label += f" [{one_line(default)}]"  # click would print it unchanged
     while True:
         answer: str = click.prompt(
             label,
@@ -77,9 +76,9 @@ def _ask(name: str, about: Mapping[str, Any]) -> str:
             err=True,
         )
         if answer == default and (answer or not is_needed):
-            return ""  # the gateway knows it, too
+            return ""  # the gateway has it, too
         if not answer:
-            click.echo(f"{one_line(name)} is needed", err=True)
+            click.echo(f"{one_line(name)} is required", err=True)
         elif options and answer not in options:
             click.echo(f"{one_line(answer)!r} is not one of {', '.join(map(one_line, options))}", err=True)
         else:
@@ -91,7 +90,7 @@ def _of_file(file: str) -> Parameters:
     body = json_files.one_object(file, text)
     for key, value in body.items():
         if not isinstance(value, str):
-            raise click.UsageError(f"{file}: {key}: must be a text")
+            raise click.UsageError(f"{file}: {key}: must be a string")
     return {key: Secret(value) for key, value in body.items()}
 
 
@@ -103,8 +102,8 @@ def _read(name: str, path: str) -> str:
         reason = error.strerror if isinstance(error, OSError) else error
         raise click.UsageError(f"{name}: the file cannot be read: {reason}") from None
     if len(content) > MOST:
-        raise click.UsageError(f"{name}: a parameter has at most {MOST} bytes")
+        raise click.UsageError(f"{name}: the file is larger than {MOST} bytes, the maximum of a parameter")
     try:
         return content.decode()
     except UnicodeDecodeError:
-        raise click.UsageError(f"{name}: the file is not UTF-8 text; give it as base64") from None
+        raise click.UsageError(f"{name}: the file is not UTF-8 text; encode it as base64") from None

@@ -1,4 +1,4 @@
-"""The options of whatever runs a script: how it is given variables, waited for, reviewed and printed."""
+"""The options of commands that run scripts: variables, waiting, reviews and output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from postern.cli.timestamps import duration
 
 
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`environment`, `form`, `reason`, `patience` and `at_once` for `patience_of`, `resume` and `as_json`."""
+    """Add `environment`, `form`, `reason`, `patience` and `at_once` for `patience_of`, `resume` and `as_json`."""
     for option in (
         json_option,
         click.option(
@@ -37,17 +37,22 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
             "patience",
             type=duration,
             metavar="DURATION",
-            help="How long to wait for a review: 30m, 2h.  [default: as long as the review itself waits]",
+            help="How long to wait for a review: 30m, 2h.  [default: until the review expires]",
         ),
-        click.option("--reason", default="", help="Why; shown to the reviewers, if the script needs a review."),
+        click.option("--reason", default="", help="Reason, shown to the reviewers if the script needs a review."),
         click.option(
             "--format",
             "form",
             type=click.Choice(["text", "json", "csv"]),
-            help="Of the results: text with tabs between columns, JSON, or CSV (RFC 4180).  [default: text]",
+            help="Form of the results: text with tabs between columns, JSON, or CSV (RFC 4180).  [default: text]",
         ),
         click.option(
-            "-e", "--env", "environment", multiple=True, metavar="NAME=VALUE", help="A variable for a command."
+            "-e",
+            "--env",
+            "environment",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="An environment variable for a command. Repeatable.",
         ),
     ):
         command = option(command)
@@ -55,13 +60,13 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def issue_fields(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`fields`, for `fields_of`."""
+    """Add `fields`, for `fields_of`."""
     return click.option(
         "--issue-field",
         "fields",
         multiple=True,
         metavar="NAME=VALUE",
-        help="Of the issue that a session of this connection opens, by the tracker's name of the field.",
+        help="Field of the issue that the session opens, by the tracker's name of the field. Repeatable.",
     )(command)
 
 
@@ -69,12 +74,12 @@ def fields_of(given: Sequence[str]) -> dict[str, str]:
     """Raises UsageError."""
     for text in given:
         if "=" not in text:
-            raise click.UsageError(f"--issue-field {text}: give a field as NAME=VALUE")
+            raise click.UsageError(f"--issue-field {text}: write a field as NAME=VALUE")
     return dict(text.split("=", 1) for text in given)
 
 
 def patience_of(seconds: float | None, *, at_once: bool, form: str | None, as_json: bool) -> Patience:
-    """Raises UsageError for options that do not go together."""
+    """Return the patience. Raises UsageError for options that exclude each other."""
     if seconds is not None and at_once:
         raise click.UsageError("give --wait-review or --no-wait, not both")
     if form is not None and as_json:
@@ -86,5 +91,5 @@ def variables_of(given: Sequence[str]) -> dict[str, str]:
     """Raises UsageError."""
     for text in given:
         if "=" not in text:
-            raise click.UsageError(f"-e {text}: give a variable as NAME=VALUE")
+            raise click.UsageError(f"-e {text}: write a variable as NAME=VALUE")
     return dict(text.split("=", 1) for text in given)

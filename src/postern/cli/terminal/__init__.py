@@ -1,1 +1,1 @@
-"""What happens at this process's terminal: clients, replays, forwarded ports."""
+"""Programs at this process's terminal: clients, replays, forwarded ports."""

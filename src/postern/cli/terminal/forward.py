@@ -1,5 +1,5 @@
-"""A local port whose connections are carried to a gateway: each a stream of one tunnel, which is dialled when the
-first of them comes, and again when it was lost."""
+"""A local port whose connections are carried to a gateway. Each connection is a stream of one tunnel, which is dialled
+for the first of them, and again after it was lost."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What is reached, and as whom. `authority` is PEM text; empty for the system's CAs. `reason` and `duration`, in
-    seconds, are for those who have to agree, if anybody does; `tracker_fields` are for the issue that a session opens,
-    if it opens one. `protocol` is what its native clients speak."""
+    """The target of a forward, and the login. `authority` is PEM text; empty for the system's CAs. `reason` and
+    `duration`, in seconds, are for a review, if one is needed; `tracker_fields` are for the issue that a session opens,
+    if it opens one. `protocol` is that of its native clients."""
 
     url: str
     token: Secret
@@ -36,9 +36,9 @@ class Reached:
     protocol: str = DEFAULT_PROTOCOL
 
     def wish(self) -> dict[str, Any]:
-        """What a stream to it is opened with."""
+        """Return the request that opens a stream to it."""
         wanted: dict[str, Any] = {"connect": self.connection, "token": self.token.reveal()}
-        if self.protocol != DEFAULT_PROTOCOL:  # which gateways that are older know of
+        if self.protocol != DEFAULT_PROTOCOL:  # which older gateways support
             wanted["protocol"] = self.protocol
         if self.reason:
             wanted["reason"] = self.reason
@@ -50,10 +50,10 @@ class Reached:
 
 
 class PortForward:
-    """Listens on loopback only: whoever reaches the port is let through as the one who is logged in.
+    """A listener on loopback only: each client of the port connects as the user who is logged in.
 
-    `failed` is called with the reason when a connection could not be carried. `reached` may be replaced: the next
-    connection goes by the new one.
+    `failed` is called with the reason if a connection could not be carried. `reached` can be replaced: the next
+    connection uses the new one.
     """
 
     def __init__(self, reached: Reached, failed: Callable[[str], None]) -> None:
@@ -66,17 +66,17 @@ class PortForward:
         self._server: asyncio.Server | None = None
 
     async def start(self, port: int) -> int:
-        """The port it listens on; a free one for 0. Raises OSError."""
+        """Listen, and return the port; a free one for 0. Raises OSError."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(lambda: _Local(self), LOOPBACK, port)
         return int(self._server.sockets[0].getsockname()[1])
 
     async def start_socket(self, path: Path) -> None:
-        """Listens on a Unix socket, whose folder decides who reaches it. Raises OSError."""
+        """Listen on a Unix socket, whose folder controls access. Raises OSError."""
         self._server = await asyncio.get_running_loop().create_unix_server(lambda: _Local(self), path)
 
     async def stop(self) -> None:
-        """Ends the listening, what is being opened, and the tunnel with all that it carries."""
+        """Stop listening, cancel what is being opened, and close the tunnel with its streams."""
         if self._server is not None:
             self._server.close()
         for task in self._joining:
@@ -91,7 +91,7 @@ class PortForward:
         task.add_done_callback(self._joining.discard)
 
     async def open(self, far: asyncio.Protocol, more: Mapping[str, Any] | None = None) -> Stream:
-        """A stream to the connection; `more` says what is wanted of a command. Raises PosternError."""
+        """Open a stream to the connection; `more` has options of a command. Raises PosternError."""
         tunnel = await self._dialled()
         stream, _ = await tunnel.open({**self.reached.wish(), **(more or {})}, far)
         return stream
@@ -113,7 +113,7 @@ class PortForward:
 
 
 class _Local(PipeEnd):
-    """The end of the native client. It is read from only when the tunnel is there to take it."""
+    """The native client's end. Its input is read only once the tunnel can take it."""
 
     def __init__(self, forward: PortForward) -> None:
         super().__init__()
@@ -138,9 +138,9 @@ class _Local(PipeEnd):
             raise
         Pipe(self, far)
         self._forward.joined()
-        if self.transport.is_closing():  # the client went away meanwhile
+        if self.transport.is_closing():  # the client disconnected meanwhile
             stream.close()
 
 
 def _nothing(incoming: Incoming) -> None:
-    incoming.refuse("Denied", "a gateway opens nothing at the command line")
+    incoming.refuse("Denied", "a gateway opens no streams to the command line")

@@ -1,7 +1,7 @@
-"""The client of a database, started at this terminal: `postern connect NAME`.
+"""The client of a database, started at this terminal by `postern connect NAME`.
 
-The client reaches the tunnel by a Unix socket in a folder that only this user can enter. So there is no port that
-others on this machine could use, and no password in an argument.
+The client reaches the tunnel through a Unix socket in a folder that only this user can enter. So there is no port that
+other users of this machine could use, and no password in an argument.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Renewal = Callable[[PortForward], Coroutine[Any, Any, None]]
 def run(client: NativeClient, command: Sequence[str], reached: Reached, database: str, renew: Renewal) -> int:
     """Start the client, and return its exit code once it has ended.
 
-    `command` is the program and what the user adds to it; `renew` keeps the token fresh by which it is carried.
+    `command` is the program and the user's arguments; `renew` keeps the tunnel's token fresh.
     """
     with tempfile.TemporaryDirectory(prefix="postern-") as folder:
         return asyncio.run(_run(client, command, reached, Path(folder), database, renew))
@@ -47,7 +47,7 @@ async def _run(
         program, *words, *arguments, env=_environment(client.dropped_variables)
     )
     renewing = loop.create_task(renew(forward))
-    # Ctrl-C is for the client, which has it from the terminal; a request to end is passed on.
+    # Ctrl-C is for the client, which gets it from the terminal; a request to terminate is passed on.
     loop.add_signal_handler(signal.SIGINT, lambda: None)
     for number in (signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, process.send_signal, number)

@@ -1,4 +1,4 @@
-"""Something that happened, played again in its own time: how long to wait, and what keys do meanwhile."""
+"""Replay of events in real time: how long to wait, and keys meanwhile."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 @dataclass(slots=True)
 class Pace:
-    """`max_pause` in seconds of the session's time."""
+    """`max_pause` is in seconds of the session's time."""
 
     speed: float = 1.0
     max_pause: float | None = None
@@ -36,7 +36,7 @@ class Pace:
 
 
 class Player(Generic[T]):
-    """`wait` waits so many seconds, or for ever, for a key: it answers the key, or nothing when time is up."""
+    """`wait` waits that many seconds for a key, or without a limit; it returns the key, or nothing on a timeout."""
 
     def __init__(self, pace: Pace, wait: Wait, show: Callable[[T], None], now: Callable[[], float]) -> None:
         self._pace = pace
@@ -46,8 +46,8 @@ class Player(Generic[T]):
         self._skip_to = 0.0
 
     def play(self, events: Iterable[tuple[float, T]], seek: float = 0.0) -> bool:
-        """`events` with their times, in seconds since the session's start. What is before `seek` is shown at once.
-        False when a key ended it."""
+        """Play `events` with their times, in seconds since the session's start. Events before `seek` are shown at once.
+        Return False if a key ended it."""
         self._skip_to = at = seek
         for moment, event in events:
             if moment > self._skip_to:
@@ -58,7 +58,7 @@ class Player(Generic[T]):
         return True
 
     def _pause(self, left: float, moment: float) -> bool:
-        """`left` in seconds of the session's time."""
+        """Wait `left` seconds of the session's time."""
         pace = self._pace
         if pace.max_pause is not None:
             left = min(left, pace.max_pause)
@@ -92,7 +92,7 @@ class Player(Generic[T]):
 
 @contextmanager
 def keyboard() -> Iterator[Wait]:
-    """Keys of this terminal, one by one and without echo; where there is none, only time passes."""
+    """Yield keys of this terminal, one by one and without echo; without a terminal, only time passes."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         yield _sleep
         return
@@ -104,7 +104,7 @@ def keyboard() -> Iterator[Wait]:
         return os.read(fd, 16).decode(errors="replace") if ready else ""
 
     try:
-        tty.setcbreak(fd, termios.TCSADRAIN)  # Ctrl-C stays what it is
+        tty.setcbreak(fd, termios.TCSADRAIN)  # Ctrl-C keeps its meaning
         yield wait
     finally:
         termios.tcsetattr(fd, termios.TCSADRAIN, before)

@@ -1,14 +1,14 @@
-"""What a recorded terminal printed, made safe for the terminal of whoever replays it.
+"""A filter that makes recorded terminal output safe for the terminal of the viewer.
 
-Some of what a program prints is not for the eye. It asks the terminal to *answer*, and the answer arrives as if it
-were typed (DSR, DA, DECRQSS, window reports, OSC 4/10/52 queries); it reaches things *outside* of the screen (the
-clipboard, the title, a printer, files); or it changes what later *keys* mean (mouse reports, bracketed paste, keypad
-modes). So nothing passes but what is known to change only what the screen shows: printable text, line controls, colours
-(SGR), cursor movements, erasing, scrolling, and a few modes of the screen. Everything else is swallowed, whole, however
-it is cut. Decision 0026.
+Some output of a program is not for display. It asks the terminal to *answer*, and the answer arrives as typed input
+(DSR, DA, DECRQSS, window reports, OSC 4/10/52 queries); it affects things *outside* of the screen (the clipboard, the
+title, a printer, files); or it changes the meaning of later *keys* (mouse reports, bracketed paste, keypad modes). So
+only output passes that is known to change just the screen: printable text, line controls, colours (SGR), cursor
+movements, erasing, scrolling, and a few modes of the screen. Everything else is discarded as a whole, wherever the
+input is split. Decision 0026.
 
-The parser is that of a VT500 (vt100.net/emu/dec_ansi_parser): ESC begins anew anywhere; CAN and SUB end a sequence;
-controls within one act at once. 8-bit controls (U+0080 to U+009F) are read as their 7-bit forms.
+The parser is that of a VT500 (vt100.net/emu/dec_ansi_parser): ESC restarts it in any state; CAN and SUB end a sequence;
+controls within a sequence act at once. 8-bit controls (U+0080 to U+009F) are read as their 7-bit forms.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _FINALS: Final = frozenset("@ABCDEFGHIJKLMPSTXZ`abdefgmr")
 _CSI_FINAL: Final = re.compile(r"[@-~]")
 _PARAMETERS: Final = re.compile(r"[0-9;:]{0,128}")
 _SCREEN_MODES: Final = frozenset({"5", "6", "7", "12", "25", "47", "1047", "1048", "1049", "2026"})
-_LARGEST = 9_999  # of a number in a sequence: a repetition of more would keep a terminal busy
-_LONGEST = 160  # characters of a sequence that are looked at
+_LARGEST = 9_999  # maximum of a number in a sequence: more repetitions would keep a terminal busy
+_LONGEST = 160  # characters of a sequence that are parsed
 _BIDI = re.compile(rf"[{BIDI}]")
 
-# Gives the screen back: attributes, cursor, wrapping, origin, margins, character sets, the other screen.
+# Resets the screen: attributes, cursor, wrapping, origin, margins, character sets, the other screen.
 RESTORE: Final = "\x1b[0m\x1b[?25h\x1b[?7h\x1b[?6l\x1b[?5l\x1b[?2026l\x1b[r\x1b(B\x0f\x1b[4l\x1b[?1049l"
 
 
 class ScreenFilter:
-    """Feed it text cut anywhere; it answers what may be shown. Sans-IO."""
+    """A sans-IO filter: feed it text that is split anywhere; it returns what can be shown."""
 
     def __init__(self) -> None:
         self._state = _GROUND
@@ -79,7 +79,7 @@ class ScreenFilter:
         self._state, self._sequence, self._ends_by_st = state, "", False
 
     def _take_string(self, character: str) -> str:
-        """Up to BEL or ST, and none of it."""
+        """Discard everything up to BEL or ST."""
         if self._ends_by_st:
             self._begin(_ESCAPE)
             return "" if self._back_from_st(character) else self._take(character)
@@ -111,7 +111,7 @@ class ScreenFilter:
 
     def _take_charset(self, character: str) -> str:
         if " " <= character <= "/":
-            self._sequence = "  "  # two of them name nothing that passes
+            self._sequence = "  "  # two intermediates select no sequence that passes
             return ""
         sequence = self._sequence
         self._begin(_GROUND)
@@ -130,7 +130,7 @@ class ScreenFilter:
 
 
 def _allowed(parameters: str, final: str) -> str:
-    """The sequence as it may be passed on; nothing when it may not."""
+    """Return the sequence if it can pass, else nothing."""
     if parameters.startswith("?"):
         return _allowed_private(parameters[1:], final)
     if not _PARAMETERS.fullmatch(parameters) or not _is_small(parameters):

@@ -1,4 +1,4 @@
-"""A command that runs far away, at this process's own terminal or between its pipes.
+"""A remote command, at this process's own terminal or between its pipes.
 
     stdin ─▶ a thread ─▶ STDIN ─▶ stream ─▶ STDOUT, STDERR ─▶ stdout, stderr, written in order by one task
 The terminal is put in raw mode for as long as it lasts, and given back as it was, whatever happens.
@@ -25,11 +25,11 @@ _READ = 64 * 1024  # bytes
 _MOST_UNWRITTEN = 1 << 20  # bytes
 _PASSED_ON = ("INT", "TERM", "HUP", "QUIT", "USR1", "USR2")
 _ENDING = frozenset({"INT", "TERM", "HUP", "QUIT"})
-LOST = 255  # the exit code when there is none
+LOST = 255  # the exit code if there is none
 
 
 def run(reached: Reached, arguments: Sequence[str]) -> int:
-    """The command's exit code. Raises PosternError when it could not be reached."""
+    """Run the command, and return its exit code. Raises PosternError if it could not be reached."""
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     with raw(sys.stdin.fileno()) if at_terminal else nullcontext():
         return asyncio.run(_run(reached, arguments, at_terminal=at_terminal))
@@ -37,10 +37,10 @@ def run(reached: Reached, arguments: Sequence[str]) -> int:
 
 @contextmanager
 def raw(fd: int) -> Iterator[None]:
-    """Every key goes to the command as it is, Ctrl-C too."""
+    """Put the terminal in raw mode: every key goes to the command, Ctrl-C too."""
     before = termios.tcgetattr(fd)
     try:
-        tty.setraw(fd, termios.TCSADRAIN)  # what was typed ahead is kept
+        tty.setraw(fd, termios.TCSADRAIN)  # type-ahead is kept
         yield
     finally:
         termios.tcsetattr(fd, termios.TCSADRAIN, before)
@@ -58,19 +58,19 @@ async def _run(reached: Reached, arguments: Sequence[str], *, at_terminal: bool)
 
 
 class Ends(asyncio.Protocol):
-    """This process's standard input, output and error, as the other end of the stream."""
+    """This process's standard input, output and error, as one end of the stream."""
 
     def __init__(self, *, at_terminal: bool) -> None:
         self._loop = asyncio.get_running_loop()
         self._at_terminal = at_terminal
         self._reader = m.TerminalFrameReader()
         self._stream: asyncio.Transport | None = None
-        self._room = threading.Event()  # the stream takes more input
+        self._room = threading.Event()  # the stream accepts more input
         self._room.set()
         self._unwritten: asyncio.Queue[tuple[int, bytes | None] | None] = asyncio.Queue()
         self._size = 0
         self._code: int | None = None
-        self._waits = False  # for people
+        self._waits = False  # messages for people
 
     def terminal(self) -> dict[str, object] | None:
         if not self._at_terminal:
@@ -79,7 +79,7 @@ class Ends(asyncio.Protocol):
         return {"columns": size.columns, "rows": size.lines, "name": os.environ.get("TERM", "dumb")}
 
     async def serve(self, stream: asyncio.Transport) -> int:
-        """Until the command has ended and all that it printed is written."""
+        """Wait until the command has ended and all its output is written."""
         stream.write(m.START_FRAME)
         names = [name for name in _PASSED_ON if hasattr(signal, f"SIG{name}")]
         for name in names:
@@ -143,11 +143,11 @@ class Ends(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._room.set()
 
-    # Our own
+    # own methods
 
     def _read(self, fd: int) -> None:
-        """In a thread: standard input may be a file, which no loop can wait for."""
-        with suppress(OSError, RuntimeError):  # it is gone, or the loop is
+        """Read in a thread: standard input can be a file, which no event loop can wait for."""
+        with suppress(OSError, RuntimeError):  # the command, or the loop, has ended
             while data := os.read(fd, _READ):
                 self._room.wait()
                 self._loop.call_soon_threadsafe(self._send, m.frame(m.STDIN, data))
@@ -161,7 +161,7 @@ class Ends(asyncio.Protocol):
         if not self._waits or name not in _ENDING or self._stream is None:
             self._send(m.signal(name))
             return
-        # Nothing runs that it could be for, and it would stand behind all the input that nobody takes.
+        # Nothing runs that the signal could be for, and it would queue behind all the pending input.
         self._code = 128 + signal.Signals[f"SIG{name}"]
         said = self._status(Status.INFO, "you no longer wait; the review stays: connect again to use its approval")
         self._unwritten.put_nowait((sys.stderr.fileno(), said))
@@ -179,7 +179,7 @@ class Ends(asyncio.Protocol):
 
 
 def _size() -> os.terminal_size:
-    """Of the terminal itself. COLUMNS and LINES are what somebody once exported: they do not follow its window."""
+    """Return the size of the terminal itself. COLUMNS and LINES are exported once: they do not follow its window."""
     try:
         return os.get_terminal_size(sys.stdin.fileno())
     except OSError:
@@ -192,7 +192,7 @@ def _write(fd: int, data: bytes) -> None:
 
 
 def _finish(fd: int) -> None:
-    """Who reads from our pipe knows that there is no more, though the command goes on."""
+    """Close our pipe, so that its reader sees the end although the command continues."""
     if os.isatty(fd):
         return
     nowhere = os.open(os.devnull, os.O_WRONLY)

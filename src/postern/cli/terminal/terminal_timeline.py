@@ -1,4 +1,4 @@
-"""Exchanges of a session as people read them. Whatever was recorded, nothing of it steers the terminal."""
+"""Exchanges of a session as text. Recorded text cannot control the terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _INDENT = " " * 14
 
 
 def show(exchanges: Iterable[Row], *, with_output: bool) -> bool:
-    """Whether there were any."""
+    """Print the exchanges; return whether there were any."""
     found = False
     for one in exchanges:
         show_exchange(one, with_output=with_output)
@@ -35,12 +35,12 @@ def show_exchange(one: Row, *, with_output: bool) -> None:
         for number, value in enumerate(one["values"], 1):
             click.echo(f"{_INDENT}-- ${number} = {'NULL' if value is None else one_line(repr(value))}")
         if one["truncated"]:
-            click.echo(f"{_INDENT}-- not all of it is shown: the statement has {one['statement_size']} bytes")
+            click.echo(f"{_INDENT}-- truncated: the statement has {one['statement_size']} bytes")
     if with_output:
         for name in ("output", "errors"):
             _block(printable(one.get(name) or ""), "! " if name == "errors" else "")
         if one.get("output_truncated"):
-            click.echo(f"{_INDENT}[there is more]")
+            click.echo(f"{_INDENT}[truncated]")
     if one["refusal"]:
         _block(printable(one["refusal"]["message"]), "! ")
     elif one["error"] and not (with_output and one.get("errors")):

@@ -1,4 +1,4 @@
-"""`postern admin`: users, groups, rules of access and reviews, programs, logins, organisations, the server. Needs an
+"""`postern admin`: users, groups, rules of access and reviews, programs, logins, organisations and the server. Needs an
 administrator."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GROUPS = {
         f"{_AT}.issue_template_admin:issue_templates", "Choose the content of issues that sessions open."
     ),
     "resources": Lazy(f"{_AT}.resource_admin:resources", "List resources, and delete those without connections."),
-    "api-keys": Lazy(f"{_AT}.api_key_admin:api_keys", "Make and revoke API keys."),
+    "api-keys": Lazy(f"{_AT}.api_key_admin:api_keys", "Create and revoke API keys."),
     "service-accounts": Lazy(f"{_AT}.service_account_admin:service_accounts", "List and manage service accounts."),
     "machines": Lazy(f"{_AT}.machine_admin:machines", "List and manage machine identities and their credentials."),
     "ssh-authorities": Lazy(
@@ -36,16 +36,16 @@ GROUPS = {
     "logins": Lazy(f"{_AT}.logins_admin:logins", "List and end logins."),
     "sinks": Lazy(f"{_AT}.sink_admin:sinks", "Send events to a webhook, a syslog server or a collector."),
     "orgs": Lazy(f"{_AT}.org_admin:orgs", "List and manage organisations."),
-    "auth": Lazy(f"{_AT}.auth_admin:auth", "Show and set how people log in."),
+    "auth": Lazy(f"{_AT}.auth_admin:auth", "Show and set how users log in."),
     "retention": Lazy(f"{_AT}.retention_admin:retention", "Show and set how long recordings and sessions are kept."),
     "server": Lazy(f"{_AT}.server_admin:server", "Show and change the server's configuration."),
-    "features": Lazy(f"{_AT}.feature_admin:features", "Switch features on and off."),
+    "features": Lazy(f"{_AT}.feature_admin:features", "Enable and disable features."),
     "audit": Lazy(f"{_AT}.audit_admin:audit", "Show who changed what."),
     "logs": Lazy(f"{_AT}.log_admin:logs", "Show the server's log, and follow it."),
 }
 
 
-# As earlier versions spelled them.
+# Words of earlier versions.
 _ALIASES = {
     "apikeys": "api-keys",
     "issuetemplates": "issue-templates",

@@ -28,30 +28,33 @@ access_rules = resource_group(
         options=[
             new_name(),
             DESCRIPTION,
-            Field("--group", "groups", "For members of this group.", many=True, completes=GROUP, required=True),
+            Field(
+                "--group", "groups", "A group whose members the rule is for.", many=True, completes=GROUP, required=True
+            ),
             Field(
                 "--connection",
                 "connection_names",
                 "A connection they can see and use.",
                 many=True,
                 completes=CONNECTION,
-                clear=("--no-connections", "No connection by name from now on.", []),
+                clear=("--no-connections", "Cover no connection by name any more.", []),
             ),
             Field(
                 "--tag",
                 "connection_tags",
-                "And every connection with all these tags.",
+                "Cover every connection with all these tags, too.",
                 many=True,
                 metavar="KEY=VALUE",
                 completes=completion.tags,
                 read=tags,
-                clear=("--no-tags", "No connection by tags from now on.", {}),
+                clear=("--no-tags", "Cover no connection by tags any more.", {}),
             ),
         ],
         says={
-            "update": "Change an access rule. Only what you give changes. Sessions that lose their access end at once.",
+            "update": "Change an access rule. Fields that you leave out stay as they are. Sessions that lose their "
+            "access end at once.",
             "delete": "Delete an access rule. Sessions that no other rule allows end at once.",
         },
-        question="Delete the access rule {key}? Its groups lose what it lets them use",
+        question="Delete the access rule {key}? Its groups lose the access that it gives",
     )
 )

@@ -18,14 +18,14 @@ def _readable(agent: Row) -> Row:
 
 
 def _show_key(made: Row) -> None:
-    """Print the key alone on standard output, to be piped."""
+    """Print only the key on standard output, so that it can be piped."""
     click.echo(made["key"])
     by = (
         f"`postern run -- COMMAND` or `postern run --{DEFAULT_PROTOCOL} VARIABLE`"
         if made["mode"] == AgentMode.EMBEDDED
         else "`postern agent`"
     )
-    report_note(f"Start {made['name']} by {by} with it in POSTERN_KEY; the key is shown this once.")
+    report_note(f"Start {made['name']} with {by} and this key in POSTERN_KEY. The key is shown only once.")
 
 
 agents = resource_group(
@@ -53,27 +53,28 @@ agents = resource_group(
             Field(
                 "--status",
                 "status",
-                "Only these.",
+                "Show only agents in this state.",
                 type=click.Choice(["CONNECTED", "DISCONNECTED"], case_sensitive=False),
             ),
-            Field("--search", "search", "Only those with this in their name.", metavar="TEXT"),
+            Field("--search", "search", "Show only agents whose name contains this text.", metavar="TEXT"),
         ],
         options=[
             Field(
                 "--mode",
                 "mode",
-                "embedded: in an application's container, where it declares its own connection.",
+                "standard: runs on its own machine. embedded: runs in an application's container and "
+                "declares its own connection.",
                 type=click.Choice(["standard", "embedded"]),
             )
         ],
         readable=_readable,
         created=_show_key,
         says={
-            "show": "Show one agent, by name or id, never its key.",
-            "create": "Make an agent; its key is printed this once.",
-            "delete": "Delete an agent that no connection names. What it declared itself goes with it.",
+            "show": "Show an agent, by name or id. Its key is never shown.",
+            "create": "Create an agent and print its key. The key is shown only once.",
+            "delete": "Delete an agent that no connection uses. Connections that it declared itself are deleted, too.",
         },
-        question="Delete {key}? Its key stops working",
+        question="Delete agent {key}? Its key stops working",
     )
 )
 
@@ -83,8 +84,12 @@ agents = resource_group(
 @yes_option
 @json_option
 def renew_key(key: str, yes: bool, as_json: bool) -> None:
-    """Make another key, printed this once; the one before it ends at once."""
-    confirm(f"Renew the key of {key}? It is out until it is started with the new one, and its sessions end", yes)
+    """Replace the agent's key. The new key is shown only once; the old one stops working at once."""
+    confirm(
+        f"Renew the key of {key}? The agent disconnects and its sessions end; it is offline until you start it "
+        "with the new key",
+        yes,
+    )
     with client() as api, looking_up(api, AGENT, key) as items:
         made = items.act(key, "key")
     emit(made, as_json, _show_key)
@@ -95,8 +100,8 @@ def renew_key(key: str, yes: bool, as_json: bool) -> None:
 @yes_option
 @json_option
 def drain(key: str, yes: bool, as_json: bool) -> None:
-    """Let it take no new sessions, and end when those that it has are over."""
-    confirm(f"Drain {key}? It ends then, and whatever starts it has to start it again", yes)
+    """Drain an agent: it accepts no new sessions, and terminates when its running sessions have ended."""
+    confirm(f"Drain {key}? It terminates when its sessions have ended; your service manager must start it again", yes)
     with client() as api, looking_up(api, AGENT, key) as items:
         items.act(key, "drain")
-    told({"drained": key}, as_json, f"{key} takes no new sessions.")
+    told({"drained": key}, as_json, f"{key} accepts no new sessions.")

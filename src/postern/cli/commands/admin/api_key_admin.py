@@ -15,7 +15,7 @@ from postern.client.client_shapes import Row
 def _show_made(made: Row) -> None:
     click.echo(made["key"])
     until = f"until {local_time(made['expires_at'])}" if made["expires_at"] else "until it is revoked"
-    report_note(f"{made['name']} is good {until}; the key is shown this once")
+    report_note(f"API key {made['name']} is valid {until}. It is shown only once")
 
 
 api_keys = resource_group(
@@ -45,7 +45,7 @@ api_keys = resource_group(
             Field(
                 "--service-account",
                 "service_account",
-                "The service account that it acts for.",
+                "Service account that the key acts for.",
                 metavar="SUBJECT",
                 completes=SERVICE_ACCOUNT,
                 only="create",
@@ -69,12 +69,12 @@ api_keys = resource_group(
                 metavar="TIME",
             ),
         ],
-        empty="There are no keys yet: postern admin api-keys create --help",
+        empty="There are no API keys yet: postern admin api-keys create --help",
         created=_show_made,
         says={
-            "list": "List keys, by name, revoked ones too.",
-            "show": "Show one key, never its secret.",
-            "create": "Make a key; it is printed this once.",
+            "list": "List API keys, by name, with those that are revoked.",
+            "show": "Show an API key, by name or id. Its secret is never shown.",
+            "create": "Create an API key. It is shown only once.",
         },
     )
 )
@@ -82,14 +82,16 @@ api_keys = resource_group(
 
 @api_keys.command()
 @item_argument(API_KEY)
-@click.option("--with-credentials", is_flag=True, help="Also revoke the credentials that it issued to machines.")
+@click.option(
+    "--with-credentials", is_flag=True, help="Also revoke the credentials that the key issued to machine identities."
+)
 @yes_option
 @json_option
 def revoke(key: str, with_credentials: bool, yes: bool, as_json: bool) -> None:
-    """Refuse a key from now on.
+    """Revoke an API key. Programs that use it are denied from now on.
 
-    Credentials that the key issued to machine identities stay valid: they are listed, unless --with-credentials
-    revokes them.
+    Credentials that the key issued to machine identities stay valid. They are listed, unless --with-credentials revokes
+    them.
     """
     confirm(f"Revoke {key}? Programs that use it stop working", yes)
     with client() as api, looking_up(api, API_KEY, key) as keys:
@@ -103,18 +105,18 @@ def _show_revoked(key: str, credentials: list[Row]) -> None:
     click.echo(f"Revoked {key}.")
     if not credentials:
         return
-    click.echo("Credentials that it issued to machine identities are still valid:", err=True)
+    click.echo("Credentials that this key issued to machine identities are still valid:", err=True)
     for one in credentials:
         name, connection = one["machine_identity"], one["connection_name"]
         click.echo(f"  {name} on {connection}: postern admin machines rotate {name} {connection}", err=True)
-    click.echo("`postern admin machines delete NAME` removes a machine identity with all of its credentials.", err=True)
+    click.echo("`postern admin machines delete NAME` removes a machine identity with all its credentials.", err=True)
 
 
 @api_keys.command()
 @item_argument(API_KEY)
 @json_option
 def reactivate(key: str, as_json: bool) -> None:
-    """Take a revoked key again."""
+    """Accept a revoked API key again."""
     with client() as api, looking_up(api, API_KEY, key) as keys:
         row = keys.act(key, "reactivate")
-    told(row, as_json, f"{row['name']} is good again.")
+    told(row, as_json, f"{row['name']} is valid again.")

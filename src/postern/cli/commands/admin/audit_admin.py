@@ -26,7 +26,7 @@ _COLUMNS = [
     ("from", "client_ip"),
     ("id", "id"),
 ]
-_EVERY = 2.0  # seconds between two looks for new entries
+_EVERY = 2.0  # seconds between two requests for new entries
 
 
 @click.group(cls=AliasGroup, aliases={"get": "show"})
@@ -42,28 +42,34 @@ def audit() -> None:
 
 
 @audit.command("list")
-@click.option("--user", "actor_email", help="Only what this person did (e-mail).", shell_complete=completion.users)
-@click.option("--subject", "actor_subject", help="Only what this subject did, as of a service account.")
-@click.option("--action", help="Only this: create, update, delete, revoke, login and so on.")
-@click.option("--type", "resource_type", help="Only on this type, such as users or connections/credentials.")
-@click.option("--resource", help="Only on this one (name or id, as it was given).")
-@click.option("--status", "http_status", type=click.IntRange(100, 599), help="Only what was answered so.")
-@click.option("--outcome", type=click.Choice(["success", "failure"]), help="Only what went well, or did not.")
-@click.option("--address", "client_ip", help="Only from this address.")
-@click.option("--since", "created_after", type=typed, metavar="TIME", help="Only then or later: 2h, 7d, 2026-01-31.")
-@click.option("--until", "created_before", type=typed, metavar="TIME", help="Only then or earlier.")
-@click.option("--follow", is_flag=True, help="Go on with what is done from now, oldest first, until Ctrl-C.")
+@click.option("--user", "actor_email", help="Show only actions of this user (e-mail).", shell_complete=completion.users)
+@click.option("--subject", "actor_subject", help="Show only actions of this subject, such as a service account.")
+@click.option("--action", help="Show only this action: create, update, delete, revoke, login and so on.")
+@click.option(
+    "--type",
+    "resource_type",
+    help="Show only actions on this type of resource, such as users or connections/credentials.",
+)
+@click.option("--resource", help="Show only actions on this resource (name or id, as it was in the request).")
+@click.option(
+    "--status", "http_status", type=click.IntRange(100, 599), help="Show only requests with this HTTP status."
+)
+@click.option("--outcome", type=click.Choice(["success", "failure"]), help="Show only successes, or only failures.")
+@click.option("--address", "client_ip", help="Show only requests from this address.")
+@click.option("--since", "created_after", type=typed, metavar="TIME", help="Start of the period: 2h, 7d, 2026-01-31.")
+@click.option("--until", "created_before", type=typed, metavar="TIME", help="End of the period.")
+@click.option("--follow", is_flag=True, help="Print new entries as they are written, oldest first, until Ctrl-C.")
 @long_paging_options
 def list_(as_json: bool, follow: bool, limit: int, offset: int, every: bool, **filters: Any) -> None:
-    """List entries, newest first. With --follow and --json each is one line of JSON."""
+    """List audit entries, newest first. With --follow and --json, each entry is one line of JSON."""
     if follow:
         if offset or every or filters.pop("cursor"):
-            raise click.UsageError("--follow goes on from now: it takes neither --offset, --cursor nor --all")
+            raise click.UsageError("--follow shows new entries only; leave out --offset, --cursor and --all")
         with client() as api:
             _follow(api, filters, as_json)
     with client() as api:
         page = page_of(api.collection("audit", "logs"), limit=limit, offset=offset, every=every, **filters)
-    show_page(page, _COLUMNS, as_json, "No such entries.")
+    show_page(page, _COLUMNS, as_json, "No audit entry matches.")
 
 
 def _follow(api: Client, filters: dict[str, Any], as_json: bool) -> NoReturn:
@@ -90,6 +96,6 @@ def _say(one: Row, as_json: bool) -> None:
 @click.argument("entry_id", metavar="ID")
 @json_option
 def show(entry_id: str, as_json: bool) -> None:
-    """Show one entry, with the resource before and after."""
+    """Show an audit entry, with the resource before and after the change."""
     with client() as api:
         show_row(api.collection("audit", "logs").get(entry_id), as_json)

@@ -11,15 +11,16 @@ from postern.cli.row_commands import confirm, given, stdin_line, yes_option
 from postern.client.client import Client
 from postern.client.client_shapes import Row
 
-_KEPT = ("provider_name", "require_second_factor")  # what the API takes as empty when it is left out
+_KEPT = ("provider_name", "require_second_factor")  # what the API reads as empty when it is left out
 
 
 @click.group()
 def auth() -> None:
-    """Show and set how the people of your organisation log in.
+    """Show and set how users of your organisation log in.
 
-    The provider is asked before anything is changed. When no administrator is known to get in the new way it is
-    refused; --force goes on. When nobody gets in any more: `postern auth reset` on the gateway's machine.
+    The identity provider is contacted before anything is changed. The change is rejected if no administrator is known
+    to be able to log in afterwards; --force skips this check. If nobody can log in any more, run `postern auth reset`
+    on the gateway's machine.
 
     \b
     postern admin auth show
@@ -32,7 +33,7 @@ def auth() -> None:
 @auth.command()
 @json_option
 def show(as_json: bool) -> None:
-    """Show how people log in; never a secret."""
+    """Show how users log in. Secrets are never shown."""
     with client() as api:
         found = _now(api)
     emit(found, as_json, _show)
@@ -61,30 +62,36 @@ def _common(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         json_option,
         yes_option,
-        click.option("--force", is_flag=True, help="Also when no administrator is known to get in the new way."),
-        click.option("--auditor-group", "auditor_role_name", help="The group whose members are auditors."),
-        click.option("--admin-group", "admin_role_name", help="The group whose members are administrators."),
-        click.option("--provider-name", help="What people call the provider."),
+        click.option(
+            "--force", is_flag=True, help="Set it even if no administrator is known to be able to log in afterwards."
+        ),
+        click.option("--auditor-group", "auditor_role_name", help="Group whose members are auditors."),
+        click.option("--admin-group", "admin_role_name", help="Group whose members are administrators."),
+        click.option("--provider-name", help="Name of the provider on the login page."),
     ):
         command = option(command)
     return command
 
 
 @auth.command("set-local")
-@click.option("--require-second-factor/--no-require-second-factor", default=None, help="Whether everybody needs one.")
+@click.option(
+    "--require-second-factor/--no-require-second-factor",
+    default=None,
+    help="Require a second factor from every user, or from none.",
+)
 @_common
 def set_local(**typed: Any) -> None:
-    """Log in with e-mail and password."""
+    """Let users log in with e-mail and password."""
     _set("local", {}, **typed)
 
 
 @auth.command("set-oidc")
 @click.argument("issuer_url", metavar="ISSUER", required=False)
-@click.option("--client-id", help="Of this gateway at the provider.")
-@click.option("--client-secret-stdin", is_flag=True, help="Read the client's secret from standard input.")
-@click.option("--scope", "scopes", multiple=True, help="A scope to ask for; repeatable, replaces all.")
-@click.option("--audience", help="Take the provider's access tokens for this audience as bearer tokens, too.")
-@click.option("--groups-claim", help="The claim that has the groups.")
+@click.option("--client-id", help="Client ID of this gateway at the provider.")
+@click.option("--client-secret-stdin", is_flag=True, help="Read the client secret from standard input.")
+@click.option("--scope", "scopes", multiple=True, help="A scope to request. Repeatable; replaces the current ones.")
+@click.option("--audience", help="Audience: accept the provider's access tokens for it as bearer tokens, too.")
+@click.option("--groups-claim", help="Claim that contains the user's groups.")
 @_common
 def set_oidc(
     issuer_url: str | None,
@@ -95,7 +102,7 @@ def set_oidc(
     groups_claim: str | None,
     **typed: Any,
 ) -> None:
-    """Log in at an OpenID provider; what is left out stays as it is."""
+    """Let users log in at an OpenID Connect provider. Options that you leave out stay as they are."""
     changes = given(
         issuer_url=issuer_url, client_id=client_id, scopes=scopes, audience=audience, groups_claim=groups_claim
     )
@@ -105,20 +112,22 @@ def set_oidc(
 
 
 @auth.command("set-saml")
-@click.option("--metadata-url", "idp_metadata_url", help="Where the provider's metadata are.")
-@click.option("--metadata-file", type=click.File(), help="A file with them, which wins over the URL.")
-@click.option("--groups-claim", help="The attribute that has the groups.")
+@click.option("--metadata-url", "idp_metadata_url", help="URL of the provider's metadata.")
+@click.option(
+    "--metadata-file", type=click.File(), help="File with the provider's metadata; it takes precedence over the URL."
+)
+@click.option("--groups-claim", help="Attribute that contains the user's groups.")
 @_common
 def set_saml(
     idp_metadata_url: str | None, metadata_file: IO[str] | None, groups_claim: str | None, **typed: Any
 ) -> None:
-    """Log in at a SAML provider; what is left out stays as it is."""
+    """Let users log in at a SAML provider. Options that you leave out stay as they are."""
     text = metadata_file.read() if metadata_file else "" if idp_metadata_url else None
     _set("saml", given(idp_metadata_url=idp_metadata_url, idp_metadata=text, groups_claim=groups_claim), **typed)
 
 
 def _set(method: str, changes: Row, *, force: bool, yes: bool, as_json: bool, **common: Any) -> None:
-    confirm(f"Everybody of your organisation logs in by {method} from now on. Go on?", yes)
+    confirm(f"All users of your organisation will log in by {method}. Continue?", yes)
     with client() as api:
         now = _now(api)
         body = {name: now[name] for name in _KEPT} | given(**common) | {"auth_method": method, "confirm": force}

@@ -23,7 +23,7 @@ groups = resource_group(
             "update": "Rename a group. Its members stay in it.",
             "delete": "Delete a group. Its members stay users.",
         },
-        question="Delete group {key}? Its members lose what it lets them do",
+        question="Delete group {key}? Its members lose the access that it gives",
     )
 )
 
@@ -36,4 +36,4 @@ def rename(key: str, new_name: str, as_json: bool) -> None:
     """Rename a group, as `update --name` does."""
     with client() as api, looking_up(api, GROUP, key) as items:
         row = items.update(key, {"name": new_name})
-    told(row, as_json, f"{key} is called {row['name']} now.")
+    told(row, as_json, f"{key} is now called {row['name']}.")

@@ -37,7 +37,7 @@ def _required(one: Row) -> str:
 
 def _question(template: Row) -> str:
     count = len(template["connection_ids"])
-    return f"Delete the issue template {template['name']}? {count} connections open no issues then"
+    return f"Delete the issue template {template['name']}? Sessions of its {count} connections then open no issues"
 
 
 issue_templates = resource_group(
@@ -64,9 +64,9 @@ issue_templates = resource_group(
         created="Created {name} ({id}).",
         says={
             "create": "Create an issue template from a JSON file.",
-            "update": "Change an issue template, or replace it by a JSON file. Its connections stay where the file has "
-            "no connection_ids.",
-            "delete": "Delete an issue template. Its connections open no issues any more.",
+            "update": "Change an issue template, or replace it with a JSON file. Its connections stay if the file "
+            "has no connection_ids.",
+            "delete": "Delete an issue template. Sessions of its connections open no issues any more.",
         },
         question=_question,
     )

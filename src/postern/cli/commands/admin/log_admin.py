@@ -16,19 +16,21 @@ from postern.client.client_shapes import Row
 from postern.domain.text import one_line
 from postern.errors import Unavailable
 
-_AGAIN = 2.0  # seconds before a stream that broke off is asked for again
-_LONGEST = 1_000_000  # characters of one line
+_AGAIN = 2.0  # seconds before an interrupted stream is requested again
+_LONGEST = 1_000_000  # characters of a line
 
 
 @click.command()
-@click.option("--level", type=click.Choice(["debug", "info", "warning", "error"]), help="The lowest that is wanted.")
-@click.option("--process", help="Only of this one, such as api, w1 or supervisor.")
-@click.option("--since", type=typed, metavar="TIME", help="Only then or later: 2h, 7d, 2026-01-31.")
-@click.option("--limit", type=click.IntRange(1, 1_000), default=200, show_default=True, help="So many of the last.")
-@click.option("--follow", is_flag=True, help="Go on with what is logged from now, until Ctrl-C.")
+@click.option("--level", type=click.Choice(["debug", "info", "warning", "error"]), help="Lowest level to show.")
+@click.option("--process", help="Show only lines of this process, such as api, w1 or supervisor.")
+@click.option("--since", type=typed, metavar="TIME", help="Start of the period: 2h, 7d, 2026-01-31.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1_000), default=200, show_default=True, help="Number of lines, the newest."
+)
+@click.option("--follow", is_flag=True, help="Print new lines as they are logged, until Ctrl-C.")
 @json_option
 def logs(as_json: bool, follow: bool, limit: int, since: str | None, **wanted: str | None) -> None:
-    """Show the server's log, oldest first. With --follow and --json each line is one line of JSON.
+    """Show the server's log, oldest first. With --follow and --json, each log line is one line of JSON.
 
     \b
     postern admin logs --level warning
@@ -48,12 +50,12 @@ def _show(found: Row) -> None:
     for line in found["data"]:
         _say(line, False)
     if not found["data"]:
-        report_note("No such lines.")
+        report_note("No log line matches.")
 
 
 def _follow(api: Client, shown: list[Row], wanted: dict[str, str | None], as_json: bool) -> None:
-    """The stream ends now and then; it is gone on with after the last line that was shown. What the gateway refuses
-    is raised; that it cannot be reached is waited out."""
+    """Yield new lines. The stream ends now and then; it is resumed after the last line that was shown. An error that
+    the gateway answers is raised; a gateway that cannot be reached is retried."""
     last = shown[-1]["id"] if shown else None
     while True:
         try:
@@ -61,7 +63,7 @@ def _follow(api: Client, shown: list[Row], wanted: dict[str, str | None], as_jso
                 last = line["id"]
                 _say(line, as_json)
         except Unavailable as error:
-            report(Status.INFO, f"{one_line(error.message)}; waiting for it")
+            report(Status.INFO, f"{one_line(error.message)}; retrying")
         time.sleep(_AGAIN)
 
 

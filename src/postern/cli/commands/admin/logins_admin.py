@@ -32,10 +32,12 @@ def logins() -> None:
 
 
 @logins.command("list")
-@click.option("--user", help="Whose (e-mail or id); your own when missing.", shell_complete=completion.users)
+@click.option(
+    "--user", help="Show logins of this user (e-mail or id).  [default: yourself]", shell_complete=completion.users
+)
 @paging_options
 def list_(user: str | None, as_json: bool, limit: int, offset: int, every: bool) -> None:
-    """List live logins, newest first."""
+    """List active logins, newest first."""
     with client() as api:
         collection = api.collection("users", user, "logins") if user else api.collection("logins")
         page = page_of(collection, limit=limit, offset=offset, every=every)
@@ -46,7 +48,7 @@ def list_(user: str | None, as_json: bool, limit: int, offset: int, every: bool)
 @click.argument("login_id", metavar="ID")
 @json_option
 def end(login_id: str, as_json: bool) -> None:
-    """End a login at once, everywhere."""
+    """End a login at once, on all its connections to the gateway."""
     with client() as api:
         api.collection("logins").delete(login_id)
     told({"ended": login_id}, as_json, f"Ended {login_id}.")
@@ -56,9 +58,9 @@ def end(login_id: str, as_json: bool) -> None:
 @click.argument("user", shell_complete=completion.users)
 @json_option
 def end_all(user: str, as_json: bool) -> None:
-    """End all logins of a user (e-mail or id) at once, everywhere.
+    """End all logins of a user (e-mail or id) at once.
 
-    Connection credentials stay; `postern admin users deactivate` keeps somebody out altogether.
+    Connection credentials stay valid. To lock the user out completely, use `postern admin users deactivate`.
     """
     with client() as api:
         ended = api.collection("users").act(user, "logins", method="DELETE")["ended"]

@@ -40,7 +40,7 @@ def _show_credentials(text: str, issued: list[Row]) -> None:
         click.echo(f"user        {one['username']}\npassword    {one['password']}")
         click.echo(f"address     {one['host']}:{one['port']}\nexpires     {local_time(one['expires_at'])}\n")
     if issued:
-        report_note("The passwords are shown this once.")
+        report_note("The passwords are shown only once.")
 
 
 machines = resource_group(
@@ -63,20 +63,26 @@ machines = resource_group(
             Field(
                 "--connection",
                 "connection_names",
-                "A connection that it can reach.",
+                "A connection that the program can use.",
                 many=True,
                 completes=CONNECTION,
-                clear=("--no-connections", "It can reach nothing from now on.", []),
+                clear=("--no-connections", "Remove all its connections.", []),
             ),
             Field("--attribute", "attributes", "A label.", many=True, metavar="KEY=VALUE", read=_attributes),
-            Field("--hours", "access_duration_seconds", "Life of new credentials.", type=_HOURS, read=_seconds),
+            Field(
+                "--hours",
+                "access_duration_seconds",
+                "Lifetime of new credentials: 12h, 30d.",
+                type=_HOURS,
+                read=_seconds,
+            ),
         ],
         created=lambda row: _show_credentials(f"Created {row['name']}.", row["credentials"]),
         changed=lambda row: _show_credentials(f"Changed {row['name']}.", row["new_credentials"]),
         says={
-            "create": "Create a machine identity. Its passwords are printed this once.",
+            "create": "Create a machine identity. Its passwords are shown only once.",
             "update": "Change a machine identity. Added connections get a credential, removed ones lose theirs.",
-            "delete": "Delete a machine identity, with its credentials. Its live sessions end.",
+            "delete": "Delete a machine identity with its credentials. Its running sessions end.",
         },
         question="Delete {key}? Programs that use its credentials stop working",
     )
@@ -87,7 +93,7 @@ machines = resource_group(
 @item_argument(MACHINE)
 @json_option
 def credentials(key: str, as_json: bool) -> None:
-    """List its credentials, newest first; never a password."""
+    """List the credentials of a machine identity, newest first. Passwords are never shown."""
     with client() as api, looking_up(api, MACHINE, key) as items:
         page: RowPage = items.act(key, "credentials", method="GET")
     show_page(page, _CREDENTIALS, as_json, "No credentials.")
@@ -96,11 +102,13 @@ def credentials(key: str, as_json: bool) -> None:
 @machines.command()
 @item_argument(MACHINE)
 @click.argument("connection", shell_complete=completion.connections)
-@click.option("--overlap", type=duration, metavar="DURATION", help="How long the old password stays valid: 10m.")
-@click.option("--hours", type=_HOURS, help="Life of the new credential.")
+@click.option(
+    "--overlap", type=duration, metavar="DURATION", help="How long the old password stays valid, such as 10m."
+)
+@click.option("--hours", type=_HOURS, help="Lifetime of the new credential: 12h, 30d.")
 @json_option
 def rotate(key: str, connection: str, overlap: float | None, hours: float | None, as_json: bool) -> None:
-    """Make a new password for a connection; it is printed this once."""
+    """Replace the password for a connection. The new one is shown only once."""
     body = given(
         overlap_seconds=None if overlap is None else round(overlap),
         access_duration_seconds=None if hours is None else _seconds(hours),

@@ -23,8 +23,9 @@ from postern.client.client_shapes import Row
 def _show_made(made: Row) -> None:
     click.echo(made["setup_url"])
     report_note(
-        f"Created {made['name']}. {made['admin_email']} sets a password by `postern setup` with this link in quotes, "
-        f"once, until {local_time(made['setup_expires_at'])}; it is shown this once."
+        f"Created {made['name']}. {made['admin_email']} sets a password with `postern setup` and this link "
+        f"in quotes. The link works once, until {local_time(made['setup_expires_at'])}, and is shown only "
+        "once."
     )
 
 
@@ -52,7 +53,7 @@ _RESOURCE = ResourceCommands(
         Field(
             "--embedded-agent",
             "embedded_agent",
-            "It can reach targets from the server's own network.",
+            "Let its connections reach targets through the server's built-in agent.",
             switch=True,
         )
     ],
@@ -71,7 +72,7 @@ orgs = resource_group(_RESOURCE)
 @click.argument("key", metavar="[NAME]", default="self", shell_complete=completion.names(ORGANISATION))
 @json_option
 def show(key: str, as_json: bool) -> None:
-    """Show an organisation, by name or id; your own without NAME."""
+    """Show an organisation, by name or id.  [default: your own]"""
     with client() as api, looking_up(api, ORGANISATION, key) as items:
         row = items.get(key)
     print_item(_RESOURCE, row, as_json)
@@ -79,14 +80,14 @@ def show(key: str, as_json: bool) -> None:
 
 @orgs.command()
 @click.option("--name", help="The new name.")
-@click.option("--admin-group", help="The group whose members are administrators from now on.")
-@click.option("--auditor-group", help="The group whose members are auditors from now on.")
-@click.option("--access-help", help="What people read where a rule refuses something: how, or where, to ask for it.")
+@click.option("--admin-group", help="Group whose members are administrators.")
+@click.option("--auditor-group", help="Group whose members are auditors.")
+@click.option("--access-help", help="Text that users read when a rule denies something: how, or where, to request it.")
 @json_option
 def update(
     name: str | None, admin_group: str | None, auditor_group: str | None, access_help: str | None, as_json: bool
 ) -> None:
-    """Change your own organisation; what is left out stays as it is."""
+    """Change your own organisation. Options that you leave out stay as they are."""
     body = given(name=name, admin_role_name=admin_group, auditor_role_name=auditor_group, access_help=access_help)
     with client() as api:
         changed = api.collection("orgs").update("self", body)
@@ -95,18 +96,24 @@ def update(
 
 @orgs.command()
 @item_argument(ORGANISATION)
-@click.option("--confirm", "confirmed", metavar="NAME", help="The name again, for use without a terminal.")
+@click.option(
+    "--confirm",
+    "confirmed",
+    metavar="NAME",
+    help="Confirm the deletion by the organisation's name, without a question.",
+)
 @json_option
 def delete(key: str, confirmed: str | None, as_json: bool) -> None:
     """Delete an organisation with its users, connections, sessions, recordings and audit log.
 
-    All access to it ends at once. Legal holds forbid it. It cannot be undone.
+    All access to it ends at once. Legal holds prevent the deletion. It cannot be undone.
     """
     with client() as api, looking_up(api, ORGANISATION, key) as items:
         found = items.get(key)
         if confirmed is None:
             confirmed = click.prompt(
-                f"This deletes organisation {found['name']} and its record for ever. Type its name to go on", err=True
+                f"This deletes organisation {found['name']} and its records permanently. Type its name to continue",
+                err=True,
             )
         deleted = items.delete(str(found["id"]), name=str(confirmed))
-    told(deleted, as_json, f"Access to {found['name']} has ended; the rest is deleted in the background.")
+    told(deleted, as_json, f"Access to {found['name']} has ended; its data is being deleted in the background.")

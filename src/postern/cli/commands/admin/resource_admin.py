@@ -9,7 +9,7 @@ from postern.client.client_shapes import Row
 def _show(one: Row) -> None:
     names = [connection["name"] for connection in one["connections"]]
     pairs = [("name", one["name"]), ("id", one["id"]), ("created", local_time(one["created_at"]))]
-    fields([*pairs, ("connections", one["connection_count"]), ("they are", names)])
+    fields([*pairs, ("connections", one["connection_count"]), ("agents are", names)])
 
 
 resources = resource_group(
@@ -25,8 +25,8 @@ resources = resource_group(
         verbs=("list", "show", "delete"),
         empty="There are no resources yet: postern connections create --help",
         says={
-            "show": "Show one resource, by name or id, with its connections.",
-            "delete": "Delete a resource that has no connections any more.",
+            "show": "Show a resource, by name or id, with its connections.",
+            "delete": "Delete a resource that has no connections.",
         },
         show=_show,
         question="Delete resource {key}?",

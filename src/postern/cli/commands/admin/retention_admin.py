@@ -15,12 +15,14 @@ from postern.client.client_shapes import Row
 _PATH = "retention"
 _FOR_EVER = "forever"
 _CONNECTION = click.option(
-    "--connection", help="Of this connection, not of the organisation.", shell_complete=completion.connections
+    "--connection",
+    help="Set it for this connection.  [default: for the organisation]",
+    shell_complete=completion.connections,
 )
 
 
 class _Days(click.ParamType[tuple[int | None]]):
-    """`90`, `90d`, `2y` or `forever`. The value is a pair, since none given is another thing than for ever."""
+    """Convert `90`, `90d`, `2y` or `forever`. The value is a pair, because "not given" differs from "forever"."""
 
     name = "DAYS"
 
@@ -31,13 +33,13 @@ class _Days(click.ParamType[tuple[int | None]]):
             return (None,)
         number, unit = (value[:-1], value[-1]) if value[-1:] in ("d", "y") else (value, "d")
         if not number.isascii() or not number.isdigit() or not 1 <= len(number) <= 6:
-            self.fail(f"{value!r} is none of 90, 90d, 2y and {_FOR_EVER}", param, ctx)
+            self.fail(f"{value!r} is not a retention; write 90, 90d, 2y or {_FOR_EVER}", param, ctx)
         return (int(number) * (365 if unit == "y" else 1),)
 
 
 @click.group()
 def retention() -> None:
-    """Show and set how long recordings and sessions are kept; what is older is purged.
+    """Show and set how long recordings and sessions are kept. Older ones are purged.
 
     \b
     postern admin retention show
@@ -52,7 +54,7 @@ def retention() -> None:
 @_CONNECTION
 @json_option
 def show(connection: str | None, as_json: bool) -> None:
-    """Show what is set, what is in force, and from when on what was shortened is."""
+    """Show the retention that is set, the retention in force, and when a shorter one takes effect."""
     with client() as api:
         if connection is not None:
             found = [api.http.call("GET", _path(connection))]
@@ -80,7 +82,7 @@ def _show(found: list[Row]) -> None:
 
 
 def _days(days: int | None) -> str:
-    return "for ever" if days is None else f"{days} days"
+    return "forever" if days is None else f"{days} days"
 
 
 def _both(one: Row) -> str:
@@ -90,12 +92,16 @@ def _both(one: Row) -> str:
 @retention.command("set")
 @_CONNECTION
 @click.option(
-    "--recordings", required=True, type=_Days(), metavar="DAYS", help="Keep what was shown: 90, 2y or forever."
+    "--recordings", required=True, type=_Days(), metavar="DAYS", help="How long to keep recordings: 90, 2y or forever."
 )
 @click.option(
-    "--sessions", required=True, type=_Days(), metavar="DAYS", help="Keep the session itself: never shorter than that."
+    "--sessions",
+    required=True,
+    type=_Days(),
+    metavar="DAYS",
+    help="How long to keep sessions, at least as long as recordings: 90, 2y or forever.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what this would purge now.")
+@click.option("--dry-run", is_flag=True, help="Only show what this would purge now.")
 @yes_option
 @json_option
 def set_(
@@ -106,9 +112,9 @@ def set_(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Set how long recordings and sessions are kept, in days since a session ended.
+    """Set how long recordings and sessions are kept, counted from the end of the session.
 
-    What is shortened takes effect after a day: until then, setting it back loses nothing.
+    A shorter retention takes effect after a day; until then you can set it back without loss.
     """
     body = {"recording_days": recordings[0], "session_days": sessions[0]}
     with client() as api:
@@ -117,7 +123,7 @@ def set_(
             return
         if not yes:
             _show_preview(_preview(api, body, connection), err=True)
-            confirm("Set it?", yes)
+            confirm("Set this retention?", yes)
         made = api.http.call("PUT", _path(connection), body=body)
     told(made, as_json, _said(made))
 
@@ -132,20 +138,20 @@ def _show_preview(one: Row, *, err: bool = False) -> None:
         click.echo("This would purge nothing now.", err=err)
     else:
         click.echo(
-            f"This would purge {one['recordings']} recordings ({one['stored_size'] / 1e6:.1f} MB) and "
-            f"{one['sessions']} sessions now, the oldest of {local_time(one['oldest'])}.",
+            f"This would now purge {one['recordings']} recordings ({one['stored_size'] / 1e6:.1f} MB) and "
+            f"{one['sessions']} sessions; the oldest is of {local_time(one['oldest'])}.",
             err=err,
         )
     if one["held"]:
-        click.echo(f"Holds keep {one['held']} more.", err=err)
+        click.echo(f"{one['held']} more are under legal hold and stay.", err=err)
 
 
 def _said(one: Row) -> str:
     of = one["connection"] or "the organisation"
     if one["effective_at"]:
         return (
-            f"Set for {of}. It takes effect at {local_time(one['effective_at'])}; until then {_both(one['in_force'])} "
-            "holds, and setting it back loses nothing."
+            f"Set for {of}. It takes effect at {local_time(one['effective_at'])}. Until then "
+            f"{_both(one['in_force'])} applies, and you can set it back without loss."
         )
     return f"Set for {of}: {_both(one['in_force'])} (recordings / sessions)."
 
@@ -156,7 +162,7 @@ def _said(one: Row) -> str:
 )
 @json_option
 def inherit(connection: str, as_json: bool) -> None:
-    """Let a connection go by the organisation's retention again; after a day, where that is shorter."""
+    """Use the organisation's retention for a connection again; if that is shorter, after a day."""
     with client() as api:
         made = api.http.call("DELETE", _path(connection))
     told(made, as_json, _said(made))

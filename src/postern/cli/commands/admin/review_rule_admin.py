@@ -50,17 +50,17 @@ review_rules = resource_group(
                 "A connection that the rule covers.",
                 many=True,
                 completes=CONNECTION,
-                clear=("--no-connections", "No connection by name from now on.", []),
+                clear=("--no-connections", "Cover no connection by name any more.", []),
             ),
             Field(
                 "--tag",
                 "connection_tags",
-                "And every connection with all these tags.",
+                "Cover every connection with all these tags, too.",
                 many=True,
                 metavar="KEY=VALUE",
                 completes=completion.tags,
                 read=tags,
-                clear=("--no-tags", "No connection by tags from now on.", {}),
+                clear=("--no-tags", "Cover no connection by tags any more.", {}),
             ),
             _groups("--reviewers", "reviewers_groups", "Members of this group can approve."),
             _groups(
@@ -83,11 +83,11 @@ review_rules = resource_group(
                 "Members of this group can approve alone, with `reviews approve --force`.",
                 ("--no-force", "Let nobody approve alone any more.", []),
             ),
-            Field("--approvals", "min_approvals", "How many people must approve.  [default: 1]", type=int),
+            Field("--approvals", "min_approvals", "Number of people who must approve.  [default: 1]", type=int),
             Field(
                 "--all-groups/--any-group",
                 "all_groups_must_approve",
-                "Require an approval from each of the reviewers' groups, or from any of them.",
+                "Require the approvals from each of the reviewers' groups, or from any of them.",
             ),
             Field(
                 "--max-duration",
@@ -103,7 +103,7 @@ review_rules = resource_group(
         defaults={"access_type": "jit_command", "reviewers_groups": []},
         says={
             "create": "Create a review rule, for connecting and for scripts unless --for says otherwise.",
-            "delete": "Delete a review rule. From then on it requires no approval.",
+            "delete": "Delete a review rule. Access that it covered needs no approval by it any more.",
         },
         question="Delete the review rule {key}? Its connections then need no approval by it",
     )

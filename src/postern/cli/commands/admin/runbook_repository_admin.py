@@ -16,11 +16,11 @@ from postern.client.client import Client
 from postern.client.client_shapes import Row
 from postern.domain.text import one_line
 
-_MAX_CHARACTERS = 100_000  # of a file with a secret
+_MAX_CHARACTERS = 100_000  # characters of a file with a secret
 
 
 def _reader(prompt: str = "") -> Callable[[IO[str]], str]:
-    """Return what reads a secret from a file; with a `prompt`, `-` at a terminal asks for it."""
+    """Return a reader of a secret from a file; with a `prompt`, `-` at a terminal asks for the secret."""
 
     def read(file: IO[str]) -> str:
         if prompt and file.name == "<stdin>" and sys.stdin.isatty():
@@ -29,11 +29,11 @@ def _reader(prompt: str = "") -> Callable[[IO[str]], str]:
         try:
             text = file.read(_MAX_CHARACTERS + 1)
         except UnicodeDecodeError:
-            raise click.UsageError(f"{file.name} is no text") from None
+            raise click.UsageError(f"{file.name} is not UTF-8 text") from None
         if len(text) > _MAX_CHARACTERS:
             raise click.UsageError(f"{file.name} is longer than {_MAX_CHARACTERS} characters")
         line = text.rstrip("\r\n")
-        return line if prompt and "\n" not in line else text  # an editor ends a line that holds a password
+        return line if prompt and "\n" not in line else text  # an editor ends the line of a password
 
     return read
 
@@ -42,7 +42,7 @@ def _file(name: str, api_field: str, says: str, prompt: str = "", clear: str = "
     return Field(
         f"--{name}-file",
         api_field,
-        f"{says}; - reads standard input.",
+        f"{says} '-' reads standard input.",
         type=click.File(),
         metavar="FILE",
         read=_reader(prompt),
@@ -64,12 +64,12 @@ def _print_changed(read: Row) -> None:
 
 
 def _print_reading(read: Row, as_json: bool, done: str = "") -> None:
-    """Print what was read; on standard error also why it could not be read."""
+    """Print what was read, and to standard error why it could not be read."""
     name, commit = read["repository"], read["commit"]
     if not read["error"]:
-        told(read, as_json, f"{done or f'Read {name}. '}It is at {commit}.")
+        told(read, as_json, f"{done or f'Read {name}. '}It is at commit {commit}.")
         return
-    shown = f"it is shown as it was read before, at {commit}" if commit else "none of its runbooks are shown yet"
+    shown = f"runbooks of the last successful read stay, at {commit}" if commit else "it has no runbooks yet"
     told(read, as_json, f"{done}{'It' if done else name} could not be read: {shown}.")
 
 
@@ -101,25 +101,26 @@ runbook_repositories = resource_group(
         ],
         arguments=[Argument("git_url", "ADDRESS")],
         options=[
-            Field("--user", "git_user", "User name for https; with a password alone a common one is used."),
+            Field("--user", "git_user", "User name for https; most hosts need none beside a token."),
             _file(
-                *("password", "git_password", "A password or token for https; at a terminal - asks for it"),
+                *("password", "git_password", "Password or token for https. '-' asks for it at a terminal."),
                 prompt="Password or token",
-                clear="Without a password from now on.",
+                clear="Remove the password.",
             ),
             Field("--ssh-user", "ssh_user", "User name for ssh.  [default: that of the address, or git]"),
-            _file("key", "ssh_key", "The private key for ssh", clear="Without a private key from now on."),
+            _file("key", "ssh_key", "Private key for ssh.", clear="Remove the private key."),
             _file(
-                *("passphrase", "ssh_keypass", "The passphrase of the key; at a terminal - asks for it"),
+                *("passphrase", "ssh_keypass", "Passphrase of the private key. '-' asks for it at a terminal."),
                 prompt="Passphrase of the key",
-                clear="Without a passphrase from now on.",
+                clear="Remove the passphrase.",
             ),
-            _file("known-hosts", "ssh_known_hosts", "The server's keys for ssh, as lines of a known_hosts file"),
-            Field("--branch", "git_branch", "The branch to read.  [default: the repository's own]"),
+            _file("known-hosts", "ssh_known_hosts", "The server's host keys for ssh, as lines of a known_hosts file."),
+            Field("--branch", "git_branch", "Branch to read.  [default: the repository's own]"),
             Field(
                 "--hooks",
                 "git_hook_ttl",
-                "How long session hooks are valid; 0 switches them off. Hooks run on the machines of agents.",
+                "How long session hooks stay in force after a read; 0 disables them. Hooks run on the "
+                "machines of agents.",
                 type=int,
                 metavar="SECONDS",
             ),
@@ -129,17 +130,16 @@ runbook_repositories = resource_group(
         changed=_print_changed,
         advise=_report_error,
         prints_array=True,
-        empty="Runbooks are read from nowhere yet: postern admin runbook-repositories create --help",
+        empty="There are no runbook repositories yet: postern admin runbook-repositories create --help",
         says={
-            "list": "List repositories, by name, how old what was read of them is, and what is wrong with them.",
-            "show": "Show one repository, by its name, address or id.",
-            "create": "Read runbooks from one more repository, and read it now. It is added also when it cannot be "
-            "read yet.",
-            "update": "Change a repository, and read it now. Only what you give changes. Another address is another "
-            "repository.",
-            "delete": "Read no runbooks from there any more.",
+            "list": "List repositories, by name, with the time of the last read and its error.",
+            "show": "Show a repository, by name, address or id.",
+            "create": "Add a repository of runbooks, and read it now. It is added even if it cannot be read yet.",
+            "update": "Change a repository, and read it now. Fields that you leave out stay as they are. A "
+            "different address makes it a different repository.",
+            "delete": "Delete a repository. Its runbooks can no longer be run.",
         },
-        question="Delete {key}? Nobody can run its runbooks then",
+        question="Delete {key}? Its runbooks can then no longer be run",
     )
 )
 
@@ -148,7 +148,7 @@ runbook_repositories = resource_group(
 @item_argument(RUNBOOK_REPOSITORY)
 @json_option
 def refresh(key: str, as_json: bool) -> None:
-    """Read a repository now. Fails when it cannot be read; what was read before is shown on."""
+    """Read a repository now. Exits with 1 if it cannot be read; the runbooks of the last successful read stay."""
     with client() as api, looking_up(api, RUNBOOK_REPOSITORY, key) as items:
         read = items.act(key, "refresh")
     _print_reading(read, as_json)
@@ -161,11 +161,11 @@ def refresh(key: str, as_json: bool) -> None:
 @item_argument(RUNBOOK_REPOSITORY)
 @click.argument("path")
 @click.argument("file", type=click.File())
-@click.option("--message", help="Of the commit.")
-@click.option("--overwrite", is_flag=True, help="Also when there is a file already.")
+@click.option("--message", help="Message of the commit.")
+@click.option("--overwrite", is_flag=True, help="Overwrite an existing file.")
 @json_option
 def write(key: str, path: str, file: IO[str], message: str | None, overwrite: bool, as_json: bool) -> None:
-    """Commit FILE ('-' for standard input) as the runbook at PATH, with you as its author, and push it."""
+    """Commit FILE ('-' for standard input) as the runbook at PATH, with you as the author, and push it."""
     body = given(path=path, content=file.read(), commit_message=message, overwrite=overwrite)
     with client() as api, looking_up(api, RUNBOOK_REPOSITORY, key) as items:
         made = items.act(key, "files", body=body)

@@ -14,7 +14,7 @@ def _patterns(texts: Sequence[str]) -> list[Row]:
 
 
 def _pattern(text: str) -> Row:
-    """Split at the last `//`; the two slashes at the beginning of an address separate nothing."""
+    """Split at the last `//`; the slashes after the scheme of an address do not count."""
     repository, slashes, name = text.rpartition("//")
     parted = slashes and not repository.endswith(":")
     return {"repository": repository, "name": name} if parted else {"repository": text, "name": ""}
@@ -58,7 +58,7 @@ runbook_rules = resource_group(
             Field(
                 "--runbook",
                 "runbooks",
-                "The runbooks of a repository whose path begins so, or all of them.",
+                "Runbooks of a repository whose path begins with PATH; without a path, all of them.",
                 many=True,
                 metavar="REPOSITORY[//PATH]",
                 read=_patterns,
@@ -69,24 +69,24 @@ runbook_rules = resource_group(
                 "A connection where they can run.",
                 many=True,
                 completes=CONNECTION,
-                clear=("--no-connections", "On every connection from now on.", []),
+                clear=("--no-connections", "Let them run on every connection.", []),
             ),
             Field(
                 "--group",
                 "user_groups",
-                "For members of this group.",
+                "A group whose members can run them.",
                 many=True,
                 completes=GROUP,
-                clear=("--no-groups", "For everybody from now on.", []),
+                clear=("--no-groups", "Let every user run them.", []),
             ),
         ],
         defaults={"runbooks": [], "connections": [], "user_groups": []},
         says={
-            "create": "Create a runbook rule: for every connection without --connection, for everybody without "
-            "--group.",
-            "delete": "Delete a runbook rule. Without the last one everybody can run every runbook.",
+            "create": "Create a runbook rule. Without --connection it covers every connection, without --group "
+            "every user.",
+            "delete": "Delete a runbook rule. If no rule is left, every user can run every runbook.",
         },
         readable=_readable,
-        question="Delete the runbook rule {key}? Without the last one everybody may run every runbook",
+        question="Delete the runbook rule {key}? If no rule is left, every user can run every runbook",
     )
 )

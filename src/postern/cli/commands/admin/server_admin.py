@@ -38,7 +38,7 @@ def _show(found: Row) -> None:
     fields(
         [
             *((f"{what} listener", _where(one)) for what, one in listeners.items() if one is not None),
-            ("public host", found["public_host"] or "the machine's own name"),
+            ("public host", found["public_host"] or "the machine's host name"),
             ("API address", found["api_url"]),
             ("SSH host key", found.get("ssh_host_key_fingerprint", "")),
         ]
@@ -51,11 +51,16 @@ def _where(listener: Row) -> str:
 
 @server.command("set-listener")
 @click.option("--protocol", type=click.Choice(list(NATIVE)), default=DEFAULT_PROTOCOL, show_default=True)
-@click.option("--listen", "listen_address", metavar="HOST:PORT", help="Where; empty: as the environment says.")
-@click.option("--on/--off", "enabled", default=None, help="Whether native clients are listened for.")
+@click.option(
+    "--listen",
+    "listen_address",
+    metavar="HOST:PORT",
+    help="Address and port to listen on; empty: as the environment sets it.",
+)
+@click.option("--on/--off", "enabled", default=None, help="Enable or disable the listener for native clients.")
 @json_option
 def set_listener(protocol: str, listen_address: str | None, enabled: bool | None, as_json: bool) -> None:
-    """Change where native clients of one protocol are listened for; sessions go on."""
+    """Change where one protocol's native clients connect. Running sessions continue."""
     listener = given(listen_address=listen_address, enabled=enabled)
     if not listener:
         raise click.UsageError("give --listen, --on or --off")
@@ -63,11 +68,11 @@ def set_listener(protocol: str, listen_address: str | None, enabled: bool | None
 
 
 @server.command("set-addresses")
-@click.option("--public-host", help="The name that native clients are told; empty: as the environment says.")
-@click.option("--api-url", help="Where clients find the API, without /api; empty: as the environment says.")
+@click.option("--public-host", help="Host name for native clients; empty: as the environment sets it.")
+@click.option("--api-url", help="URL of the API for clients, without /api; empty: as the environment sets it.")
 @json_option
 def set_addresses(public_host: str | None, api_url: str | None, as_json: bool) -> None:
-    """Change what clients are told of where this gateway is."""
+    """Change the addresses of this gateway that clients are given."""
     body = given(public_host=public_host, api_url=api_url)
     if not body:
         raise click.UsageError("give --public-host or --api-url")
@@ -81,13 +86,13 @@ def _put(body: Row, as_json: bool) -> None:
 
 
 @server.command("rotate-token-keys")
-@click.option("--revoke", is_flag=True, help="Void every token that older keys signed, yours too.")
+@click.option("--revoke", is_flag=True, help="Also invalidate every token that older keys signed, including yours.")
 @yes_option
 @json_option
 def rotate_token_keys(revoke: bool, yes: bool, as_json: bool) -> None:
-    """Sign tokens by a new key from now on."""
+    """Sign tokens with a new key from now on."""
     if revoke:
-        confirm("Void every token? Everybody has to log in again, you too", yes)
+        confirm("Invalidate every token? All users must log in again, including you", yes)
     with client() as api:
         api.collection(*_PATH).act("token-keys", "rotate", body={"revoke": revoke})
-    told({"rotated": True, "revoked": revoke}, as_json, "Tokens are signed by a new key.")
+    told({"rotated": True, "revoked": revoke}, as_json, "Tokens are now signed with a new key.")

@@ -30,14 +30,14 @@ service_accounts = resource_group(
             ("groups", "groups"),
         ],
         options=[
-            Field("--name", "name", "The name that people see.  [default: the subject]"),
+            Field("--name", "name", "Display name.  [default: the subject]"),
             Field(
                 "--group",
                 "groups",
-                "A group it is in.",
+                "A group of the account.",
                 many=True,
                 completes=GROUP,
-                clear=("--no-groups", "In no group from now on.", []),
+                clear=("--no-groups", "Remove it from all groups.", []),
             ),
         ],
         prepare=_prepare,
@@ -53,7 +53,7 @@ service_accounts = resource_group(
 @item_argument(SERVICE_ACCOUNT)
 @json_option
 def activate(key: str, as_json: bool) -> None:
-    """Let a service account in again."""
+    """Activate a service account again."""
     _set_status(key, "active", as_json, "Activated")
 
 
@@ -62,8 +62,8 @@ def activate(key: str, as_json: bool) -> None:
 @yes_option
 @json_option
 def deactivate(key: str, yes: bool, as_json: bool) -> None:
-    """Keep a service account out: its keys are refused, and its live sessions end at once."""
-    confirm(f"Deactivate {key}? Its live sessions end", yes)
+    """Deactivate a service account: its keys are denied, and its running sessions end at once."""
+    confirm(f"Deactivate {key}? Its running sessions end", yes)
     _set_status(key, "inactive", as_json, "Deactivated")
 
 

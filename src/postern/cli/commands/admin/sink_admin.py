@@ -36,7 +36,7 @@ _DELIVERIES = [
     ("last error", "last_error"),
 ]
 _EVENTS = [str(kind) for kind in CHOSEN]
-_LOOK_AGAIN = 0.3  # seconds
+_LOOK_AGAIN = 0.3  # seconds between requests
 
 
 def _text(file: IO[str]) -> str:
@@ -67,28 +67,28 @@ def _named_lines(flag: str) -> dict[str, str]:
 def _named(flag: str, line: str) -> tuple[str, str]:
     name, colon, value = line.partition(":")
     if not colon or not name.strip():
-        # The text may be a secret, so the message does not repeat it.
-        raise click.UsageError(f"{flag}: needs lines `name: value`")
+        # The text can be a secret, so the message does not repeat it.
+        raise click.UsageError(f"{flag}: write each line as `name: value`")
     return name.strip(), value.strip()
 
 
 def _prepare(_api: Client, body: Row, key: str | None) -> Row:
     """Raises UsageError for a new sink without events."""
     if key is None and not body.get("events") and body["kind"] not in CHATS:
-        raise click.UsageError(f"--event: needs one at least, of {', '.join(_EVENTS)}")
+        raise click.UsageError(f"--event: give at least one, of {', '.join(_EVENTS)}")
     return body
 
 
 def _show_secret(made: Row) -> None:
-    """Print the secret alone on standard output, to be piped."""
+    """Print only the secret on standard output, so that it can be piped."""
     click.echo(made["secret"])
-    report_note(f"{made['name']} signs its events with this secret, which is shown this once.")
+    report_note(f"{made['name']} signs its events with this secret, which is shown only once.")
 
 
 def _show_made(made: Row) -> None:
     if made["secret"]:
         _show_secret(made)
-    report_note(f"Made {made['name']}. See whether it gets through: postern admin sinks test {made['name']}")
+    report_note(f"Created {made['name']}. Test it with: postern admin sinks test {made['name']}")
 
 
 def _show_changed(changed: Row) -> None:
@@ -128,21 +128,26 @@ sinks = resource_group(
         ],
         options=[
             new_name(),
-            Field("--address", "address", "The new address.", only="update"),
+            Field("--address", "address", "New address.", only="update"),
             Field("--event", "events", "An event to send.", many=True, type=click.Choice(_EVENTS)),
             Field(
                 "--authority",
                 "authority",
-                "PEM of the receiver's CA; '-' for standard input.",
+                "PEM file of the receiver's CA; '-' reads standard input.",
                 type=click.File(),
                 metavar="FILE",
                 read=_text,
             ),
-            Field("--with-script/--without-script", "with_script", "Whether sessions come with their script."),
+            Field(
+                "--with-script/--without-script",
+                "with_script",
+                "Include the script in events of sessions, or leave it out.",
+            ),
             Field(
                 "--headers-stdin",
                 "headers",
-                "Read headers to send along, a line `Name: value` each; they replace all.",
+                "Read headers to send along from standard input, one line `Name: value` each. They "
+                "replace the current ones.",
                 switch=True,
                 reads_stdin=True,
                 read=_headers,
@@ -151,38 +156,43 @@ sinks = resource_group(
             Field(
                 "--keys-stdin",
                 "keys",
-                "Read a chat's secrets, a line `name: value` each; others stay as they are.",
+                "Read secrets of a chat from standard input, one line `name: value` each. Others stay as they are.",
                 switch=True,
                 reads_stdin=True,
                 read=_keys,
             ),
             Field(
-                "--connection", "scope.connections", "Only reviews on this connection.", many=True, completes=CONNECTION
+                "--connection",
+                "scope.connections",
+                "Send only reviews on this connection.",
+                many=True,
+                completes=CONNECTION,
             ),
             Field(
                 "--tag",
                 "scope.connection_tags",
-                "Or on one with all these tags.",
+                "Send also reviews on connections with all these tags.",
                 many=True,
                 metavar="NAME=VALUE",
                 read=_tags,
             ),
-            Field("--group", "scope.groups", "Only reviews for this group.", many=True, completes=GROUP),
+            Field("--group", "scope.groups", "Send only reviews for this group.", many=True, completes=GROUP),
         ],
         defaults={"address": ""},
         prepare=_prepare,
         created=_show_made,
         changed=_show_changed,
         says={
-            "list": "List sinks, by name, with what keeps them from their events.",
-            "show": "Show one sink, by name or id, never its secret nor its headers' values.",
-            "create": "Make a sink; events from now on go there. What signs a webhook's events is printed this once.",
-            "update": "Change a sink. Only what you give changes. What waits is tried again at once. Another address "
-            "or authority needs headers and keys again; with its address a webhook's signing secret changes, and is "
-            "printed this once.",
-            "delete": "Delete a sink with all that waits for it.",
+            "list": "List sinks, by name, with the last delivery error of each.",
+            "show": "Show a sink, by name or id. Its secret and the values of its headers are never shown.",
+            "create": "Create a sink, which receives events from now on. The secret that signs a webhook's events "
+            "is shown only once.",
+            "update": "Change a sink. Fields that you leave out stay as they are. Waiting events are retried at "
+            "once. If you change the address or the CA, give the headers and keys again; a new address "
+            "also replaces a webhook's signing secret, which is shown only once.",
+            "delete": "Delete a sink with its waiting events.",
         },
-        question="Delete {key}? What waits for it is never sent",
+        question="Delete {key}? Its waiting events are never sent",
     )
 )
 
@@ -191,7 +201,7 @@ sinks = resource_group(
 @click.argument("event", required=False, type=click.Choice([str(kind) for kind in EventKind]))
 @json_option
 def events(event: str | None, as_json: bool) -> None:
-    """List the events that there are and when they happen, or print the JSON Schema of one EVENT."""
+    """List all events and when they happen, or print the JSON Schema of one EVENT."""
     with client() as api:
         schemas = api.collection("events").get("schemas")
     if event is not None:
@@ -205,7 +215,7 @@ def events(event: str | None, as_json: bool) -> None:
 @item_argument(SINK)
 @json_option
 def pause(key: str, as_json: bool) -> None:
-    """Keep events back; they wait."""
+    """Pause a sink: its events wait in the queue."""
     told(_change(key, {"paused": True}), as_json, f"{key} is paused: its events wait.")
 
 
@@ -213,8 +223,8 @@ def pause(key: str, as_json: bool) -> None:
 @item_argument(SINK)
 @json_option
 def resume(key: str, as_json: bool) -> None:
-    """Send what waits, and go on; also for a sink that is gone."""
-    told(_change(key, {"paused": False}), as_json, f"{key} is sent events again.")
+    """Resume a sink: send the waiting events. Also for a sink that was switched off."""
+    told(_change(key, {"paused": False}), as_json, f"{key} receives events again.")
 
 
 @sinks.command("rotate-secret")
@@ -222,7 +232,7 @@ def resume(key: str, as_json: bool) -> None:
 @yes_option
 @json_option
 def rotate_secret(key: str, yes: bool, as_json: bool) -> None:
-    """Make another signing secret, printed this once; the one before it signs, too, for 24 hours."""
+    """Replace the signing secret. The new one is shown only once; the old one stays valid for 24 hours."""
     confirm(f"Rotate the secret of {key}? Its receiver needs the new one within 24 hours", yes)
     with client() as api, looking_up(api, SINK, key) as items:
         made = items.act(key, "secret")
@@ -231,10 +241,12 @@ def rotate_secret(key: str, yes: bool, as_json: bool) -> None:
 
 @sinks.command()
 @item_argument(SINK)
-@click.option("--wait", type=click.FloatRange(0, 300), default=20.0, show_default=True, help="Seconds to wait for it.")
+@click.option(
+    "--wait", type=click.FloatRange(0, 300), default=20.0, show_default=True, help="Seconds to wait for the delivery."
+)
 @json_option
 def test(key: str, wait: float, as_json: bool) -> None:
-    """Send an event that says that it is a test, and tell what became of it. Fails when it was not taken."""
+    """Send a test event, and show the result. Exits with 1 if it was not delivered."""
     with client() as api, looking_up(api, SINK, key) as items:
         number = items.act(key, "test")["number"]
         end = time.monotonic() + wait
@@ -243,15 +255,17 @@ def test(key: str, wait: float, as_json: bool) -> None:
             time.sleep(_LOOK_AGAIN)
             found = _delivery(items.below(key, "deliveries"), number)
     if found["state"] == DeliveryState.DELIVERED:
-        told(found, as_json, f"{key} took it.")
+        told(found, as_json, f"{key} accepted the test event.")
         return
-    why = found["last_error"] or f"it still waits after {wait:g} seconds, perhaps behind others that do not get through"
-    told(found, as_json, f"{key} did not take it: {why}")
+    why = (
+        found["last_error"] or f"it still waits after {wait:g} seconds, perhaps behind events that cannot be delivered"
+    )
+    told(found, as_json, f"{key} did not accept the test event: {why}")
     sys.exit(1)
 
 
 def _delivery(deliveries: Any, number: int) -> Row:
-    """Among the newest: it has only just been made."""
+    """Return the delivery of the test, which is among the newest."""
     rows = deliveries.page(PAGE)["data"]
     found: Row | None = next((row for row in rows if row["number"] == number), None)
     return found or {"number": number, "attempts": 0, "state": str(DeliveryState.WAITING), "last_error": ""}
@@ -259,27 +273,29 @@ def _delivery(deliveries: Any, number: int) -> Row:
 
 @sinks.command()
 @item_argument(SINK)
-@click.option("--state", type=click.Choice([str(state) for state in DeliveryState]), help="Only these.")
+@click.option(
+    "--state", type=click.Choice([str(state) for state in DeliveryState]), help="Show only deliveries in this state."
+)
 @long_paging_options
 def deliveries(
     key: str, state: str | None, as_json: bool, limit: int, offset: int, cursor: str | None, every: bool
 ) -> None:
-    """List what is or was on its way to a sink, newest first, and why it did not get through."""
+    """List deliveries to a sink, newest first, with their errors."""
     with client() as api, looking_up(api, SINK, key) as items:
         listed = items.below(key, "deliveries")
         page = page_of(listed, limit=limit, offset=offset, every=every, **given(state=state, cursor=cursor))
-    show_page(page, _DELIVERIES, as_json, "There is nothing.")
+    show_page(page, _DELIVERIES, as_json, "No delivery matches.")
 
 
 @sinks.command()
 @item_argument(SINK)
-@click.option("--number", type=int, help="One delivery, whatever became of it; all that were given up when missing.")
+@click.option("--number", type=int, help="Send only this delivery, in any state.  [default: all that were given up]")
 @json_option
 def redeliver(key: str, number: int | None, as_json: bool) -> None:
-    """Send again what was given up; the receiver sees the same ids."""
+    """Send deliveries again that were given up. The receiver gets the same ids."""
     with client() as api, looking_up(api, SINK, key) as items:
         done = items.act(key, "redeliver", body=given(number=number))
-    told(done, as_json, f"{done['waiting']} of {key} wait to be sent again.")
+    told(done, as_json, f"{done['waiting']} deliveries of {key} wait to be sent again.")
 
 
 def _change(key: str, body: Row) -> Row:

@@ -33,12 +33,12 @@ ssh_authorities = resource_group(
             Argument("name"),
             Argument("public_key", "FILE", type=click.Path(dir_okay=False, allow_dash=True), read=_key),
         ],
-        created="Users with certificates of {name} ({fingerprint}) are let in.",
+        created="Users with certificates of {name} ({fingerprint}) can now log in.",
         says={
-            "create": "Trust the authority whose public key is in FILE, '-' for standard input. A private key is "
-            "refused here, and not sent.",
-            "delete": "Stop trusting an authority. Sessions by its certificates end.",
+            "create": "Trust the SSH certificate authority whose public key is in FILE ('-' for standard input). A "
+            "private key is rejected on this machine and not sent.",
+            "delete": "Stop trusting an authority. Sessions that use its certificates end.",
         },
-        question="Trust {key} no longer, and end what runs by its certificates",
+        question="Stop trusting {key}, and end the sessions that use its certificates",
     )
 )

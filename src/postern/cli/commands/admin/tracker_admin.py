@@ -30,7 +30,7 @@ _COLUMNS = [("name", "name"), ("id", "id")]
 
 @click.group()
 def tracker() -> None:
-    """Show and set the issue tracker in which sessions open issues. Its token goes in and never out.
+    """Show and set the issue tracker in which sessions open issues. Its token is never shown.
 
     \b
     postern admin tracker set jira_cloud https://acme.atlassian.net --user ann@example.com --token-stdin < token
@@ -43,7 +43,7 @@ def tracker() -> None:
 @tracker.command()
 @json_option
 def show(as_json: bool) -> None:
-    """Show the tracker, never its token."""
+    """Show the issue tracker. Its token is never shown."""
     with client() as api:
         show_row(api.collection("integrations").get("tracker"), as_json)
 
@@ -51,42 +51,45 @@ def show(as_json: bool) -> None:
 @tracker.command("set")
 @click.argument("kind", required=False, type=click.Choice([str(kind) for kind in TrackerKind]))
 @click.argument("url", required=False)
-@click.option("--user", help="Whose token it is; for jira_cloud an e-mail address.")
-@click.option("--token-stdin", is_flag=True, help="Read the token from standard input; at a terminal it is asked for.")
+@click.option("--user", help="User that the token belongs to; for jira_cloud an e-mail address.")
+@click.option("--token-stdin", is_flag=True, help="Read the token from standard input; asks for it at a terminal.")
 @click.option(
-    "--authority", type=click.File(), metavar="FILE", help="PEM of the tracker's CA; where it is publicly trusted none."
+    "--authority",
+    type=click.File(),
+    metavar="FILE",
+    help="PEM file of the tracker's CA; none if it is publicly trusted.",
 )
-@click.option("--enabled/--disabled", default=None, help="Whether sessions open issues.")
+@click.option("--enabled/--disabled", default=None, help="Let sessions open issues, or not.")
 @click.option(
     "--when-down",
     type=click.Choice([str(one) for one in WhenDown]),
-    help="Refuse sessions whose issue cannot be made now, or go on and make it later.",
+    help="If the tracker is down: deny sessions that need an issue, or go on and open the issue later.",
 )
 @json_option
 def set_(authority: IO[str] | None, token_stdin: bool, as_json: bool, **more: Any) -> None:
-    """Set up the tracker, or change it; what is left out stays as it is. Another KIND, URL or authority needs the token
-    again: it is sent nowhere else."""
+    """Set up or change the issue tracker. Options that you leave out stay as they are. If you change KIND, URL or CA,
+    give the token again."""
     changes = given(**more, authority=authority.read() if authority else None)
     if token_stdin:
         changes["token"] = _token()
     if not changes:
-        raise click.UsageError("nothing to change; see --help")
+        raise click.UsageError("nothing to change: give an option; see --help")
     with client() as api:
         now = _now(api)
         if now is None:
             if not {"kind", "url", "token"} <= changes.keys():
-                raise click.UsageError("none is set up yet: give KIND, URL and --token-stdin")
+                raise click.UsageError("no tracker is set up yet: give KIND, URL and --token-stdin")
             made = api.collection("integrations", "tracker").create(changes)
         else:
             made = api.collection("integrations").replace("tracker", now | changes)
-    told(made, as_json, f"Sessions open issues at {made['url']}. See whether it lets us in: postern admin tracker test")
+    told(made, as_json, f"Sessions open issues at {made['url']}. Test it with: postern admin tracker test")
 
 
 @tracker.command()
 @click.argument("project", default="")
 @json_option
 def test(project: str, as_json: bool) -> None:
-    """Ask the tracker who we are, and whether it shows us PROJECT."""
+    """Test the token, and access to PROJECT."""
     with client() as api:
         found = api.collection("integrations").act("tracker", "test", body={"project_key": project})
     told(found, as_json, f"{one_line(found['answer'])}.")
@@ -94,22 +97,22 @@ def test(project: str, as_json: bool) -> None:
 
 @tracker.command()
 @click.argument("object_type")
-@click.option("--query", help="What is in the name.")
+@click.option("--query", help="Show only assets whose name contains this text.")
 @paging_options
 def objects(object_type: str, query: str | None, as_json: bool, limit: int, offset: int, every: bool) -> None:
-    """List assets of a type, by name, as templates name them."""
+    """List assets of a type, by name, as issue templates name them."""
     with client() as api:
         found = api.collection("integrations", "tracker", "assets", "objects")
         page = page_of(found, limit=limit, offset=offset, every=every, object_type=object_type, query=query)
-    show_page(page, _COLUMNS, as_json, "There are none.")
+    show_page(page, _COLUMNS, as_json, "No asset matches.")
 
 
 @tracker.command()
 @yes_option
 @json_option
 def remove(yes: bool, as_json: bool) -> None:
-    """Remove the tracker with its token; templates stay."""
-    confirm("Remove the tracker? Sessions open no issues then, and open ones are not closed", yes)
+    """Remove the issue tracker and its token. Issue templates stay."""
+    confirm("Remove the tracker? Sessions then open no issues, and issues that are open are not closed", yes)
     with client() as api:
         api.collection("integrations").delete("tracker")
     told({"removed": "tracker"}, as_json, "Removed the tracker.")

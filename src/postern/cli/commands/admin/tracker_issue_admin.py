@@ -20,12 +20,12 @@ _PATH = "integrations/tracker/issues"
 
 
 @click.command("issues")
-@click.option("--state", type=click.Choice([*map(str, IssueState)]), help="Only those in this state.")
+@click.option("--state", type=click.Choice([*map(str, IssueState)]), help="Show only issues in this state.")
 @long_paging_options
 def issues(state: str | None, limit: int, offset: int, cursor: str | None, every: bool, as_json: bool) -> None:
     """List the issues of sessions, newest first.
 
-    Those that are given_up wait for `postern admin tracker retry`.
+    Issues in the state given_up stay until `postern admin tracker retry`.
 
     \b
     postern admin tracker issues --state given_up
@@ -36,14 +36,14 @@ def issues(state: str | None, limit: int, offset: int, cursor: str | None, every
         )
     for row in page["data"] if not as_json else ():
         row["created_at"] = local_time(row["created_at"])
-    show_page(page, _COLUMNS, as_json, "There is nothing.")
+    show_page(page, _COLUMNS, as_json, "No issue matches.")
 
 
 @click.command("retry")
 @session_argument(required=False)
 @json_option
 def retry(session_id: str | None, as_json: bool) -> None:
-    """Try again what was given up: the issue of one session, or all of them."""
+    """Retry issues that were given up: that of one session, or all."""
     with client() as api:
         done = api.http.call("POST", f"/{_PATH}/{session_id}/retry" if session_id else f"/{_PATH}/retry")
-    told(done, as_json, f"{done['waiting']} are tried again.")
+    told(done, as_json, f"{done['waiting']} issues are being retried.")

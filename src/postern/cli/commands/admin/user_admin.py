@@ -24,7 +24,7 @@ def _prepare(api: Client, body: Row, _key: str | None) -> Row:
 
 def _created(made: Row) -> None:
     has_password = made["status"] != "invited"
-    how = "" if has_password else f" A password is set by: postern admin users setup-link {made['email']}"
+    how = "" if has_password else f" Set a password with: postern admin users setup-link {made['email']}"
     report_done(f"Created {made['email']}.{how}")
 
 
@@ -49,26 +49,26 @@ users = resource_group(
             ("last login", "last_login_at"),
         ],
         filters=[
-            Field("--search", "search", "Only those whose name or e-mail holds this.", metavar="TEXT"),
-            Field("--group", "group", "Only those in this group.", completes=GROUP),
-            Field("--status", "status", "Only those that are active, inactive, or in another state."),
+            Field("--search", "search", "Show only users whose name or e-mail contains this text.", metavar="TEXT"),
+            Field("--group", "group", "Show only users in this group.", completes=GROUP),
+            Field("--status", "status", "Show only users in this state: active, inactive or another one."),
         ],
         arguments=[Argument("email")],
         options=[
             Field("--email", "email", "The new e-mail address.", only="update"),
-            Field("--name", "name", "The name that people see."),
+            Field("--name", "name", "Display name."),
             Field(
                 "--group",
                 "groups",
-                "A group they are in.",
+                "A group of the user.",
                 many=True,
                 completes=GROUP,
-                clear=("--no-groups", "In no group from now on.", []),
+                clear=("--no-groups", "Remove the user from all groups.", []),
             ),
             Field(
                 "--role",
                 "roles",
-                "A role beyond that of a user; they join the organisation's group for it.",
+                "A role beyond that of a user; adds the user to the organisation's group for it.",
                 many=True,
                 type=click.Choice(["admin", "auditor"]),
                 only="create",
@@ -76,7 +76,7 @@ users = resource_group(
             Field(
                 "--password-stdin",
                 "password",
-                "Read a password from standard input; a new one ends their logins. A setup-link is safer.",
+                "Read a password from standard input; a new one ends the user's logins. A setup-link is safer.",
                 switch=True,
                 reads_stdin=True,
                 read=lambda _: stdin_line().reveal(),
@@ -90,7 +90,7 @@ users = resource_group(
 
             A role is a group: `postern admin auth show` says which groups make administrators and auditors.
             """,
-            "delete": "Delete a user, with their logins, keys and credentials.",
+            "delete": "Delete a user with their logins, keys and credentials.",
         },
         question="Delete {key}? This cannot be undone",
     )
@@ -101,7 +101,7 @@ users = resource_group(
 @item_argument(USER)
 @json_option
 def activate(key: str, as_json: bool) -> None:
-    """Let a user in again."""
+    """Activate a user again."""
     _set_status(key, "active", as_json, "Activated")
 
 
@@ -110,8 +110,8 @@ def activate(key: str, as_json: bool) -> None:
 @yes_option
 @json_option
 def deactivate(key: str, yes: bool, as_json: bool) -> None:
-    """Keep a user out: ends their logins and live sessions at once."""
-    confirm(f"Deactivate {key}? Their live sessions end", yes)
+    """Deactivate a user: their logins and running sessions end at once."""
+    confirm(f"Deactivate {key}? Their running sessions end", yes)
     _set_status(key, "inactive", as_json, "Deactivated")
 
 
@@ -125,7 +125,7 @@ def _set_status(key: str, status: str, as_json: bool, done: str) -> None:
 @item_argument(USER)
 @json_option
 def setup_link(key: str, as_json: bool) -> None:
-    """Make a link by which a user sets their password, once; older links are void."""
+    """Create a link with which a user sets a password, once. Older links stop working."""
     with client() as api, looking_up(api, USER, key) as items:
         link = items.act(key, "setup-link")
     emit(link, as_json, _show_link)
@@ -134,8 +134,8 @@ def setup_link(key: str, as_json: bool) -> None:
 def _show_link(link: Row) -> None:
     click.echo(link["url"])
     report_note(
-        f"For {link['email']}, who runs `postern setup` with it in quotes, once, until "
-        f"{local_time(link['expires_at'])}; send it to nobody else."
+        f"Send this link only to {link['email']}, who runs `postern setup` with it in quotes. It works "
+        f"once, until {local_time(link['expires_at'])}."
     )
 
 
@@ -144,8 +144,8 @@ def _show_link(link: Row) -> None:
 @yes_option
 @json_option
 def reset_second_factors(key: str, yes: bool, as_json: bool) -> None:
-    """Remove all second factors of a user who lost theirs; ends their logins."""
-    confirm(f"Remove the second factors of {key}? Be sure that it is they who ask", yes)
+    """Remove all second factors of a user who lost them. Their logins end."""
+    confirm(f"Remove the second factors of {key}? Make sure that the request comes from this user", yes)
     with client() as api, looking_up(api, USER, key) as items:
         items.act(key, "second-factors", method="DELETE")
     told({"reset": key}, as_json, f"Removed the second factors of {key}.")

@@ -12,12 +12,12 @@ from postern.client.client_shapes import Row
 @click.argument("connection", shell_complete=completion.connections)
 @click.option(
     "--user",
-    help="Somebody else, by e-mail or identifier; for administrators and auditors.",
+    help="Another user, by e-mail or identifier; for administrators and auditors.",
     shell_complete=completion.users,
 )
 @json_option
 def access(connection: str, user: str | None, as_json: bool) -> None:
-    """Explain why you can or cannot use a connection, or another user (--user).
+    """Explain why you, or another user (--user), can or cannot use a connection.
 
     \b
     postern access shop
@@ -33,8 +33,8 @@ def _show(found: Row) -> None:
         [
             ("connection", found["connection"]),
             ("user", found["user"]),
-            ("may use it", found["allowed"]),
-            ("may see it", found["visible"]),
+            ("can use it", found["allowed"]),
+            ("can see it", found["visible"]),
             ("why", found["reason"]),
             ("rule", found["rule"]),
             ("group", found["group"]),

@@ -1,4 +1,4 @@
-"""`postern auth`: what only who commands the gateway's machine may do about logging in."""
+"""`postern auth`: login settings that can be changed only on the gateway's machine."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from postern.wiring.host import auth_reset
 
 @click.group()
 def auth() -> None:
-    """Get back in, on the gateway's own machine.
+    """Recover access, on the gateway's own machine.
 
-    These commands need no login: they work on the gateway's data folder, as the user that the gateway runs as.
+    These commands need no login. They work on the gateway's data folder; run them as the user that runs the gateway.
     """
 
 
 @auth.command()
 @click.option("--home", default=None, help="The gateway's data folder.")
-@click.confirmation_option(prompt="Everybody of the default organisation logs in with a password again. Go on?")
+@click.confirmation_option(prompt="All users of the default organisation will log in with a password again. Continue?")
 @json_option
 def reset(home: str | None, as_json: bool) -> None:
-    """Set the default organisation back to local login.
+    """Set the default organisation back to login with a password.
 
-    For when nobody gets in by the identity provider any more. The provider's settings stay, and a running gateway
+    Use it if nobody can log in at the identity provider any more. The provider's settings stay, and a running gateway
     follows at once.
 
     \b
@@ -39,6 +39,8 @@ def reset(home: str | None, as_json: bool) -> None:
 
 
 def _say(done: dict[str, Any]) -> None:
-    report_done(f"Login is local again; it was {done['was']}.")
+    report_done(f"Users log in with a password again; before it was {done['was']}.")
     if not done["admin_with_password"]:
-        click.echo("No active administrator has a password: give one a new set-up link on this machine.")
+        click.echo(
+            "No active administrator has a password: create a set-up link with `postern setup-link` on this machine."
+        )

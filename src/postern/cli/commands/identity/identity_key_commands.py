@@ -13,21 +13,21 @@ from postern.cli.row_commands import told
 from postern.cli.status import report_note
 from postern.wiring.host import key_commands as wiring
 
-_home = click.option("--home", default=None, help="The gateway's data folder; POSTERN_HOME when missing.")
+_home = click.option("--home", default=None, help="Data folder of the gateway.  [default: POSTERN_HOME]")
 _json = click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 
 
 @click.group()
 def keys() -> None:
-    """The keys that secrets are encrypted with, on the gateway's own host; no login is needed.
+    """Manage the keys that encrypt secrets and recordings, on the gateway's own machine. No login is needed.
 
-    Every organisation has a data key that seals its values and encrypts its recordings in the blob store; a master key
-    wraps the data keys. The gateway may run.
+    Each organisation has a data key that encrypts its secrets, and its recordings in the blob store. The master key
+    encrypts the data keys. The gateway can run meanwhile.
 
     \b
     postern keys status
-    postern keys rotate --to file:/etc/postern/master.key     another master key, no value is touched
-    postern keys renew --organisation default                 another data key, all values are sealed anew
+    postern keys rotate --to file:/etc/postern/master.key     replace the master key
+    postern keys renew --organisation default                 replace a data key
     """
 
 
@@ -35,7 +35,7 @@ def keys() -> None:
 @_home
 @_json
 def status(home: str | None, as_json: bool) -> None:
-    """Show the data keys, who wraps them, how many values each sealed and how many segments of recordings."""
+    """Show the data keys, the master key of each, and how many values and segments of recordings each encrypts."""
     found = wiring.status(load("keys", home=home))
     if as_json:
         shown = {
@@ -53,25 +53,28 @@ def status(home: str | None, as_json: bool) -> None:
         ]
         for key in found.keys
     ]
-    heads = ["data key", "organisation", "wrapped by", "made", "state", "values", "segments"]
+    heads = ["data key", "organisation", "encrypted by", "made", "state", "values", "segments"]
     table(heads, rows, "There are no data keys yet.")
 
 
 @keys.command()
-@click.option("--to", required=True, metavar="PLACE", help="file:PATH (made when missing), env:NAME or aws-kms:KEY_ARN")
+@click.option(
+    "--to",
+    required=True,
+    metavar="PLACE",
+    help="New master key: file:PATH (created if missing), env:NAME or aws-kms:KEY_ARN.",
+)
 @_home
 @_json
 def rotate(to: str, home: str | None, as_json: bool) -> None:
-    """Wrap the data keys by another master key.
+    """Encrypt the data keys with a different master key.
 
-    Afterwards start the gateway with POSTERN_MASTER_KEY set to the new place. When it is cut off in the middle, run it
-    again; a gateway that starts meanwhile needs POSTERN_MASTER_KEY_OLD, too.
+    Then start the gateway with POSTERN_MASTER_KEY set to the new key. If the command is interrupted, run it again; a
+    gateway that starts meanwhile needs POSTERN_MASTER_KEY_OLD, too.
     """
-    with ProgressLine("data keys are wrapped anew", quiet=as_json, unit="keys") as progress:
+    with ProgressLine("encrypting the data keys", quiet=as_json, unit="keys") as progress:
         master, done = wiring.rotate(load("keys", home=home), to, progress.count)
-    told(
-        {"master": master, "wrapped": done}, as_json, f"{done} data keys are wrapped anew, all are under {master} now."
-    )
+    told({"master": master, "wrapped": done}, as_json, f"Encrypted {done} data keys; all are under {master} now.")
     report_note(f"Set POSTERN_MASTER_KEY={to} before the next start of the gateway.")
 
 
@@ -80,13 +83,13 @@ def rotate(to: str, home: str | None, as_json: bool) -> None:
 @_home
 @_json
 def renew(organisation: str | None, home: str | None, as_json: bool) -> None:
-    """Make new data keys, and seal all values anew by them.
+    """Create new data keys, and encrypt all values with them.
 
-    Recordings that are stored stay under the data key that encrypted them, which is kept; new ones get the new one.
+    Stored recordings stay under the data key that encrypted them, which is kept. New recordings use the new one.
     """
-    with ProgressLine("values are sealed anew", quiet=as_json, unit="values") as progress:
+    with ProgressLine("encrypting values", quiet=as_json, unit="values") as progress:
         renewed = wiring.renew(load("keys", home=home), organisation, progress.count)
-    lines = (f"{one.organisation or '(server)'}: a new data key, {one.values} values sealed anew" for one in renewed)
+    lines = (f"{one.organisation or '(server)'}: a new data key, {one.values} values encrypted" for one in renewed)
     told([dataclasses.asdict(one) for one in renewed], as_json, "\n".join(lines))
 
 

@@ -35,7 +35,7 @@ _METHODS = ("local", "oidc", "saml")
 
 @dataclass(frozen=True, slots=True)
 class LoginInput:
-    """What was typed."""
+    """The options of `login`."""
 
     email: str | None
     password_stdin: bool
@@ -45,9 +45,9 @@ class LoginInput:
 
 @click.command()
 @click.argument("url", required=False)
-@click.option("--email", help="Your e-mail address, for a login by password.  [default: asks for it]")
+@click.option("--email", help="E-mail address, for a login by password.  [default: asks for it]")
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
-@click.option("--no-browser", is_flag=True, help="Show a code to confirm in a browser of any other machine.")
+@click.option("--no-browser", is_flag=True, help="Show a code to confirm in a browser on any machine.")
 @click.option("--api-key", metavar="KEY", help="Log in with this API key; '-' reads it from standard input.")
 @organisation_option("Organisation of your account.  [default: the default organisation]")
 @click.option("--ca", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="CA certificate to trust.")
@@ -55,9 +55,9 @@ class LoginInput:
 def login(url: str | None, organisation: str | None, ca: Path | None, as_json: bool, **typed: Any) -> None:
     """Log in to a gateway.
 
-    URL is the gateway's address; without it the last one is used, else http://localhost:7480. The gateway says how
-    people log in there: by password, or at an identity provider in the browser. Each gateway has a profile of its own
-    unless --profile names one.
+    URL is the gateway's address; the default is the last one used, else http://localhost:7480. The gateway decides how
+    users log in: by password, or at an identity provider in the browser. Each gateway has its own profile unless
+    --profile names one.
 
     \b
     postern login
@@ -74,7 +74,11 @@ def login(url: str | None, organisation: str | None, ca: Path | None, as_json: b
     authority = ca.read_text() if ca else same.authority if same else ""
     gateway = Gateway(address, authority, organisation)
     if is_in_clear(address):
-        report(Status.WARNING, f"{address} is not encrypted; everybody on the way can read what is sent there.")
+        report(
+            Status.WARNING,
+            f"{address} is not encrypted; others on the network can read your password and all data. Use an "
+            "https:// address.",
+        )
     if wish.api_key is not None:
         show(keep_api_key(environ, gateway, _typed_key(wish.api_key)), as_json)
         return
@@ -88,7 +92,7 @@ def _token(gateway: Gateway, wish: LoginInput, last_email: str) -> Secret:
         return by_device(gateway)
     if method != "local":
         if wish.password_stdin or wish.email:
-            raise click.UsageError(f"people log in to {gateway.api_url} in the browser, not by password")
+            raise click.UsageError(f"users log in to {gateway.api_url} in the browser, not by password")
         return by_browser(gateway, method) if has_browser(os.environ) else by_device(gateway)
     email = wish.email or click.prompt("E-mail", default=last_email or None, err=True)
     password = _line() if wish.password_stdin else _ask("Password")
@@ -96,19 +100,19 @@ def _token(gateway: Gateway, wish: LoginInput, last_email: str) -> Secret:
 
 
 def _method(gateway: Gateway) -> str:
-    """How people log in there. Raises Unavailable."""
+    """Return how users log in there. Raises Unavailable."""
     with gateway.http() as http:
         info = ClientAuthentication(http).public_info(gateway.organisation)
     method = info.get("auth_method") if isinstance(info, dict) else None
     if method not in _METHODS:
         raise Unavailable(f"{gateway.api_url} does not say how to log in; check the address, or update this program")
     if info["setup_required"]:
-        say("Nobody can log in here yet: on the gateway's machine `postern setup-link` makes a link for the first one.")
+        say("No administrator exists yet: create a set-up link with `postern setup-link` on the gateway's machine.")
     return method
 
 
 def keep_login(environ: Mapping[str, str], gateway: Gateway, token: Secret) -> dict[str, Any]:
-    """Asks whose login it is, and saves it. What it answers is for `show`."""
+    """Ask whose login it is, and save it. Return what `show` prints."""
     with gateway.http(token) as http:
         state = ClientAuthentication(http).session()
     kept = Profile(
@@ -118,7 +122,7 @@ def keep_login(environ: Mapping[str, str], gateway: Gateway, token: Secret) -> d
 
 
 def keep_api_key(environ: Mapping[str, str], gateway: Gateway, key: Secret) -> dict[str, Any]:
-    """Saves it once the gateway has taken it. Raises Unauthenticated."""
+    """Save the key once the gateway has accepted it. Raises Unauthenticated."""
     with gateway.http(key) as http:
         user = http.call("GET", "/userinfo")
     return _kept(environ, Profile(gateway.api_url, key, str(user["email"]), gateway.authority, TokenKind.API_KEY))
@@ -145,13 +149,13 @@ def _show(kept: dict[str, Any]) -> None:
     if known.current != kept["profile"]:
         report_note(f"Use it with `--profile {kept['profile']}`, or `postern profiles use {kept['profile']}`.")
     if kept["must_enrol_second_factor"]:
-        report_note("Your organisation requires a second factor: `postern second-factor add` comes first.")
+        report_note("Your organisation requires a second factor: add one with `postern second-factor add`.")
 
 
 def _typed_key(given: str) -> Secret:
     key = _line() if given == "-" else Secret(given)
     if not key.reveal() or not key.reveal().isascii() or any(character.isspace() for character in key.reveal()):
-        raise Invalid("this is no API key; it is shown once, when it is made", field="api_key")
+        raise Invalid("this is not an API key; a key was shown only once, when it was created", field="api_key")
     return key
 
 
@@ -165,16 +169,16 @@ def _ask(what: str) -> Secret:
 
 
 @click.command()
-@click.option("--all", "every", is_flag=True, help="Those of all profiles.")
+@click.option("--all", "every", is_flag=True, help="Log out of all profiles.")
 @click.option(
-    "--everywhere", is_flag=True, help="With all other logins of the same user, on every machine and browser."
+    "--everywhere", is_flag=True, help="End all logins of the same user, on every machine and in every browser."
 )
 @json_option
 def logout(every: bool, everywhere: bool, as_json: bool) -> None:
-    """End the login.
+    """Log out of the gateway.
 
-    Ends it at the gateway, and removes the token from this machine; the profile stays. An API key is only removed
-    here, and connection credentials stay valid: `postern credentials revoke` ends those.
+    Ends the login at the gateway, and removes the token from this machine; the profile stays. An API key is only
+    removed here. Connection credentials stay valid: `postern credentials revoke` revokes them.
     """
     environ = profile.environ()
     known = profile.config(environ)
@@ -188,10 +192,10 @@ def logout(every: bool, everywhere: bool, as_json: bool) -> None:
 
 
 def _log_out(environ: Mapping[str, str], name: str, used: Profile, everywhere: bool) -> bool:
-    """Whether the gateway knows of it. The token goes from here in any case."""
+    """Return whether the gateway ended the login. The token is removed here in any case."""
     ended = used.kind is TokenKind.LOGIN and _end(name, used, everywhere)
     kept = profile.config(environ).profiles.get(name)
-    if kept is not None:  # another command may have refreshed its token meanwhile
+    if kept is not None:  # another command can have refreshed its token meanwhile
         profile.forget_token(environ, name, kept)
     return ended
 
@@ -205,9 +209,12 @@ def _end(name: str, used: Profile, everywhere: bool) -> bool:
             else:
                 authentication.logout()
     except Unauthenticated:
-        return True  # it had ended already
+        return True  # it had expired already
     except PosternError as error:
-        said = f"the login of profile {name} is forgotten here and goes on at the gateway: {error.message}"
+        said = (
+            f"the login of profile {name} was removed from this machine, but is still valid at the gateway: "
+            f"{error.message}"
+        )
         report(Status.WARNING, printable(said))
         return False
     return True
@@ -215,7 +222,7 @@ def _end(name: str, used: Profile, everywhere: bool) -> bool:
 
 def _show_ended(ended: list[dict[str, Any]]) -> None:
     if not ended:
-        report_done("Nobody was logged in.")
+        report_done("You were not logged in.")
     elif len(ended) == 1:
         report_done("Logged out.")
     else:

@@ -18,24 +18,29 @@ from postern.errors import Denied
 
 
 @click.command()
-@click.option("--stdin", "from_stdin", is_flag=True, help="Read the present and the new password, a line each.")
+@click.option(
+    "--stdin",
+    "from_stdin",
+    is_flag=True,
+    help="Read the current and the new password from standard input, one line each.",
+)
 @json_option
 def password(from_stdin: bool, as_json: bool) -> None:
     """Change your password.
 
-    Ends all your other logins; this one goes on.
+    Ends all your other logins; this one continues.
     """
     used = in_force()
     if used.kind is not TokenKind.LOGIN:
         raise Denied("an API key has no password; log in as yourself with `postern login`")
-    current, new = (_line(), _line()) if from_stdin else (_ask("Present password"), _ask("New password", twice=True))
+    current, new = (_line(), _line()) if from_stdin else (_ask("Current password"), _ask("New password", twice=True))
     with http_of(used) as http:
         token = ClientAuthentication(http).change_password(current, new)
     if os.environ.get("POSTERN_TOKEN"):
-        say("The token in POSTERN_TOKEN has ended with the old password; log in again.")
+        say("The token in POSTERN_TOKEN expired with the old password; log in again.")
     else:
         keep_login(profile.environ(), Gateway(used.api_url, used.authority), token)
-    emit({"changed": True}, as_json, lambda _: report_done("Your password is changed; your other logins are ended."))
+    emit({"changed": True}, as_json, lambda _: report_done("Your password is changed; your other logins were ended."))
 
 
 def _line() -> Secret:

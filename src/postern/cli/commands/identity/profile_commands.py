@@ -15,9 +15,9 @@ from postern.cli.status import report_done
 @json_option
 @click.pass_context
 def profiles(ctx: click.Context, as_json: bool) -> None:
-    """List and choose the gateways that this machine knows.
+    """List and choose profiles: the gateways that this machine knows.
 
-    --profile, or POSTERN_PROFILE, chooses one for a single command.
+    --profile or POSTERN_PROFILE chooses one for a single command.
 
     \b
     postern profiles
@@ -32,7 +32,7 @@ def profiles(ctx: click.Context, as_json: bool) -> None:
 @profiles.command("list")
 @json_option
 def list_(as_json: bool) -> None:
-    """List profiles; never a token."""
+    """List profiles. Tokens are never shown."""
     known = profile.config(profile.environ())
     found = [_shown(known, name, one) for name, one in sorted(known.profiles.items())]
     emit(found, as_json, _show_list)
@@ -72,7 +72,7 @@ def use(name: str, as_json: bool) -> None:
 @click.argument("name", required=False, shell_complete=completion.profiles)
 @json_option
 def show(name: str | None, as_json: bool) -> None:
-    """Show one profile, the one in force when NAME is missing; its token stays hidden."""
+    """Show a profile.  [default: the one in force]. Its token is not shown."""
     environ = profile.environ()
     known = profile.config(environ)
     wanted = name or profile.name_in_force(environ, known)
@@ -84,6 +84,7 @@ def show(name: str | None, as_json: bool) -> None:
 @click.argument("name", shell_complete=completion.profiles)
 @json_option
 def remove(name: str, as_json: bool) -> None:
-    """Forget a profile. Its login goes on at the gateway: `postern logout --profile NAME` ends it first."""
+    """Remove a profile from this machine. Its login stays valid at the gateway; `postern logout --profile NAME` ends it
+    first."""
     profile.remove(profile.environ(), name)
     emit({"removed": name}, as_json, lambda _: report_done(f"Removed profile {name}."))

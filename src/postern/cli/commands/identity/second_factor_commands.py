@@ -22,7 +22,7 @@ _Command = Callable[..., Any]
 
 
 def proof_options(command: _Command) -> _Command:
-    by_code = click.option("--by-code", is_flag=True, help="Prove who you are by a code instead of the password.")
+    by_code = click.option("--by-code", is_flag=True, help="Prove your identity with a code instead of the password.")
     stdin = click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
     return stdin(by_code(command))
 
@@ -46,7 +46,7 @@ def second_factor(ctx: click.Context, as_json: bool) -> None:
 @second_factor.command("list")
 @json_option
 def list_(as_json: bool) -> None:
-    """List your second factors, and how many recovery codes are left."""
+    """List your second factors, and the number of unused recovery codes."""
     with client() as api:
         found = api.second_factors.list()
     emit(found, as_json, _show_list)
@@ -63,14 +63,14 @@ def _show_list(found: dict[str, Any]) -> None:
 
 
 @second_factor.command()
-@click.option("--name", default="authenticator app", show_default=True, help="What you call it.")
+@click.option("--name", default="authenticator app", show_default=True, help="Name for it.")
 @proof_options
 @json_option
 def add(name: str, as_json: bool, **proof: bool) -> None:
     """Add an authenticator app (TOTP).
 
-    Shows a QR code to scan with the app, asks for a code to see that it works, and shows the recovery codes that come
-    with the first factor. Security keys are added in a browser.
+    Shows a QR code to scan with the app, asks for a code to check it, and shows recovery codes with the first factor.
+    Security keys are added in a browser.
     """
     with client() as api:
         needs_proof = not api.authentication.session().must_enrol
@@ -81,22 +81,22 @@ def add(name: str, as_json: bool, **proof: bool) -> None:
 
 
 def _show_begun(begun: dict[str, Any]) -> None:
-    """On standard error, so that --json stays JSON."""
+    """Print the QR code on standard error, so that --json stays JSON."""
     drawn = io.StringIO()
     segno.make(begun["uri"], error="l").terminal(drawn, compact=True)
     click.echo(f"Scan this with your authenticator app:\n\n{drawn.getvalue()}", err=True)
-    click.echo(f"or type its key there:  {begun['secret']}\n\n{begun['uri']}\n", err=True)
+    click.echo(f"or type this key there:  {begun['secret']}\n\n{begun['uri']}\n", err=True)
 
 
 def _confirm(factors: SecondFactorsClient, factor_id: str) -> list[str]:
     for left in range(_TRIES - 1, -1, -1):
         try:
-            return factors.confirm(factor_id, _ask("Code that the app shows"))
+            return factors.confirm(factor_id, _ask("Code of the app"))
         except Invalid as wrong:
             if not left:
                 raise
             click.echo(printable(wrong.message), err=True)
-    raise AssertionError("the last try answers or raises")
+    raise AssertionError("the last attempt returns or raises")
 
 
 def _show_added(added: dict[str, Any]) -> None:
@@ -106,7 +106,7 @@ def _show_added(added: dict[str, Any]) -> None:
 
 def _show_codes(codes: list[str]) -> None:
     if codes:
-        click.echo("Recovery codes, each good once, for when you lose the app; they are shown this once:\n", err=True)
+        click.echo("Recovery codes, in case you lose the app. Each works once. They are shown only once:\n", err=True)
         click.echo("\n".join(codes))
 
 
@@ -115,7 +115,7 @@ def _show_codes(codes: list[str]) -> None:
 @proof_options
 @json_option
 def remove(factor_id: str, as_json: bool, **proof: bool) -> None:
-    """Remove a second factor; with the last one the recovery codes go, too."""
+    """Remove a second factor. With the last one, the recovery codes are removed, too."""
     with client() as api:
         api.second_factors.remove(factor_id, _proof(**proof))
     emit({"removed": factor_id}, as_json, lambda _: report_done(f"Removed {factor_id}."))
@@ -125,14 +125,14 @@ def remove(factor_id: str, as_json: bool, **proof: bool) -> None:
 @proof_options
 @json_option
 def recovery_codes(as_json: bool, **proof: bool) -> None:
-    """Make ten new recovery codes; the older ones are void."""
+    """Create ten new recovery codes. The old ones stop working."""
     with client() as api:
         codes = api.second_factors.renew_codes(_proof(**proof))
     emit({"recovery_codes": codes}, as_json, lambda made: _show_codes(made["recovery_codes"]))
 
 
 def _proof(password_stdin: bool, by_code: bool) -> dict[str, str]:
-    """That it is still the same person."""
+    """Return a proof that it is still the same user."""
     if by_code:
         code = "".join(_ask("Code of your authenticator app, or a recovery code").reveal().split())
         return {"code": code, "code_kind": "totp" if code.isdigit() else "recovery"}

@@ -1,4 +1,4 @@
-"""`postern setup-link` on the gateway's machine, and `postern setup` for who was given the link."""
+"""`postern setup-link` on the gateway's machine, and `postern setup` for the user of the link."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from postern.wiring.program import program_name
 @click.command("setup-link")
 @click.argument("email", required=False)
 @organisation_option("Organisation of the account.  [default: the default organisation]")
-@click.option("--home", help="The gateway's data folder.")
+@click.option("--home", help="Data folder of the gateway.")
 @click.option("--reset-second-factors", is_flag=True, help="Also remove the account's second factors.")
 @json_option
 def setup_link(
@@ -31,8 +31,8 @@ def setup_link(
 ) -> None:
     """Create a link that sets a password, on the gateway's machine.
 
-    For EMAIL, or the first administrator. It works once, within 24 hours; older ones are void. Needs no login, but
-    the right to read the data folder: run it as the user that runs the gateway.
+    The link is for EMAIL, or for the first administrator. It works once, within 24 hours; older ones stop working. No
+    login is needed: run it as the user that runs the gateway, which can read the data folder.
 
     \b
     postern setup-link
@@ -50,14 +50,14 @@ def setup_link(
 
 
 def _print(shown: dict[str, str]) -> None:
-    click.echo(f"Set-up link for {shown['email']}, good once until {shown['expires_at']}:\n")
+    click.echo(f"Set-up link for {shown['email']}, which works once until {shown['expires_at']}:\n")
     click.echo(f"    {shown['url']}\n")
-    click.echo(f"Open it in a browser, or on a command line: {program_name()} setup '{shown['url']}'")
+    click.echo(f"Open it in a browser, or run: {program_name()} setup '{shown['url']}'")
 
 
 @click.command()
 @click.argument("link")
-@click.option("--name", help="Your name.")
+@click.option("--name", help="Your display name.")
 @click.option("--password-stdin", is_flag=True, help="Read the new password from standard input.")
 @click.option("--ca", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="CA certificate to trust.")
 @json_option
@@ -84,7 +84,7 @@ def _parsed(link: str) -> tuple[str, Secret]:
     parts = urlsplit(link)
     tokens = parse_qs(parts.fragment).get("token", [])
     if parts.scheme not in ("http", "https") or not parts.netloc or len(tokens) != 1:
-        raise Invalid("this is no set-up link; it ends with #token=… and must stand in quotes", field="link")
+        raise Invalid("this is not a set-up link; a link ends with #token=… and must be in quotes", field="link")
     return f"{parts.scheme}://{parts.netloc}", Secret(tokens[0])
 
 

@@ -34,11 +34,11 @@ _RESOURCE = ResourceCommands(
     ],
     verbs=("show",),
     aliases={"add": "create", "remove": "delete"},
-    says={"show": "Show one of your keys, by name, fingerprint or id."},
+    says={"show": "Show one of your SSH keys, by name, fingerprint or id."},
 )
 ssh_keys = resource_group(_RESOURCE)
 _user = click.option(
-    "--user", metavar="EMAIL", help="Of this user; for administrators.", shell_complete=completion.users
+    "--user", metavar="EMAIL", help="Show keys of this user; for administrators.", shell_complete=completion.users
 )
 
 
@@ -46,20 +46,20 @@ _user = click.option(
 @_user
 @paging_options
 def list_(user: str | None, as_json: bool, limit: int, offset: int, every: bool) -> None:
-    """List your keys, by name."""
+    """List your SSH keys, by name."""
     with client() as api:
         page = page_of(_of(api, user), limit=limit, offset=offset, every=every)
-    show_page(page, _RESOURCE.columns, as_json, "There are no keys yet: postern ssh-keys create")
+    show_page(page, _RESOURCE.columns, as_json, "There are no SSH keys yet: postern ssh-keys create")
 
 
 @ssh_keys.command()
 @click.argument("file", required=False, type=click.Path(dir_okay=False, allow_dash=True))
-@click.option("--name", help="What you call it; the comment in the file, or the file's name, when missing.")
+@click.option("--name", help="Name of the key.  [default: the comment in the file, or the file's name]")
 @json_option
 def create(file: str | None, name: str | None, as_json: bool) -> None:
-    """Add a public key: the FILE that holds it, '-' for standard input, or the only ~/.ssh/id_*.pub.
+    """Add a public key from FILE ('-' for standard input).  [default: the only ~/.ssh/id_*.pub]
 
-    A private key is noticed here, and not sent.
+    A private key is rejected on this machine and not sent.
     """
     path = file or str(_only_one())
     text = read(path)
@@ -76,7 +76,7 @@ def create(file: str | None, name: str | None, as_json: bool) -> None:
 @_user
 @json_option
 def delete(key: str, user: str | None, as_json: bool) -> None:
-    """Delete a key; sessions that run by it end."""
+    """Delete an SSH key. Sessions that use it end."""
     with client() as api, looking_up(api, SSH_KEY, key) as items:
         items.delete(key, **given(user=user))
     told({"deleted": key}, as_json, f"Deleted {one_line(key)}.")
@@ -92,5 +92,5 @@ def _only_one() -> Path:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise click.UsageError("there is no ~/.ssh/id_*.pub; name a FILE, or make a key: ssh-keygen -t ed25519")
-    raise click.UsageError(f"there are several, so name the FILE: {', '.join(one_line(str(one)) for one in found)}")
+        raise click.UsageError("there is no ~/.ssh/id_*.pub; name a FILE, or create a key with: ssh-keygen -t ed25519")
+    raise click.UsageError(f"there are several keys; name the FILE: {', '.join(one_line(str(one)) for one in found)}")

@@ -10,13 +10,19 @@ from postern.wiring.processes import agent_process as wiring
 
 
 @click.command()
-@click.option("--policy", type=click.Path(dir_okay=False), help="TOML file of what this agent may serve and reach.")
-@click.option("--grace", type=click.FloatRange(min=0), help="Seconds that sessions have to end when it is stopped.")
+@click.option(
+    "--policy",
+    type=click.Path(dir_okay=False),
+    help="TOML file with the policy: what this agent is allowed to serve and reach.",
+)
+@click.option(
+    "--grace", type=click.FloatRange(min=0), help="Seconds that sessions have to end when the agent is stopped."
+)
 def agent(policy: str | None, grace: float | None) -> None:
-    """Run an agent near the targets: it dials out to its gateway, and nothing dials in.
+    """Run an agent near the targets. It opens outbound connections to its gateway and accepts none.
 
-    All that it needs is its key, which `postern admin agents create NAME` shows once, in the variable POSTERN_KEY.
-    Ctrl-C lets the sessions that run end; twice ends them at once.
+    It needs only its key in the variable POSTERN_KEY; `postern admin agents create NAME` shows the key once. Ctrl-C
+    lets running sessions finish; pressed twice, it ends them at once.
 
     \b
     POSTERN_KEY='grpcs://edge:xagt-...' postern agent

@@ -10,7 +10,7 @@ from postern.wiring.processes import api_process as wiring
 
 @click.command(hidden=True)
 def api() -> None:
-    """The API, as the supervisor starts it."""
+    """The API process, which the supervisor starts."""
     die_with_parent()
     raise_limit()
     wiring.run(load("api"))

@@ -12,7 +12,7 @@ from postern.wiring.processes import archivist_process as wiring
 
 @click.command(hidden=True)
 def archivist() -> None:
-    """The archivist, as the supervisor starts it: it stores recordings, and does all that is done again and again."""
-    die_with_parent(by=signal.SIGKILL)  # it can be killed anywhere
+    """The archiver, which the supervisor starts: it stores recordings and runs background jobs."""
+    die_with_parent(by=signal.SIGKILL)  # it can be killed at any point
     raise_limit()
     wiring.run(load("archivist"))

@@ -11,6 +11,6 @@ from postern.wiring.processes import demo_process as wiring
 
 @click.command(hidden=True)
 def demo() -> None:
-    """The demo database, as the supervisor starts it."""
+    """The demo database, which the supervisor starts."""
     die_with_parent()
     sys.exit(wiring.run(load("demo")))

@@ -17,11 +17,11 @@ from postern.wiring.processes import machine_processes
 def up(**flags: Any) -> None:
     """Run the gateway with a demo database to try it on.
 
-    The first start makes everything that is missing: keys, certificates, the store, an administrator and a demo
-    connection; it prints a password, a set-up link and a psql line that work, and logs the command line in. The next
-    start finds its state again. Ctrl-C stops all of it; twice stops at once.
+    The first start creates keys, certificates, the store, an administrator and a demo connection. It prints a password,
+    a set-up link and a psql command that works, and logs in the command line. The next start uses the same data. Ctrl-C
+    stops everything; pressed twice, at once.
 
-    Every flag can be set by an environment variable, too: POSTERN_API_PORT for --api-port.
+    Each option can also be set by an environment variable: POSTERN_API_PORT for --api-port.
 
     \b
     postern up
@@ -36,7 +36,7 @@ def up(**flags: Any) -> None:
 def gateway(**flags: Any) -> None:
     """Run the gateway: relay workers and the API, watched by a supervisor.
 
-    The same as `postern up --no-demo`: no demo database and no demo connection are made.
+    Like `postern up --no-demo`: it creates no demo database and no demo connection.
 
     \b
     postern gateway --host 0.0.0.0 --public-host gateway.example.com --workers 4

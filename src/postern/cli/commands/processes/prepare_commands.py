@@ -15,19 +15,19 @@ from postern.wiring.processes import prepare as wiring
 
 log = logging.getLogger(__name__)
 
-OWN = "local"  # the profile of this machine's gateway where another gateway's is the current one
-REFRESH_AFTER = 3600.0  # seconds; the first refresh then says how long tokens are good for
+OWN = "local"  # the profile of this machine's gateway, if the current profile belongs to a different gateway
+REFRESH_AFTER = 3600.0  # seconds; the first refresh then returns how long tokens are valid
 
 
 @click.command(hidden=True)
 def prepare() -> None:
-    """Makes what a start needs, as the supervisor runs it, and logs the command line of this user in."""
+    """Create what a start needs, when the supervisor runs it, and log in the command line of this user."""
     die_with_parent()
     _log_in(wiring.run(load("prepare")))
 
 
 def _log_in(prepared: wiring.PreparedLogin) -> None:
-    """Never over a login to another gateway."""
+    """Log in the command line. A login to a different gateway is never replaced."""
     if prepared.token is None:
         return
     environ = {**os.environ, "POSTERN_PROFILE": ""}
@@ -42,7 +42,9 @@ def _log_in(prepared: wiring.PreparedLogin) -> None:
         own = [name for name, one in sorted(known.profiles.items()) if one.api_url in prepared.own_urls]
         profile.save(environ, made, own[0] if own else OWN)
         log.info(
-            "the command line stays logged in to %s; use --profile %s here", current.api_url, own[0] if own else OWN
+            "the command line stays logged in to %s; use --profile %s for this gateway",
+            current.api_url,
+            own[0] if own else OWN,
         )
     except (OSError, PosternError) as error:
         log.warning("the command line could not be logged in (%s); use `postern login`", error)

@@ -11,7 +11,7 @@ from postern.wiring.processes import worker_process as wiring
 @click.command(hidden=True)
 @click.option("--name", required=True)
 def worker(name: str) -> None:
-    """A relay worker, as the supervisor starts it."""
+    """A relay worker, which the supervisor starts."""
     die_with_parent()
     raise_limit()
     wiring.run_worker(load(name), name)

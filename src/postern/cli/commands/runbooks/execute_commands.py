@@ -54,7 +54,7 @@ def execute(
     codes: 7 the review is pending, 8 it was rejected, revoked or has expired, 9 it was withdrawn or the script was
     killed before it ran. Ctrl-C stops waiting and leaves the review; --resume continues, also on another machine.
 
-    If scripts open an issue in a tracker, --issue-field fills in what its template asks for.
+    If scripts open an issue in a tracker, --issue-field fills in the fields that its template requires.
 
     \b
     postern exec shop-demo -i 'select count(*) from orders'
@@ -67,7 +67,7 @@ def execute(
     waits = script_options.patience_of(patience, at_once=at_once, form=form, as_json=as_json)
     if resume is not None:
         if name is not None or script is not None or file is not None or environment or reason or fields:
-            raise click.UsageError("--resume continues a script as it was submitted; give no other option of it")
+            raise click.UsageError("--resume continues a script as it was submitted; leave out its other options")
         outcome.resume(resume, form, waits, as_json=as_json)
         return
     if name is None:
@@ -87,22 +87,22 @@ def execute(
 
 
 def _require_command(api: Client, name: str) -> None:
-    """Raise UsageError where the connection has no command that could take arguments and variables."""
+    """Raise UsageError if the connection has no command that could take arguments and variables."""
     connection = api.connections.get(name)
     if protocol_of(connection["subtype"], connection["command"] or ()) != TERMINAL:
         raise click.UsageError(
-            f"connection {one_line(name)!r} runs no command, so it takes no arguments and no --env; give the script by "
-            f"-i: `postern exec {one_line(name)} -i 'select 1'`"
+            f"connection {one_line(name)!r} runs no command, so it takes no arguments and no --env; give "
+            f"the script with -i: `postern exec {one_line(name)} -i 'select 1'`"
         )
 
 
 def _read(script: str | None, file: IO[str] | None, arguments: tuple[str, ...]) -> str:
-    """The script; an empty one is for a command that has arguments."""
+    """Return the script; it can be empty for a command that has arguments."""
     if script is not None and file is not None:
         raise click.UsageError("give -i or -f, not both")
     if script is None:
         if file is None and sys.stdin.isatty() and not arguments:
-            raise click.UsageError("nothing to run: give -i, -f, or a script on standard input")
+            raise click.UsageError("there is no script: give -i, -f, or a script on standard input")
         script = "" if file is None and sys.stdin.isatty() else (file or sys.stdin).read()
     if not script.strip() and not arguments:
         raise click.UsageError("the script is empty")

@@ -24,28 +24,38 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def _database_options(command: _Command) -> _Command:
-    """Add one option for each kind of database, in the order of the registry."""
+    """Add an option for each kind of database, in the order of the registry."""
     for option, spec in reversed(_DATABASES.items()):
-        text = f"The variable that holds the {spec.name}:// URI of a database, for {spec.servers}."
+        text = f"Variable with the {spec.name}:// URI of a database, for {spec.servers}."
         command = click.option(option, metavar="VARIABLE", help=text)(command)
     return command
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.option("--name", help="The connection's name; this machine's host name when missing.")
+@click.option("--name", help="Name of the connection.  [default: this machine's host name]")
 @_database_options
-@click.option("--review", "reviewers", multiple=True, metavar="GROUP", help="Who has to approve; repeatable.")
-@click.option("--redact", "redact_types", multiple=True, metavar="TYPE", help="Mask this in output; repeatable.")
-@click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="A tag; repeatable.")
+@click.option(
+    "--review", "reviewers", multiple=True, metavar="GROUP", help="Group that must approve access. Repeatable."
+)
+@click.option(
+    "--redact", "redact_types", multiple=True, metavar="TYPE", help="Mask this information type in output. Repeatable."
+)
+@click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="A tag. Repeatable.")
 @click.option(
     "--export",
     "exports",
     multiple=True,
     metavar="PATTERN",
-    help="Variables of this environment that the command sees, as in 'DB_*'; repeatable.",
+    help="Environment variables that the command gets, such as 'DB_*'. Repeatable.",
 )
-@click.option("--policy", type=click.Path(dir_okay=False), help="TOML file of what this agent may serve and reach.")
-@click.option("--grace", type=click.FloatRange(min=0), help="Seconds that sessions have to end when it is stopped.")
+@click.option(
+    "--policy",
+    type=click.Path(dir_okay=False),
+    help="TOML file with the policy: what this agent is allowed to serve and reach.",
+)
+@click.option(
+    "--grace", type=click.FloatRange(min=0), help="Seconds that sessions have to end when the agent is stopped."
+)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def run(
     name: str | None,
@@ -55,11 +65,11 @@ def run(
     grace: float | None,
     **given: Any,
 ) -> None:
-    """Run an agent in an application's container: it declares the one connection that it serves, a command or a
-    database, and goes with it.
+    """Run an agent in an application's container. It declares the one connection that it serves, a command or a
+    database; the connection is deleted with it.
 
-    Secrets stay here: the gateway never has them. The command sees of this environment what every program needs, and
-    what --export names. The key in POSTERN_KEY is one of `postern admin agents create NAME --mode embedded`.
+    Secrets stay here; the gateway never gets them. The command gets the environment variables that every program needs,
+    and those that --export names. POSTERN_KEY is a key of `postern admin agents create NAME --mode embedded`.
 
     \b
     POSTERN_KEY='grpcs://shop:xagt-...' postern run --name shop-console --export 'DB_*' -- bin/rails console
@@ -69,11 +79,11 @@ def run(
     variables = {option: variable for option, variable in databases.items() if variable is not None}
     if len(variables) + bool(command) != 1:
         options = ", or ".join(f"{option} VARIABLE" for option in _DATABASES)
-        raise click.UsageError(f"give a command, as in `postern run -- bash`, or {options}, and not both")
+        raise click.UsageError(f"give either a command, such as `postern run -- bash`, or {options}, not both")
     for option, variable in variables.items():
         _check_variable(option, variable)
         if given["exports"]:
-            raise click.UsageError("--export is for commands: a database has no environment")
+            raise click.UsageError("--export is for commands; a database has no environment")
     wanted = wiring.AgentRunRequest(
         name=_host_name() if name is None else name,
         command=command,
@@ -88,14 +98,16 @@ def run(
 
 
 def _check_variable(option: str, text: str) -> None:
-    """What is no name is not repeated: it may well be a URI with its password."""
+    """Check that `text` is the name of a variable. Raises UsageError, which does not repeat it: it can be a URI with a
+    password."""
     if "://" in text:
         raise click.UsageError(
-            f"{option} takes the name of a variable, not the URI itself: everybody on this machine sees the arguments "
-            f"of its programs, and so the password. Set DATABASE_URL to the URI, and type {option} DATABASE_URL"
+            f"{option} takes the name of a variable, not the URI: all users of this machine can see "
+            f"arguments of programs, and so the password. Set DATABASE_URL to the URI, and give {option} "
+            "DATABASE_URL"
         )
     if not _VARIABLE.fullmatch(text):
-        raise click.UsageError(f"{option} takes the name of a variable, as in {option} DATABASE_URL")
+        raise click.UsageError(f"{option} takes the name of a variable, such as {option} DATABASE_URL")
 
 
 def _host_name() -> str:
@@ -104,6 +116,6 @@ def _host_name() -> str:
         check_name(found)
     except Invalid:
         raise click.UsageError(
-            f"this machine's host name, {found!r}, is no name for a connection; give one with --name"
+            f"this machine's host name, {found!r}, is not a valid name of a connection; give one with --name"
         ) from None
     return found

@@ -1,4 +1,4 @@
-"""`postern runbooks`: what may be run of the team's common operations."""
+"""`postern runbooks`: list, show and run runbooks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from postern.cli.status import Status, report
 from postern.client.client_shapes import Row
 from postern.domain.text import one_line
 
-_NOTHING = "There is no runbook that you may run."
+_NOTHING = "There is no runbook that you can run."
 
 
 @click.group()
 def runbooks() -> None:
-    """List, show and run runbooks: scripts kept in git, whose parameters are filled in by who runs them.
+    """List, show and run runbooks: scripts in git, with parameters that you fill in.
 
     \b
     postern runbooks list
@@ -32,11 +32,13 @@ def runbooks() -> None:
 
 
 @runbooks.command("list")
-@click.option("--connection", help="Only what may be run on this connection.", shell_complete=completion.connections)
-@click.option("--all", "every", is_flag=True, help="Also what you may run nowhere.")
+@click.option(
+    "--connection", help="Show only runbooks that can run on this connection.", shell_complete=completion.connections
+)
+@click.option("--all", "every", is_flag=True, help="Show also runbooks that you can run nowhere.")
 @json_option
 def list_(connection: str | None, every: bool, as_json: bool) -> None:
-    """List runbooks by repository and path, and where you may run each."""
+    """List runbooks by repository and path, with the connections where you can run each."""
     with client() as api:
         found = api.runbooks.list(connection_name=connection, remove_empty_connections="false" if every else None)
     for error in found["errors"]:
@@ -55,20 +57,21 @@ def _show_list(found: Row) -> None:
 
 @runbooks.command()
 @click.argument("runbook")
-@click.option("--repository", help="Which one, by name; may be left out when there is one only.")
+@click.option("--repository", help="Repository, by name.  [default: the only one]")
 @json_option
 def show(runbook: str, repository: str | None, as_json: bool) -> None:
-    """Show a runbook: what it asks for, where you may run it, and its text. Fails when it cannot run."""
+    """Show a runbook: its parameters, the connections where you can run it, and its text. Exits with 1 if it is
+    invalid."""
     with client() as api:
         found = api.runbooks.get(runbook, repository)
     emit(found, as_json, _show)
     if found["error"]:
-        report(Status.ERROR, f"this runbook cannot run: {one_line(found['error'])}")
+        report(Status.ERROR, f"this runbook is invalid: {one_line(found['error'])}")
         sys.exit(1)
 
 
 def _show(one: Row) -> None:
-    """The text alone would begin a script: what is said of it goes before it, and not among it."""
+    """The text alone would look like a script; so the information comes before the text, and not within it."""
     fields(
         [
             ("runbook", one["name"]),

@@ -19,16 +19,23 @@ from postern.domain.text import one_line, printable
 @click.command("run")
 @click.argument("name", required=False)
 @click.argument("arguments", nargs=-1)
-@click.option("-c", "--connection", help="Where it runs.", shell_complete=completion.connections)
-@click.option("--repository", default="", help="Its name or address.  [default: the only one]")
-@click.option("--commit", default="", metavar="HASH", help="Only if that is the newest commit.")
+@click.option("-c", "--connection", help="Connection where it runs.", shell_complete=completion.connections)
+@click.option("--repository", default="", help="Repository, by name or address.  [default: the only one]")
+@click.option("--commit", default="", metavar="HASH", help="Run it only if this is the newest commit.")
 @click.option(
-    "-p", "--parameter", "parameters", multiple=True, metavar="KEY=VALUE", help="A value, or KEY=@FILE; repeatable."
+    "-p",
+    "--parameter",
+    "parameters",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A parameter, KEY=VALUE or KEY=@FILE. Repeatable.",
 )
-@click.option("--parameters", "file", metavar="FILE", help="A JSON object with values; - is standard input.")
-@click.option("--no-input", is_flag=True, help="Do not ask for parameters that are missing.")
+@click.option(
+    "--parameters", "file", metavar="FILE", help="JSON file with an object of parameters; '-' reads standard input."
+)
+@click.option("--no-input", is_flag=True, help="Do not ask for missing parameters.")
 @click.option("--dry-run", is_flag=True, help="Show what would run, and run nothing.")
-@click.option("--batch", metavar="ID", help="Of several runs that belong together: their label `sessionBatchId`.")
+@click.option("--batch", metavar="ID", help="Label `sessionBatchId` that several runs share.")
 @script_options.issue_fields
 @script_options.options
 def run(
@@ -53,13 +60,13 @@ def run(
 ) -> None:
     """Run a runbook on a connection and print its output.
 
-    NAME is its path in the repository. At a terminal what is missing is asked for, and what is secret is not shown; the
-    gateway checks every value again. A password on the command line is in the history of the shell: leave it out and
+    NAME is the path in the repository. At a terminal, missing parameters are asked for, and secret ones are not echoed;
+    the gateway checks every value again. A password on the command line stays in the shell's history: leave it out to
     be asked, or give -p KEY=@FILE.
 
-    It is reviewed, guarded, masked and recorded as any script, and ends as `postern exec` does, with its exit codes.
-    --env, and what stands behind --, need the right to run scripts of one's own beside that to run runbooks. Where it
-    opens an issue in a tracker, --issue-field says what its template asks for.
+    A runbook is reviewed, guarded, masked and recorded like any script, and has the exit codes of `postern exec`.
+    --env, and arguments after --, also need the right to run scripts. If it opens an issue in a tracker, --issue-field
+    fills in the fields that its template requires.
 
     \b
     postern runbooks run users/unlock.runbook.sql -c orders -p user=ann
@@ -70,11 +77,13 @@ def run(
     waits = script_options.patience_of(patience, at_once=at_once, form=form, as_json=as_json)
     if resume is not None:
         if any((name, connection, repository, commit, parameters, file, dry_run, batch, fields, environment, reason)):
-            raise click.UsageError("--resume goes on with it as it was put up: give nothing else of it")
+            raise click.UsageError("--resume continues a runbook as it was submitted; leave out its other options")
         outcome.resume(resume, form, waits, as_json=as_json)
         return
     if name is None or connection is None:
-        raise click.UsageError("say what and where: `postern runbooks run NAME --connection CONNECTION`")
+        raise click.UsageError(
+            "give the runbook and its connection: `postern runbooks run NAME --connection CONNECTION`"
+        )
     values = runbook_parameters.given(parameters, file)
     variables, named = script_options.variables_of(environment), script_options.fields_of(fields)
     with client() as api:

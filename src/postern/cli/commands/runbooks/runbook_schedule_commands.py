@@ -1,4 +1,4 @@
-"""`postern runbooks schedules`: runbooks that run by themselves."""
+"""`postern runbooks schedules`: runbooks that run on a schedule."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from postern.client.client_shapes import Row
 def _prepare(_api: Client, body: Row, key: str | None) -> Row:
     """Join the values of -p and --parameters. Raises UsageError."""
     if key is None and not (body.get("connection_name") and body.get("cron")):
-        raise click.UsageError("say where and when: --connection CONNECTION --cron EXPRESSION")
+        raise click.UsageError("give the connection and the schedule: --connection CONNECTION --cron EXPRESSION")
     texts, file = body.pop("parameter_texts", ()), body.pop("parameter_file", None)
     if texts or file:
         values = runbook_parameters.given(texts, file)
@@ -61,23 +61,31 @@ schedules = resource_group(
         arguments=[Argument("name"), Argument("file_name", "RUNBOOK")],
         options=[
             new_name(),
-            Field("--runbook", "file_name", "Another runbook, by its path.", only="update"),
-            Field("--on/--off", "enabled", "Whether it runs.", only="update"),
-            Field("-c --connection", "connection_name", "Where it runs.", completes=CONNECTION),
-            Field("--repository", "repository", "Its name or address.  [default: the only one]"),
-            Field("--cron", "cron", "Minute, hour, day of the month, month, day of the week: '30 2 * * MON-FRI'."),
+            Field("--runbook", "file_name", "A different runbook, by its path.", only="update"),
+            Field("--on/--off", "enabled", "Enable or disable the schedule.", only="update"),
+            Field("-c --connection", "connection_name", "Connection where it runs.", completes=CONNECTION),
+            Field("--repository", "repository", "Repository, by name or address.  [default: the only one]"),
+            Field(
+                "--cron", "cron", "Minute, hour, day of the month, month, day of the week, such as '30 2 * * MON-FRI'."
+            ),
             Field("--zone", "timezone", "IANA time zone.  [default: UTC]", metavar="ZONE"),
-            Field("-p --parameter", "parameter_texts", "A value, or KEY=@FILE.", many=True, metavar="KEY=VALUE"),
+            Field(
+                "-p --parameter",
+                "parameter_texts",
+                "A parameter, KEY=VALUE or KEY=@FILE.",
+                many=True,
+                metavar="KEY=VALUE",
+            ),
             Field(
                 "--parameters",
                 "parameter_file",
-                "A JSON object with values; - is standard input.",
+                "JSON file with an object of parameters; '-' reads standard input.",
                 metavar="FILE",
             ),
             Field(
                 "--issue-field",
                 "tracker_fields",
-                "A field of the issue that a session of this connection opens, by the tracker's name.",
+                "Field of the issue that the session opens, by the tracker's name of the field.",
                 many=True,
                 metavar="NAME=VALUE",
                 read=script_options.fields_of,
@@ -86,12 +94,12 @@ schedules = resource_group(
         prepare=_prepare,
         created="Created {name}; it runs next at {next_at}.",
         says={
-            "list": "List your schedules, by name; all of them for administrators and auditors.",
-            "show": "Show one schedule, by name or id: when it runs next, and the result of its last run.",
+            "list": "List your schedules, by name; for administrators and auditors, all schedules.",
+            "show": "Show a schedule, by name or id, with its next run and the result of its last one.",
             "create": "Create a schedule that runs as you. RUNBOOK is its path in the repository.",
-            "update": "Change a schedule of yours. Only what you give changes. An administrator can switch off that "
-            "of others.",
-            "delete": "Delete a schedule. A run that has begun continues.",
+            "update": "Change your schedule. Fields that you leave out stay as they are. An administrator can "
+            "disable schedules of others.",
+            "delete": "Delete a schedule. A run that has started continues.",
         },
         question="Delete the schedule {key}? It does not run any more",
     )
@@ -102,7 +110,7 @@ schedules = resource_group(
 @item_argument(RUNBOOK_SCHEDULE)
 @json_option
 def run(key: str, as_json: bool) -> None:
-    """Run a schedule of yours now, beside its times; its session says what comes of it."""
+    """Run your schedule now, in addition to its times. Its session shows the result."""
     with client() as api, looking_up(api, RUNBOOK_SCHEDULE, key) as items:
         begun = items.act(key, "run")
     waits = ", which waits for its review" if begun["review_id"] else ""

@@ -23,30 +23,30 @@ _PATH = ("recordings", "checkpoints")
 
 @click.group()
 def recordings() -> None:
-    """Prove that nobody changed the record: checkpoints, keys, exports for auditors.
+    """Prove that the record is unchanged: checkpoints, keys, exports for auditors.
 
     \b
-    postern recordings key > ledger.pem                keep it elsewhere
+    postern recordings key > ledger.pem                store it elsewhere
     postern recordings checkpoint
     postern recordings export --since 2026-05-01 -o may.tar
     postern sessions verify may.tar --key ledger.pem   anywhere, without a gateway
-    postern recordings verify                          on the gateway's own host
+    postern recordings verify                          on the gateway's own machine
     """
 
 
 @recordings.command()
 @json_option
 def checkpoint(as_json: bool) -> None:
-    """Sign the ledger as it is now, and bring that to the anchors."""
+    """Sign the ledger as it is now, and send the checkpoint to the anchors."""
     with client() as api:
         made = api.http.call("POST", "/recordings/checkpoints")
-    told(made, as_json, f"Everything up to entry {made['number']} is signed by key {made['key']}.")
+    told(made, as_json, f"Everything up to entry {made['number']} is signed with key {made['key']}.")
 
 
 @recordings.command()
 @long_paging_options
 def checkpoints(limit: int, offset: int, cursor: str | None, every: bool, as_json: bool) -> None:
-    """List checkpoints, newest first, and which anchors have them."""
+    """List checkpoints, newest first, with the anchors that stored each."""
     with client() as api:
         page = page_of(api.collection(*_PATH), limit=limit, offset=offset, every=every, cursor=cursor)
     emit(page, as_json, _show_checkpoints)
@@ -65,7 +65,7 @@ def _anchors(one: Row) -> str:
 def _anchor(state: Row) -> str:
     if state["reached_at"]:
         return f"{state['anchor']}: {local_time(state['reached_at'])}"
-    return f"{state['anchor']}: not yet, {state['error'] or 'not tried'} ({state['attempts']} tries)"
+    return f"{state['anchor']}: not yet, {state['error'] or 'not tried'} ({state['attempts']} attempts)"
 
 
 @recordings.command()
@@ -73,7 +73,7 @@ def _anchor(state: Row) -> str:
 def key(as_json: bool) -> None:
     """Print the public keys that verify checkpoints, as PEM.
 
-    Keep them where the administrators of the gateway cannot write.
+    Store them where the administrators of the gateway cannot write.
     """
     with client() as api:
         answer = api.http.call("GET", "/recordings/key")
@@ -91,24 +91,26 @@ def _show_keys(answer: Row) -> None:
 @yes_option
 @json_option
 def rotate_key(yes: bool, as_json: bool) -> None:
-    """Let another key sign from now on; the one before introduces it, so kept keys stay good."""
-    confirm("Let another key sign the ledger from now on?", yes)
+    """Sign the ledger with a new key. The old key signs the new one, so that stored keys stay valid."""
+    confirm("Sign the ledger with a new key from now on?", yes)
     with client() as api:
         made = api.http.call("POST", "/recordings/key/rotate")
-    told(made, as_json, f"The key {made['id']} signs from now on.")
+    told(made, as_json, f"The ledger is now signed with key {made['id']}.")
 
 
 @recordings.command()
-@click.option("--since", type=typed, metavar="TIME", help="Only sessions that began then or later: 7d, 2026-01-31.")
-@click.option("--until", type=typed, metavar="TIME", help="Only sessions that began then or earlier.")
 @click.option(
-    "-o", "--output", required=True, type=click.Path(path_type=Path), help="FILE.tar, or a folder that is made."
+    "--since", type=typed, metavar="TIME", help="Start of the period: 7d, 2026-01-31. By the start of the sessions."
+)
+@click.option("--until", type=typed, metavar="TIME", help="End of the period.")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path), help="FILE.tar, or a folder, which is created."
 )
 @json_option
 def export(since: str | None, until: str | None, output: Path, as_json: bool) -> None:
-    """Write ledger, checkpoints, sessions and recordings, for `postern sessions verify`."""
+    """Export ledger, checkpoints, sessions and recordings, for `postern sessions verify`."""
     if output.exists():
-        raise Conflict(f"{output} is there already; choose another name")
+        raise Conflict(f"{output} exists already; choose a different name")
     is_file = output.suffix == ".tar"
     partial = output.with_name(f"{output.name}.partial")
     count, query = proofs.counter("MiB"), {"since": since, "until": until}
@@ -137,11 +139,13 @@ def _private(path: Path) -> Any:
 @recordings.command()
 @organisation_option("Verify only this organisation.  [default: all]")
 @click.option(
-    "--key", "keys", multiple=True, metavar="FILE", help="Public key that was kept; those of the store if not."
+    "--key", "keys", multiple=True, metavar="FILE", help="Public key that you stored.  [default: the keys in the store]"
 )
-@click.option("--checkpoint", "anchored", multiple=True, metavar="FILE", help="Checkpoints that an anchor kept.")
-@click.option("--quick", is_flag=True, help="Only ledger and rows, not the recordings themselves.")
-@click.option("--home", default=None, help="The gateway's data folder; POSTERN_HOME when missing.")
+@click.option(
+    "--checkpoint", "anchored", multiple=True, metavar="FILE", help="File with checkpoints that an anchor stored."
+)
+@click.option("--quick", is_flag=True, help="Verify only the ledger and rows, not the recordings.")
+@click.option("--home", default=None, help="Data folder of the gateway.  [default: POSTERN_HOME]")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def verify(
     organisation: str | None,
@@ -151,9 +155,9 @@ def verify(
     home: str | None,
     as_json: bool,
 ) -> None:
-    """Verify store and recordings of this host; no login is needed, and the gateway may run.
+    """Verify the store and the recordings of this machine. No login is needed, and the gateway can run meanwhile.
 
-    Exit code 1 when anything was changed.
+    The exit code is 1 if anything was changed.
     """
     found = wiring.verify(
         load("recordings", home=home),
@@ -163,7 +167,7 @@ def verify(
         with_segments=not quick,
         progress=proofs.counter("entries and sessions", 10_000, 1),
     )
-    # Who brings a key or a checkpoint along knows that there was more.
+    # A caller with a key or a checkpoint knows that the ledger was not empty.
     empty = [one for one in found.values() if not (one.entries or one.count > 1 or keys or anchored)]
     if as_json:
         click.echo(json.dumps({name: report.as_json() for name, report in found.items()}, indent=2))
@@ -171,7 +175,7 @@ def verify(
         for name, report in found.items():
             click.echo(f"{name}:")
             if report in empty:
-                click.echo("Nothing is in the ledger yet.")
+                click.echo("The ledger is empty.")
             else:
                 proofs.show(report)
     if not all(report.is_good for report in found.values() if report not in empty):

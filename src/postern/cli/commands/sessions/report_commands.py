@@ -18,7 +18,7 @@ _GROUPS = ("user", "connection", "type", "subtype", "verb")
 
 @click.group()
 def reports() -> None:
-    """Show what was masked, and what happened over time.
+    """Show reports: masked values, sessions and reviews over time.
 
     \b
     postern reports sessions --group-by user --since 2026-01-01 --until 2026-02-01
@@ -30,9 +30,21 @@ def reports() -> None:
 
 def _days(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
-        click.option("--time-zone", help="Of the days, such as Europe/Berlin; UTC when left out."),
-        click.option("--until", "end_date", type=day, metavar="DATE", help="The day after the last: 2026-02-01."),
-        click.option("--since", "start_date", type=day, metavar="DATE", help="The first day: 7d, 2026-01-01."),
+        click.option("--time-zone", help="Time zone of the days, such as Europe/Berlin.  [default: UTC]"),
+        click.option(
+            "--until",
+            "end_date",
+            type=day,
+            metavar="DATE",
+            help="End of the period: the day after the last one, such as 2026-02-01.",
+        ),
+        click.option(
+            "--since",
+            "start_date",
+            type=day,
+            metavar="DATE",
+            help="Start of the period, the first day: 7d, 2026-01-01.",
+        ),
     ):
         command = option(command)
     return command
@@ -42,9 +54,9 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         json_option,
         click.option("--verb", type=click.Choice(["connect", "exec"]), help="Only native sessions, or only scripts."),
-        click.option("--type", help="Only of connections of this type."),
-        click.option("--connection", help="Only on this connection (name).", shell_complete=completion.connections),
-        click.option("--user", help="Only of this user (e-mail).", shell_complete=completion.users),
+        click.option("--type", help="Only connections of this type."),
+        click.option("--connection", help="Only this connection (name).", shell_complete=completion.connections),
+        click.option("--user", help="Only this user (e-mail).", shell_complete=completion.users),
     ):
         command = option(command)
     return _days(command)
@@ -52,12 +64,12 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @reports.command()
 @click.option("--group-by", type=click.Choice(["id", *_GROUPS]), default="connection", show_default=True)
-@click.option("--id", help="Only of this session.")
+@click.option("--id", help="Only this session.")
 @click.option("--limit", type=click.IntRange(1, 100), default=50, show_default=True)
 @click.option("--offset", type=click.IntRange(0), default=0, show_default=True)
 @_options
 def sessions(as_json: bool, **query: Any) -> None:
-    """How many values were masked, by information type. Today, unless days are given."""
+    """Show how many values were masked, by information type. The default period is today."""
     with client() as api:
         report = api.reports.masking(**query)
     emit(report, as_json, _show_masking)
@@ -67,15 +79,15 @@ def _show_masking(report: Row) -> None:
     rows = [[one["resource"], one["info_type"], one["redact_total"]] for one in report["items"]]
     table([report["group_by"], "information type", "masked"], rows, "Nothing was masked.")
     if report["has_next_page"]:
-        report_note(f"{report['total']} in all; go on with --offset")
+        report_note(f"{report['total']} rows in total; continue with --offset")
 
 
 @reports.command()
 @click.option("--by", type=click.Choice(["hour", "day", "week", "month"]), default="day", show_default=True)
-@click.option("--group-by", type=click.Choice(_GROUPS), help="A line for each of them.")
+@click.option("--group-by", type=click.Choice(_GROUPS), help="Group by this; one line for each.")
 @_options
 def activity(as_json: bool, **query: Any) -> None:
-    """Sessions and refusals over time. The last 30 days, unless days are given."""
+    """Show sessions, and how many were denied, over time. The default period is the last 30 days."""
     with client() as api:
         report = api.reports.activity(**query)
     emit(report, as_json, _show_activity)
@@ -92,7 +104,7 @@ def _show_activity(report: Row) -> None:
 
 
 def _start(text: str, by: str) -> str:
-    """In the report's time zone, as the API answers."""
+    """Return the time in the report's time zone, as the API answers it."""
     return text[:16].replace("T", " ") if by == "hour" else text[:10]
 
 
@@ -106,7 +118,7 @@ def _numbers(one: Row) -> list[Any]:
 @_days
 @json_option
 def reviews(as_json: bool, **query: Any) -> None:
-    """How reviews went, and how long people waited for a decision. The last 30 days, unless days are given."""
+    """Show the outcome of reviews, and how long they waited for a decision. The default period is the last 30 days."""
     with client() as api:
         report = api.reports.reviews(**query)
     emit(report, as_json, _show_reviews)
@@ -128,7 +140,7 @@ def _wait(seconds: float | None) -> str:
 @reports.command()
 @json_option
 def rebuild(as_json: bool) -> None:
-    """Count all ended sessions anew, in the background; for administrators."""
+    """Recount all ended sessions, in the background; for administrators."""
     with client() as api:
         api.reports.rebuild()
-    told({}, as_json, "All ended sessions are being counted anew.")
+    told({}, as_json, "All ended sessions are being recounted.")

@@ -29,8 +29,8 @@ from postern.domain.text import one_line
 from postern.errors import NotFound
 
 KILL_PATIENCE = 10.0  # seconds that `kill` waits for the end
-_LOOKS = 0.3  # seconds between two looks
-_OUTPUT = 64 * 1024  # bytes of what was shown of each exchange
+_LOOKS = 0.3  # seconds between two requests
+_OUTPUT = 64 * 1024  # bytes of the output of each exchange
 
 
 _ALIASES = {"hold": "legal-hold add", "release": "legal-hold remove", "holds": "legal-hold list"}  # of earlier versions
@@ -40,7 +40,7 @@ _ALIASES = {"hold": "legal-hold add", "release": "legal-hold remove", "holds": "
 @json_option
 @click.pass_context
 def sessions(ctx: click.Context, as_json: bool) -> None:
-    """List and search sessions, show, watch, replay, export, hold, purge or end one, verify an export.
+    """List, search, show, watch, replay, export, hold, purge and end sessions, and verify exports.
 
     \b
     postern sessions
@@ -64,42 +64,86 @@ def sessions(ctx: click.Context, as_json: bool) -> None:
 def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(
         (
-            click.option("--connection", help="Only those on this connection.", shell_complete=completion.connections),
-            click.option("--user", help="Only those of this user (e-mail).", shell_complete=completion.users),
-            click.option("--type", help="Only those on connections of this type."),
-            click.option("--subtype", help="Only those on connections of this subtype."),
-            click.option("--verb", type=click.Choice([*map(str, Verb)]), help="Only native sessions, or only scripts."),
-            click.option("--status", type=click.Choice([*map(str, SessionStatus)]), help="Only those in this state."),
-            click.option("--end-reason", type=click.Choice([*map(str, EndReason)]), help="Only those that ended so."),
+            click.option(
+                "--connection", help="Show only sessions on this connection.", shell_complete=completion.connections
+            ),
+            click.option("--user", help="Show only sessions of this user (e-mail).", shell_complete=completion.users),
+            click.option("--type", help="Show only sessions on connections of this type."),
+            click.option("--subtype", help="Show only sessions on connections of this subtype."),
+            click.option(
+                "--verb", type=click.Choice([*map(str, Verb)]), help="Show only native sessions, or only scripts."
+            ),
+            click.option(
+                "--status", type=click.Choice([*map(str, SessionStatus)]), help="Show only sessions in this state."
+            ),
+            click.option(
+                "--end-reason",
+                type=click.Choice([*map(str, EndReason)]),
+                help="Show only sessions that ended for this reason.",
+            ),
             click.option(
                 "--since",
                 "start_date",
                 type=timestamps.typed,
                 metavar="TIME",
-                help="Only those that began then or later: 2h, 7d, yesterday, 2026-01-31.",
+                help="Show only sessions that began at or after this time: 2h, 7d, yesterday, 2026-01-31.",
             ),
-            click.option("--until", "end_date", type=timestamps.typed, metavar="TIME", help="Began then or earlier."),
+            click.option(
+                "--until",
+                "end_date",
+                type=timestamps.typed,
+                metavar="TIME",
+                help="Show only sessions that began at or before this time.",
+            ),
             click.option(
                 "--longer",
                 "min_duration",
                 metavar="DURATION",
                 type=timestamps.duration,
-                help="Only those that took longer: 30s, 5m.",
+                help="Show only sessions that took longer: 30s, 5m.",
             ),
             click.option(
-                "--shorter", "max_duration", metavar="DURATION", type=timestamps.duration, help="Only shorter."
+                "--shorter",
+                "max_duration",
+                metavar="DURATION",
+                type=timestamps.duration,
+                help="Show only sessions that took less time: 30s, 5m.",
             ),
-            click.option("--label", metavar="KEY:VALUE", multiple=True, help="Only those with it; may be repeated."),
-            click.option("--metadata", metavar="KEY:VALUE", multiple=True, help="As --label, of the metadata."),
-            click.option("--tag", "tag_selector", metavar="KEY=VALUE", help="Only on connections that had this tag."),
-            click.option("--correlation-id", help="Only those with this correlation id."),
-            click.option("--issue", metavar="KEY", help="Only those for which this issue was opened."),
-            click.option("--refused/--not-refused", default=None, help="Only those in which something was refused."),
-            click.option("--masked/--not-masked", default=None, help="Only those in which something was masked."),
-            click.option("--held/--not-held", default=None, help="Only those that a hold keeps; for administrators."),
+            click.option(
+                "--label", metavar="KEY:VALUE", multiple=True, help="Show only sessions with this label. Repeatable."
+            ),
+            click.option(
+                "--metadata",
+                metavar="KEY:VALUE",
+                multiple=True,
+                help="Show only sessions with this metadata. Repeatable.",
+            ),
+            click.option(
+                "--tag",
+                "tag_selector",
+                metavar="KEY=VALUE",
+                help="Show only sessions on connections that had this tag.",
+            ),
+            click.option("--correlation-id", help="Show only sessions with this correlation id."),
+            click.option("--issue", metavar="KEY", help="Show only sessions for which this issue was opened."),
+            click.option(
+                "--refused/--not-refused",
+                default=None,
+                help="Show only sessions in which something was denied, or nothing.",
+            ),
+            click.option(
+                "--masked/--not-masked",
+                default=None,
+                help="Show only sessions in which something was masked, or nothing.",
+            ),
+            click.option(
+                "--held/--not-held",
+                default=None,
+                help="Show only sessions under legal hold, or not; for administrators.",
+            ),
             click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True),
-            click.option("--cursor", help="Go on where a page ended."),
-            click.option("--all", "every", is_flag=True, help="All pages, each session as one line of JSON."),
+            click.option("--cursor", help="Continue after the page that printed this cursor."),
+            click.option("--all", "every", is_flag=True, help="Print all pages, each session as one line of JSON."),
             json_option,
         )
     ):
@@ -109,8 +153,8 @@ def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @sessions.command("list")
 @_filters
-@click.option("--search", metavar="WORDS", help="Only those in which this was asked; see `sessions search`.")
-@click.option("--offset", type=click.IntRange(0), default=None, help="Leave out so many; --cursor is faster.")
+@click.option("--search", metavar="WORDS", help="Show only sessions with this in their input; see `sessions search`.")
+@click.option("--offset", type=click.IntRange(0), default=None, help="Skip this many; --cursor is faster.")
 def list_(as_json: bool, every: bool, **filters: Any) -> None:
     """List sessions, newest first."""
     _list(as_json, every, filters)
@@ -120,13 +164,13 @@ def list_(as_json: bool, every: bool, **filters: Any) -> None:
 @click.argument("words", nargs=-1, required=True)
 @_filters
 def search(words: tuple[str, ...], as_json: bool, every: bool, **filters: Any) -> None:
-    """Find sessions by what was asked in them, newest first, some seconds after they ended.
+    """Search sessions by their input, newest first. A session can be found some seconds after it ended.
 
     \b
     postern sessions search drop customers      both words
-    postern sessions search '"drop table"'      one after the other
-    postern sessions search 'cust*'             words that begin so
-    postern sessions search drop -- -audit      and without this one
+    postern sessions search '"drop table"'      the words in this order
+    postern sessions search 'cust*'             words that begin with this
+    postern sessions search drop -- -audit      without the word audit
     """
     _list(as_json, every, {**filters, "search": " ".join(words), "expand": "matches"})
 
@@ -163,7 +207,7 @@ def _show_page(page: SessionPage) -> None:
 
 
 def _show_found(row: list[str], one: SessionShape) -> None:
-    """A session, and below it where its words are."""
+    """Print a session, and below it the places where the words occur."""
     click.echo("  ".join(one_line(cell) for cell in row))
     for match in one.get("matches") or ():
         click.echo(f"{span(match['time'] / 1000):>12}  {one_line(match['text'])}")
@@ -174,7 +218,7 @@ def _show_found(row: list[str], one: SessionShape) -> None:
 @click.option("--output", "with_output", is_flag=True, help="Show the output, too, as the user saw it.")
 @json_option
 def show(session_id: str, with_output: bool, as_json: bool) -> None:
-    """Show what happened in a session: when, what was asked, what came of it."""
+    """Show a session: its times, its input and the results."""
     with client() as api:
         if as_json:
             found = api.sessions.get(session_id)
@@ -190,8 +234,8 @@ def show(session_id: str, with_output: bool, as_json: bool) -> None:
         happened = api.sessions.timeline(session_id, output=_OUTPUT if with_output else 0)
         try:
             if not terminal_timeline.show(happened, with_output=with_output):
-                report_note("Nothing was asked.")
-        except NotFound:  # it has not begun, or ended before it did
+                report_note("There was no input.")
+        except NotFound:  # it has not begun, or ended before it began
             report_note("Nothing was recorded.")
 
 
@@ -219,7 +263,7 @@ def _show(one: SessionShape) -> None:
 
 
 def _status(one: SessionShape) -> str:
-    """The outcome of a session that is done, else what it waits for."""
+    """Return the outcome of an ended session, or what it waits for."""
     review = one.get("review")
     if one["status"] == SessionStatus.OPEN and review is not None and review["status"] == ReviewStatus.PENDING:
         return "waiting for review"
@@ -255,7 +299,7 @@ def _purged(at: str | None) -> str | None:
 def kill(session_id: str, as_json: bool) -> None:
     """End a running session, and wait until it has ended.
 
-    Exit code 10 when the session still runs after 10 seconds. The gateway ends it as soon as it can.
+    The exit code is 10 if the session still runs after 10 seconds. The gateway ends it as soon as possible.
     """
     with client() as api:
         api.sessions.kill(session_id)
@@ -263,7 +307,9 @@ def kill(session_id: str, as_json: bool) -> None:
     if has_ended:
         told({"ended": session_id}, as_json, f"Ended session {session_id}.")
         return
-    text = f"Session {session_id} still runs; its end was requested. `postern sessions show {session_id}` shows it."
+    text = (
+        f"Session {session_id} still runs; its end was requested. Check it with `postern sessions show {session_id}`."
+    )
     told({"requested": session_id, "status": "open"}, as_json, text)
     sys.exit(STILL_RUNS)
 
@@ -279,20 +325,22 @@ def _wait_for_end(api: Client, session_id: str) -> bool:
 
 @sessions.command()
 @click.argument("path", metavar="EXPORT", type=click.Path(path_type=Path))
-@click.option("--key", "keys", multiple=True, required=True, metavar="FILE", help="Public key, as it was kept (PEM).")
-@click.option("--checkpoint", "anchored", multiple=True, metavar="FILE", help="Checkpoints that an anchor kept.")
+@click.option("--key", "keys", multiple=True, required=True, metavar="FILE", help="Public key that you stored (PEM).")
+@click.option(
+    "--checkpoint", "anchored", multiple=True, metavar="FILE", help="File with checkpoints that an anchor stored."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def verify(path: Path, keys: tuple[str, ...], anchored: tuple[str, ...], as_json: bool) -> None:
-    """Verify an export: with the file, the public key, and nothing else.
+    """Verify an export. Needs only the file and the public key.
 
-    Says what is proven, what is not, and where anything was changed, removed, added or cut off. The export is a file or
-    a folder that `postern recordings export` wrote. Exit code 1 when anything was found.
+    Prints what is proven, what is not, and what was changed, removed, added or cut off. The export is a file or a
+    folder that `postern recordings export` wrote. The exit code is 1 if anything was found.
 
     \b
     postern sessions verify may.tar --key ledger.pem
     postern sessions verify may.tar --key ledger.pem --checkpoint anchors.jsonl
     """
-    # A list of sessions need not wait for what only this needs.
+    # Only this command needs the import; listing sessions stays fast.
     from postern.cli import proofs
     from postern.proof.export_reading import verify_package
 

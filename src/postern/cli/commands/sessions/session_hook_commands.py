@@ -18,7 +18,7 @@ from postern.domain.text import one_line, printable
 @session_argument()
 @json_option
 def hooks(session_id: str, as_json: bool) -> None:
-    """Show what became of a session's hooks, and what they printed; for administrators and auditors."""
+    """Show the runs of a session's hooks with their output; for administrators and auditors."""
     with client() as api:
         found = api.http.call("GET", f"/sessions/{quote(session_id, safe='')}/hooks")["data"]
     emit(found, as_json, _show)
@@ -26,9 +26,9 @@ def hooks(session_id: str, as_json: bool) -> None:
 
 def _show(runs: list[Row]) -> None:
     if not runs:
-        report_note("No hook of it has run.")
+        report_note("No hook has run for this session.")
     for one in runs:
-        ended = "it did not run to its end" if one["exit_code"] is None else f"exit code {one['exit_code']}"
+        ended = "it did not finish" if one["exit_code"] is None else f"exit code {one['exit_code']}"
         ended += f": {one['reason']}" if one["reason"] else ""
         what = f"{one['kind']} of {one['repository']} at {one['commit'][:12]}"
         click.echo(one_line(f"{what}, {local_time(one['started_at'])}, {span(one['seconds'])}, {ended}"))

@@ -73,14 +73,14 @@ def list_(limit: int, offset: int, cursor: str | None, every: bool, as_json: boo
     type=click.Choice(["recording", "session"]),
     default="recording",
     show_default=True,
-    help="Only what was shown, or all of it.",
+    help="Purge only the recording, or the whole session.",
 )
-@click.option("--reason", required=True, help="Why. It stays in the ledger for ever, so it should name nobody.")
+@click.option("--reason", required=True, help="Reason. The ledger keeps it permanently, so leave out names of people.")
 @click.option("--dry-run", is_flag=True, help="Only show the session that this would purge.")
 @yes_option
 @json_option
 def purge(session_id: str, what: str, reason: str, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Purge one session now, whatever the retention says. It cannot be taken back."""
+    """Purge a session now, regardless of the retention. This cannot be undone."""
     with client() as api:
         if dry_run:
             show_row(dict(api.sessions.get(session_id)), as_json)
@@ -89,16 +89,16 @@ def purge(session_id: str, what: str, reason: str, dry_run: bool, yes: bool, as_
             one = api.sessions.get(session_id)
             confirm(f"Purge the {what} of {one['user']} on {one['connection']}, of {one['start_date']}?", yes)
         made = api.http.call("POST", _path(session_id, "purge"), body={"what": what, "reason": reason})
-    told(made, as_json, f"It is being purged, by entry {made['entry']} of the ledger.")
+    told(made, as_json, f"The purge has begun. The ledger has entry {made['entry']} for it.")
 
 
 @click.command()
 @long_paging_options
 def purges(limit: int, offset: int, cursor: str | None, every: bool, as_json: bool) -> None:
-    """List purges that have begun and are not done, and what keeps them."""
+    """List purges that have begun and are not finished, with their errors."""
     with client() as api:
         page = page_of(api.collection("retention", "purges"), limit=limit, offset=offset, every=every, cursor=cursor)
-    show_page(page, _BEGUN, as_json, "Nothing waits to be purged.")
+    show_page(page, _BEGUN, as_json, "No purge is pending.")
 
 
 def _path(session_id: str, *parts: str) -> str:

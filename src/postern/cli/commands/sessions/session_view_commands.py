@@ -28,14 +28,14 @@ from postern.domain.targets.connection import OF_VALUES
 from postern.domain.text import one_line, printable
 from postern.errors import Unavailable
 
-_AGAIN = 2.0  # seconds before a stream that broke off is asked for again
-_OUTPUT = 64 * 1024  # bytes of what was shown of each exchange
+_AGAIN = 2.0  # seconds before an interrupted stream is requested again
+_OUTPUT = 64 * 1024  # bytes of the output of each exchange
 _LONGEST = 64 << 20  # characters of one event
 FORMATS = ("asciicast", "asciicast-v3", "json", "csv", "text", "timeline")
 
 
 class Screen:
-    """Writes what a program printed to this terminal, as it is or made safe."""
+    """Write the output of a program to this terminal, unchanged or made safe."""
 
     def __init__(self, *, raw: bool) -> None:
         self._filter = None if raw else ScreenFilter()
@@ -56,10 +56,10 @@ class Screen:
 
 @click.command()
 @session_argument()
-@click.option("--raw", is_flag=True, help="Pass on what a terminal printed as it is. It can steer your terminal.")
+@click.option("--raw", is_flag=True, help="Write terminal output unchanged. It can control your terminal.")
 @json_option
 def watch(session_id: str, as_json: bool, raw: bool) -> None:
-    """Watch a session while it runs: what it did so far, and what it does. Ends with it, or with Ctrl-C."""
+    """Watch a session while it runs: first what it did so far. Ends with the session, or with Ctrl-C."""
     with client() as api:
         session = api.sessions.get(session_id)
         screen = Screen(raw=raw)
@@ -71,12 +71,12 @@ def watch(session_id: str, as_json: bool, raw: bool) -> None:
             if is_terminal and not as_json:
                 screen.restore()
     if not as_json:
-        why = ending.get("detail") or ending.get("reason") or "its end is not known"
+        why = ending.get("detail") or ending.get("reason") or "its end is unknown"
         report(Status.INFO, f"the session has ended: {one_line(str(why))}")
 
 
 def _follow(api: Client, session_id: str, shows: Callable[[str, dict[str, Any]], None]) -> dict[str, Any]:
-    """How the session ended. The stream is asked for again where it broke off."""
+    """Follow the session, and return how it ended. An interrupted stream is requested again from where it stopped."""
     last: str | None = None
     while True:
         try:
@@ -88,12 +88,12 @@ def _follow(api: Client, session_id: str, shows: Callable[[str, dict[str, Any]],
                 if name == "cut":
                     report(Status.INFO, one_line(str(data.get("reason"))))
         except Unavailable as error:
-            report(Status.INFO, f"{one_line(error.message)}; trying again")
+            report(Status.INFO, f"{one_line(error.message)}; retrying")
         time.sleep(_AGAIN)
 
 
 def _events(api: Client, session_id: str, last: str | None) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Name, id and data of each (WHATWG HTML, 9.2.6)."""
+    """Yield the name, id and data of each event (WHATWG HTML, 9.2.6)."""
     key = name = ""
     with api.sessions.stream(session_id, last) as lines:
         for line in lines:
@@ -117,7 +117,7 @@ def _shower(screen: Screen, is_terminal: bool) -> Callable[[str, dict[str, Any]]
             return
         content = base64.b64decode(data["payload"])
         if is_terminal:
-            if data["type"] != "i":  # a terminal shows what is typed by itself
+            if data["type"] != "i":  # a terminal echoes its input
                 screen.write(content)
             return
         text = printable(content.decode(errors="replace")).rstrip("\n")
@@ -132,20 +132,20 @@ def _shower(screen: Screen, is_terminal: bool) -> Callable[[str, dict[str, Any]]
 @click.command("replay")
 @session_argument()
 @click.option(
-    "--speed", type=click.FloatRange(0.01, 1000), default=1.0, show_default=True, help="So many times faster."
+    "--speed", type=click.FloatRange(0.01, 1000), default=1.0, show_default=True, help="Speed factor, such as 4."
 )
-@click.option("--seek", type=duration, metavar="DURATION", default="0", help="Begin so far in: 90s, 1m30s.")
-@click.option("--max-pause", type=duration, metavar="DURATION", help="Wait no longer than this where nothing happened.")
-@click.option("--raw", is_flag=True, help="Pass on what a terminal printed as it is. It can steer your terminal.")
+@click.option("--seek", type=duration, metavar="DURATION", default="0", help="Start at this time: 90s, 1m30s.")
+@click.option("--max-pause", type=duration, metavar="DURATION", help="Shorten longer pauses to this, such as 2s.")
+@click.option("--raw", is_flag=True, help="Write terminal output unchanged. It can control your terminal.")
 @json_option
 def replay_(session_id: str, as_json: bool, speed: float, seek: float, max_pause: float | None, raw: bool) -> None:
-    """Play a session again, in its own time.
+    """Replay a session in real time, or faster.
 
     \b
-    On a terminal: space pauses, . or the right arrow goes to what comes next,
-    ] goes 10 s forward, + and - change the speed, q ends it.
+    At a terminal: space pauses, . or the right arrow skips to the next event,
+    ] skips 10 s, + and - change the speed, q quits.
 
-    With --json each exchange, or piece of output, is one line of JSON, in its time.
+    With --json, each exchange, or piece of output, is one line of JSON, printed at its time.
     """
     pace = replay.Pace(speed, max_pause)
     with client() as api, replay.keyboard() as wait:
@@ -177,7 +177,7 @@ def _replay_exchanges(
 def _replay_terminal(
     api: Client, session_id: str, pace: replay.Pace, wait: replay.Wait, seek: float, *, raw: bool, as_json: bool
 ) -> None:
-    """What was before the seek is shown at once: it makes the screen that the rest is drawn on."""
+    """Everything before --seek is printed at once, because later output builds on that screen."""
     screen = Screen(raw=raw)
 
     def show(event: tuple[str, bytes]) -> None:
@@ -199,7 +199,7 @@ def _replay_terminal(
 
 
 def _compare(size: bytes) -> None:
-    """A window that is too small shows the lines in other places."""
+    """Print a hint if this window is too small, since lines then appear in other places."""
     columns, _, rows = size.decode().partition("x")
     if not sys.stdout.isatty():
         return
@@ -212,25 +212,23 @@ def _compare(size: bytes) -> None:
 @click.command()
 @session_argument()
 @click.option("--format", "form", type=click.Choice(FORMATS), default="timeline", show_default=True)
-@click.option(
-    "-o", "--output", "file", type=click.Path(path_type=Path), help="A new file; standard output if left out."
-)
+@click.option("-o", "--output", "file", type=click.Path(path_type=Path), help="New file.  [default: standard output]")
 @json_option
 def export(session_id: str, as_json: bool, form: str, file: Path | None) -> None:
-    """Write a session to a file: what was recorded, exactly.
+    """Export a session's recording to a file, unchanged.
 
     \b
-    asciicast, asciicast-v3   of a terminal, for `asciinema play` and players in pages
+    asciicast, asciicast-v3   a terminal, for `asciinema play` and web players
     timeline                  one JSON object for each exchange and line
-    json, csv, text           what was shown, by time; as a table; as it was
+    json, csv, text           the output with times, as a table, or unchanged
 
-    In CSV what a spreadsheet would take for a formula has an apostrophe in front.
+    In CSV, a cell that a spreadsheet would read as a formula begins with an apostrophe.
     """
     if file is None and as_json:
-        raise click.UsageError("--json tells what was written: give -o FILE, too")
+        raise click.UsageError("--json describes the written file; give -o FILE, too")
     if file is None and form == "text" and sys.stdout.isatty():
         raise click.UsageError(
-            "what was recorded can steer this terminal: give -o FILE, or see `postern sessions show`"
+            "recorded output can control this terminal; give -o FILE, or use `postern sessions show`"
         )
     query: dict[str, str | None] = {}
     if form in ("json", "csv", "text"):
@@ -242,7 +240,7 @@ def export(session_id: str, as_json: bool, form: str, file: Path | None) -> None
 
 
 def _write(pieces: Iterator[bytes], file: Path | None) -> int:
-    """Beside the file first: one that stands there is whole."""
+    """Write a temporary file beside it first, so that an existing file is always complete."""
     if file is None:
         size = 0
         for piece in pieces:
@@ -250,7 +248,7 @@ def _write(pieces: Iterator[bytes], file: Path | None) -> int:
         sys.stdout.buffer.flush()
         return size
     if file.exists():
-        raise click.UsageError(f"{file} is there already; give another name")
+        raise click.UsageError(f"{file} exists already; give a different name")
     partial = file.with_name(file.name + ".partial")
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     try:
@@ -264,6 +262,6 @@ def _write(pieces: Iterator[bytes], file: Path | None) -> int:
 
 
 def _is_spoken(session: SessionShape) -> bool:
-    """Whether Postern knows what is asked and answered there: then it has exchanges. Others ran at a terminal, or
-    through pipes."""
+    """Return whether Postern parses the protocol, so that the session has exchanges. Other sessions are of a terminal
+    or of pipes."""
     return session["connection_subtype"] in OF_VALUES
