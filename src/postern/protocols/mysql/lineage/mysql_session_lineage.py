@@ -34,7 +34,7 @@ _Reads = tuple[MysqlRead, ...] | None
 
 
 class MySqlSessionLineage:
-    """Lineage of one session. Call `asked` for each statement in order, then `of` for its response.
+    """Lineage of one session. Call `record_statement` for each statement in order, then `of` for its response.
 
     Facts only ever add meanings to a name, so failed statements, and statements that were sent before an earlier one
     was answered, cannot mislead it. Never raises.
