@@ -14,7 +14,7 @@ from postern.domain.targets.errand import MAX_ANSWER, Errand, ErrandAnswer, Erra
 from postern.domain.tracing import NO_TRACER, TRACEPARENT, SpanKind, Tracer, parent_of, within
 from postern.errors import PosternError, Unavailable
 from postern.gateway.query_spec import QUERY_SPECS
-from postern.gateway.target_question import answered
+from postern.gateway.target_question import query_rows
 from postern.protocols.gateway_queries import Catalogue, Row, TargetRefused
 from postern.relay.relay_target import Dialer, Start, Target
 from postern.services.targets.errands import RUN, Errands
@@ -139,7 +139,7 @@ class ErrandRuns:
         query = catalogue.query(question.statement, [errand.arguments.get(name) for name in question.values])
         rows: list[Row] = []
         left, truncated = MAX_ANSWER - _ENVELOPE, False
-        async for row in answered(target.stream, query):
+        async for row in query_rows(target.stream, query):
             left -= len(json.dumps(row, ensure_ascii=False).encode()) + question.overhead
             truncated = truncated or left < 0
             if not truncated:
