@@ -1,5 +1,6 @@
 """Prints the test files that a change is likely to affect: those that import a changed module, however indirectly, and
-those that are named after it. Where there are none, all tests of its room.
+those that are named after it. Where there are none, all tests of its room. For parts of a named resource, also the
+suite that holds all resources to one contract.
 
 Modules that put everything together (`wiring`, bundles of services, the application of the API, the test gateway)
 import all others: what reaches a test only through one of them is left out, and so are end-to-end tests. Continuous
@@ -23,7 +24,15 @@ PUTS_TOGETHER = re.compile(
     r"|postern\.services\..*_services$|tests\.support\.(world|served|gateway|stores|templates)$|tests\..*conftest$"
 )
 
-
+# What named resources are built with, and the suite that tries all of them: it reaches them through the above only.
+SUITES = {
+    "postern.store.sql.resource_table": "tests/contracts/test_resources.py",
+    "postern.store.sql.rules.rule_table": "tests/contracts/test_resources.py",
+    "postern.services.named_resources": "tests/contracts/test_resources.py",
+    "postern.services.targets.connection_rules": "tests/contracts/test_resources.py",
+    "postern.api.crud": "tests/contracts/test_resources.py",
+    "postern.cli.resource_group": "tests/cli/test_resource_groups.py",
+}
 ROLE = re.compile(r"^sql_|_(routes|schemas|commands|admin|tables|ports|services)$")
 
 
@@ -40,14 +49,17 @@ def module_of(file: str) -> str:
 
 
 def tests_of(module: str, graph: grimp.ImportGraph, tests: set[str]) -> set[str]:
-    downstream = graph.find_downstream_modules(module) if module in graph.modules else set()
+    is_known = module in graph.modules
+    downstream = graph.find_downstream_modules(module) if is_known else set()
+    used = graph.find_modules_directly_imported_by(module) if is_known else set()
     importing = {f"{name.replace('.', '/')}.py" for name in (module, *downstream)}
     noun = ROLE.sub("", module.rpartition(".")[2]).rstrip("s")
     named = {test for test in tests if re.match(rf"test_{noun}(s|_|\.)", Path(test).name)}
+    suites = {suite for kit, suite in SUITES.items() if kit == module or kit in used}
     if found := tests & (importing | named):
-        return found
+        return found | suites
     room = module.split(".")[1]
-    return {test for test in tests if test.startswith(f"tests/{room}/")}
+    return {test for test in tests if test.startswith(f"tests/{room}/")} | suites
 
 
 def affected(changed: list[str]) -> set[str]:

@@ -132,9 +132,7 @@ def _strings(nodes: Sequence[ast.AST]) -> Iterator[str]:
 
 
 def _crowded(nodes: Sequence[ast.AST]) -> Iterator[str]:
-    for owner in nodes:
-        if not isinstance(owner, ast.ClassDef):
-            continue
+    for owner in (node for node in nodes if isinstance(node, ast.ClassDef)):
         for function in owner.body:
             if isinstance(function, ast.FunctionDef) and function.name == "__init__":
                 parameters = function.args.posonlyargs + function.args.args

@@ -437,11 +437,11 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/users/{nameOrID}"):                                           "200 404 200 200 404 200 200 404",
     ("PUT", "/users/{nameOrID}"):                                           "403 403 403 200 403 403 200 404",
     ("PATCH", "/users/{nameOrID}"):                                         "403 403 403 200 403 403 200 404",
-    ("GET", "/users/{emailOrID}/logins"):                                   "403 403 200 200 403 200 200 404",
-    ("DELETE", "/users/{emailOrID}/logins"):                                "403 403 403 200 403 403 200 404",
-    ("DELETE", "/users/{emailOrID}/second-factors"):                        "403 403 403 204 403 403 403 404",
-    ("GET", "/users/{emailOrID}/sshkeys"):                                  "403 403 200 200 403 200 200 404",
-    ("POST", "/users/{emailOrID}/setup-link"):                              "403 403 403 201 403 403 403 404",
+    ("GET", "/users/{nameOrID}/logins"):                                    "403 403 200 200 403 200 200 404",
+    ("DELETE", "/users/{nameOrID}/logins"):                                 "403 403 403 200 403 403 200 404",
+    ("DELETE", "/users/{nameOrID}/second-factors"):                         "403 403 403 204 403 403 403 404",
+    ("GET", "/users/{nameOrID}/sshkeys"):                                   "403 403 200 200 403 200 200 404",
+    ("POST", "/users/{nameOrID}/setup-link"):                               "403 403 403 201 403 403 403 404",
 }
 OPEN: Mapping[tuple[str, str], int] = {
     ("GET", "/callback"): 401,
@@ -659,7 +659,6 @@ def filled(path: str, known: Mapping[str, str]) -> str:
         "name": name,
         "connection": "shop",
         "id": next((known[kind] for start, kind in _IDS.items() if path.startswith(start)), known["review"]),
-        "emailOrID": "bob@example.com",
         **known,
     }
     for key, value in values.items():

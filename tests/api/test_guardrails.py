@@ -96,13 +96,6 @@ async def test_what_is_wrong_is_named(api: Api, changes: dict[str, Any], status:
     assert message(answer, status).startswith(says)
 
 
-async def test_names_are_unique(api: Api) -> None:
-    await api.make_guardrail("one")
-    two = await api.make_guardrail("two")
-    message(await api.as_admin.post("/guardrails", json={"name": "one"}), 409)
-    message(await api.as_admin.put(f"/guardrails/{two['id']}", json={"name": "one"}), 409)
-
-
 async def test_workers_hear_of_old_and_new_connections(api: Api) -> None:
     one, two = await api.make_connection("one"), await api.make_connection("two")
     guardrail = await api.make_guardrail(connection_ids=[one["id"]])
@@ -113,19 +106,6 @@ async def test_workers_hear_of_old_and_new_connections(api: Api) -> None:
     api.world.signals.heard.clear()
     await api.as_admin.delete(f"/guardrails/{guardrail['id']}?force=true")
     assert api.world.signals.of(Topic.POLICY_CHANGED) == [{"connection_id": two["id"]}]
-
-
-async def test_roles(api: Api) -> None:
-    guardrail = await api.make_guardrail()
-    path = f"/guardrails/{guardrail['id']}"
-    for answer in (await api.as_ann.get("/guardrails"), await api.as_ann.get(path)):
-        message(answer, 403)
-    for client in (api.as_ann, api.as_auditor):
-        message(await client.post("/guardrails", json={"name": "x"}), 403)
-        message(await client.put(path, json={"name": "x"}), 403)
-        message(await client.delete(path), 403)
-    message(await api.as_admin.put(f"/guardrails/{uuid4()}", json={"name": "x"}), 404)
-    message(await api.as_admin.get("/guardrails/x"), 404)
 
 
 STATEMENT_RULE = {
@@ -301,25 +281,13 @@ async def test_the_spec_s_shape_exactly(api: Api) -> None:
     assert (put.status_code, put.json()) == (200, both)
 
 
-async def test_lists_are_paged_and_filtered(api: Api) -> None:
+async def test_list_is_filtered_by_connection(api: Api) -> None:
     shop = await api.make_connection("shop")
     for number in range(3):
         await api.make_guardrail(f"rule {number}", connection_ids=[shop["id"]] if number else [])
-    page = (await api.as_admin.get("/guardrails", params={"limit": 2})).json()
-    assert ([one["name"] for one in page["data"]], page["total"], page["has_next_page"]) == (
-        ["rule 0", "rule 1"],
-        3,
-        True,
-    )
-    rest = (await api.as_admin.get("/guardrails", params={"limit": 2, "offset": 2})).json()
-    assert ([one["name"] for one in rest["data"]], rest["has_next_page"]) == (["rule 2"], False)
-    for wrong in ({"limit": 0}, {"limit": 101}, {"offset": -1}, {"limit": "x"}):
-        message(await api.as_admin.get("/guardrails", params=wrong), 422)
     for given in ("shop", shop["id"]):
         found = (await api.as_admin.get("/guardrails", params={"connection": given})).json()
         assert ([one["name"] for one in found["data"]], found["total"]) == (["rule 1", "rule 2"], 2)
-    named = (await api.as_admin.get("/guardrails", params={"name": "rule 0"})).json()
-    assert [one["name"] for one in named["data"]] == ["rule 0"]
     assert (await api.as_admin.get("/guardrails", params={"connection": "nowhere"})).json()["data"] == []
 
 

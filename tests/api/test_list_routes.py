@@ -54,8 +54,8 @@ SHORT = {
     "/sshkeys": "a user has a bounded number",
     "/users": "the people of an organisation",
     "/users/groups": "administrators make each one",
-    "/users/{emailOrID}/logins": "the live logins of one user",
-    "/users/{emailOrID}/sshkeys": "a user has a bounded number",
+    "/users/{nameOrID}/logins": "the live logins of one user",
+    "/users/{nameOrID}/sshkeys": "a user has a bounded number",
 }
 
 

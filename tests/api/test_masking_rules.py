@@ -96,11 +96,6 @@ async def test_a_rule_that_could_not_be_enforced_is_not_saved(
     assert (await api.as_admin.get("/datamasking-rules")).json()["data"] == []
 
 
-async def test_a_name_is_taken_once(api: Api) -> None:
-    await api.make_masking_rule()
-    message(await api.as_admin.post("/datamasking-rules", json={"name": "customer data", "columns": ["x"]}), 409)
-
-
 async def test_what_a_program_prints_has_no_columns(api: Api) -> None:
     made = {"type": "custom", "subtype": "", "command": ["bash"], "secret": {}}
     shell = await api.make_connection("shell", **made)
@@ -165,17 +160,10 @@ async def test_samples_have_bounds(api: Api) -> None:
         assert says in message(answer, 422)
 
 
-async def test_lists_are_paged_and_filtered(api: Api) -> None:
+async def test_list_is_filtered_by_connection(api: Api) -> None:
     shop = await api.make_connection("shop")
     for number in range(3):
         await api.make_masking_rule(f"rule {number}", connection_ids=[shop["id"]] if number else [])
-    page = (await api.as_admin.get("/datamasking-rules", params={"limit": 2})).json()
-    assert [one["name"] for one in page["data"]] == ["rule 0", "rule 1"]
-    assert (page["total"], page["has_next_page"]) == (3, True)
-    for wrong in ({"limit": 0}, {"limit": 101}, {"offset": -1}):
-        message(await api.as_admin.get("/datamasking-rules", params=wrong), 422)
     for given in ("shop", shop["id"]):
         found = (await api.as_admin.get("/datamasking-rules", params={"connection": given})).json()
         assert ([one["name"] for one in found["data"]], found["total"]) == (["rule 1", "rule 2"], 2)
-    named = (await api.as_admin.get("/datamasking-rules", params={"name": "rule 0"})).json()
-    assert [one["name"] for one in named["data"]] == ["rule 0"]

@@ -175,13 +175,13 @@ def populated(database: Database, loop: asyncio.AbstractEventLoop) -> tuple[Api,
         guardrail = await api.make_guardrail()
         issued = (await api.as_admin.post("/connections/shop/credentials")).json()
         run = (await api.as_admin.post("/sessions", json={"connection": "shop", "script": "select 1"})).json()
-        known = {"connection": "shop", "nameOrID": "shop", "emailOrID": "bob@example.com"}
+        known = {"connection": "shop", "nameOrID": "shop"}
         known |= {"name": "script-runs"}
         known |= {"id": guardrail["id"], "credential_id": issued["id"], "session_id": run["session_id"]}
         for path, body in (
             ("/serviceaccounts", {"subject": "shop"}),
             ("/machineidentities", {"name": "shop2", "connection_names": ["shop"]}),
-            ("/users/groups", {"name": "shop2"}),
+            ("/users/groups", {"name": "shop"}),
             ("/api-keys", {"name": "ci"}),
         ):
             assert (await api.as_admin.post(path, json=body)).status_code == 201

@@ -33,6 +33,7 @@ async def test_users_are_listed_in_pages(api: Api) -> None:
     assert rest["has_next_page"] is False
     found = (await api.as_auditor.get("/users?group=dba&search=AN&status=active")).json()
     assert [user["name"] for user in found["data"]] == ["ann"]
+    assert [user["name"] for user in (await api.as_auditor.get("/users?name=ann")).json()["data"]] == ["ann"]
     message(await api.as_admin.get("/users?status=asleep"), 422)
     message(await api.as_admin.get("/users?limit=101"), 422)
 

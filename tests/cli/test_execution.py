@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from postern.cli.progress import ProgressLine
-from postern.cli.scripts import reviewed, script_waiting
+from postern.cli.scripts import outcome, reviewed
 from postern.cli.scripts.reviewed import Patience
 from postern.client.client import Client
 from postern.client.client_http import Http
@@ -31,13 +31,11 @@ def waited(answers: Callable[[httpx.Request], Answer], patience: Patience | None
     http = Http("http://gateway.invalid", Secret("token"), transport=httpx.MockTransport(answer))
     with http, ProgressLine("", quiet=True) as progress:
         api = Client(http)
-        return script_waiting.wait(
-            api, lambda seconds: api.sessions.execute("shop", "x", wait=seconds), progress, patience
-        )
+        return outcome.wait(api, lambda seconds: api.sessions.execute("shop", "x", wait=seconds), progress, patience)
 
 
 def test_a_gateway_that_is_away_for_a_moment_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(script_waiting, "_PAUSE", 0.01)
+    monkeypatch.setattr(outcome, "_PAUSE", 0.01)
     asked: list[str] = []
 
     def answers(request: httpx.Request) -> Answer:
@@ -51,8 +49,8 @@ def test_a_gateway_that_is_away_for_a_moment_is_asked_again(monkeypatch: pytest.
 
 
 def test_one_that_stays_away_is_given_up_and_what_to_look_at_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(script_waiting, "_PAUSE", 0.01)
-    monkeypatch.setattr(script_waiting, "_AWAY", 0.05)
+    monkeypatch.setattr(outcome, "_PAUSE", 0.01)
+    monkeypatch.setattr(outcome, "_AWAY", 0.05)
     with pytest.raises(Unavailable, match="away; what became of session s1 is shown by `postern sessions show s1`"):
         waited(lambda request: (202, RUNNING) if request.method == "POST" else (503, {"message": "away"}))
 

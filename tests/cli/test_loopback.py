@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from postern.cli.login.loopback import Loopback
+from postern.cli.login.sign_in_methods import Loopback
 from postern.errors import Unauthenticated
 
 

@@ -90,23 +90,6 @@ async def test_two_at_once_make_one(services: Services, admin: Principal) -> Non
     assert len({agent.id for agent in agents}) == 1
 
 
-async def test_a_guard_rail_goes_through_its_life(services: Services, admin: Principal, world: World) -> None:
-    made = await services.guardrails.create(
-        admin, {"name": "one", "description": "why", "input": (RULE,), "output": (RULE,)}
-    )
-    assert await services.guardrails.get(admin, str(made.id)) == made
-    await services.guardrails.create(admin, {"name": "two"})
-    with pytest.raises(Conflict):
-        await services.guardrails.replace(admin, str(made.id), {"name": "two"})
-    world.clock.forward(seconds=1)
-    replaced = await services.guardrails.replace(admin, str(made.id), {"name": "three"})
-    assert replaced == replace(
-        made, name="three", description="", input=(), output=(), updated_at=world.clock(), version=2
-    )
-    await services.guardrails.remove(admin, str(made.id))
-    assert [one.name for one in (await services.guardrails.find(admin, Page())).items] == ["two"]
-
-
 async def test_a_pattern_is_compiled_when_it_is_saved(services: Services, admin: Principal) -> None:
     broken = Rule(RuleType.PATTERN_MATCH, pattern_regex="(")
     with pytest.raises(Invalid, match="does not compile"):

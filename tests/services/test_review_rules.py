@@ -13,13 +13,12 @@ from tests.support.world import World
 
 from postern.domain.identity.organisation import Organisation
 from postern.domain.identity.principal import Principal
-from postern.domain.lists import Page
 from postern.domain.reviews.review import Demand
 from postern.domain.reviews.review_demands import MAX_ACCESS
 from postern.domain.reviews.review_rule import AccessType, ReviewRule
 from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import Connection
-from postern.errors import Conflict, Denied, Invalid, NotFound, Unavailable
+from postern.errors import Conflict, Denied, Invalid, Unavailable
 from postern.services.bundle import Services
 from postern.services.reviews.review_words import in_words
 from postern.store.ports.common_ports import Topic
@@ -275,33 +274,6 @@ async def test_rules_of_another_organisation_ask_nobody(
     with pytest.raises(Invalid, match="no connection 'shop'"):
         await ask(services, theirs, "named")
     assert await asked(services, ann, shop) == []
-    for deed in (
-        services.review_rules.get(admin, "pairs"),
-        services.review_rules.update(admin, "pairs", {"min_approvals": 2}),
-        services.review_rules.remove(admin, "pairs"),
-    ):
-        with pytest.raises(NotFound):
-            await deed
-
-
-async def test_admins_write_auditors_read_and_others_do_neither(
-    world: World, services: Services, admin: Principal, ann: Principal, shop: Connection
-) -> None:
-    await ask(services, admin)
-    auditor = await world.add_user("sam", "auditor")
-    assert (await services.review_rules.find(auditor, Page())).total == 1
-    assert (await services.review_rules.get(auditor, "pairs")).connection_names == ("shop",)
-    for reader in (services.review_rules.find(ann, Page()), services.review_rules.get(ann, "pairs")):
-        with pytest.raises(Denied):
-            await reader
-    for who in (ann, auditor):
-        with pytest.raises(Denied):
-            await ask(services, who, "mine")
-        with pytest.raises(Denied):
-            await services.review_rules.update(who, "pairs", {"min_approvals": 2})
-        with pytest.raises(Denied):
-            await services.review_rules.remove(who, "pairs")
-    assert await asked(services, ann, shop) == ["pairs"]
 
 
 async def test_there_are_so_many_rules_and_no_more(

@@ -28,7 +28,7 @@ _NAMED = {
 _CALLED = {"key": "renew-key"}  # where that is no verb
 _SAMPLES = frozenset({"text", "texts", "rows"})  # what rules are tried on may be what they are to hide
 _IN_PATH = (
-    *("nameOrID", "emailOrID", "connection", "name", "session_id", "id"),
+    *("nameOrID", "connection", "name", "session_id", "id"),
     *("credential_id", "factor_id", "login_id"),
 )
 

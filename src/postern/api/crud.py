@@ -4,12 +4,12 @@ Every answer carries the version of the resource as `ETag`. A write with `If-Mat
 with 412. Without `If-Match`, a write is answered with 409 where somebody else changed the resource since it was read.
 """
 
-# No `from __future__ import annotations`: the types of bodies are values here, which FastAPI reads from the functions.
+from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from copy import copy
-from types import MappingProxyType
-from typing import Annotated, Any, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Generic, Protocol, TypeVar
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from pydantic import create_model
@@ -18,7 +18,7 @@ from postern.api.authentication_of_requests import Caller, Use
 from postern.api.depends import services_of
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
-from postern.api.rule_filter_query import filter_of, name_filter_of
+from postern.api.rule_filter_query import name_filter_of
 from postern.api.schemas.common import Answer, AttributeAnswer, ResourceBody
 from postern.domain.identity.principal import Principal
 from postern.domain.named_resource import NamedResource
@@ -58,11 +58,11 @@ Version = Annotated[int | None, Depends(version_of)]
 def patch_of(request: type[ResourceBody]) -> type[ResourceBody]:
     """Return the body of PATCH: the same fields as those of POST and PUT, and none of them required."""
     loose: dict[str, Any] = {}
-    for name, field in request.model_fields.items():
-        if field.is_required():
-            optional = copy(field)
+    for name, given in request.model_fields.items():
+        if given.is_required():
+            optional = copy(given)
             optional.default = None
-            loose[name] = (field.annotation | None, optional)  # type: ignore[operator]
+            loose[name] = (given.annotation | None, optional)  # type: ignore[operator]
     if not loose:
         return request
     return create_model(request.__name__.removesuffix("Request") + "Patch", __base__=request, **loose)
@@ -81,112 +81,144 @@ class Show(Protocol[R_contra]):
         """Return the answer to this request about one resource, with what a list of them leaves out."""
 
 
-def add_crud(
-    router: APIRouter,
-    path: str,
-    *,
-    names: tuple[str, str],
-    service: Callable[[Services], ResourceService[R]],
-    request: type[ResourceBody],
-    answer: type[AttributeAnswer],
-    texts: Mapping[str, str],
-    change: type[ResourceBody] | None = None,
-    show: Show[R] | None = None,
-    answer_of: AnswerOf[R] | None = None,
-    written: Mapping[str, type[AttributeAnswer]] = MappingProxyType({}),
-    remove: Callable[..., Awaitable[None]] | None = None,
-    lists_connections: bool = False,
-    key: str = "{nameOrID}",
-    listing: tuple[Callable[..., Awaitable[Any]], type[Answer]] | None = None,
-    is_fixed: bool = False,
-) -> None:
-    """Add the routes of one kind of resource. `names` are what operations are called by: one, and many. `texts` say of
-    an operation (list, create, show, update, delete) what it leads to. `change` is the body of PUT and PATCH, where
-    that is not that of POST. `answer_of` makes the answer about one, where that needs more than its fields. `written`
-    are answers to writes that show a secret once, by method. `remove` is the route that deletes, where it takes more
-    than a name. `lists_connections`: lists can be narrowed to those that are about a connection. `listing` is the route
-    that lists, and its answer, where that has more than a page or other filters. `key` is the part of the path that
-    says which one: `{nameOrID:path}` where names have slashes. `is_fixed`: no field can change, so there is no PUT and
-    no PATCH."""
-    one, many = names
-    change = change or request
-    patch = patch_of(change)
-    Where = Annotated[RuleFilter, Depends(filter_of if lists_connections else name_filter_of)]  # noqa: N806 - a type
+@dataclass(frozen=True, slots=True)
+class ResourceOperation:
+    """`name` is how the API description calls it. `text` says what it does for all kinds of resources, and `told_by`
+    is the text of a kind that goes on from there. `of_one`: its path says which resource is meant."""
 
-    answered: AnswerOf[R] = answer_of or (lambda resource, _, form: form.of(resource))
-
-    async def shown(resource: R, asked: Request, caller: Principal, response: Response) -> Answer:
-        response.headers["ETag"] = etag_of(resource.version)
-        if show is not None:
-            return await show(resource, asked, caller)
-        return answered(resource, services_of(asked), written.get(asked.method, answer))
-
-    async def list_them(caller: Caller, services: Use, page: Paging, where: Where) -> Any:
-        found = await service(services).find(caller, page, where)
-        return listed([answered(resource, services, answer) for resource in found.items], found, page)
-
-    async def create(body: request, caller: Caller, asked: Request, response: Response) -> Any:  # type: ignore[valid-type]
-        made = await service(services_of(asked)).create(caller, _fields(body))
-        return await shown(made, asked, caller, response)
-
-    async def get(key: Key, caller: Caller, asked: Request, response: Response) -> Any:
-        return await shown(await service(services_of(asked)).get(caller, key), asked, caller, response)
-
-    async def replace(
-        key: Key,
-        body: change,  # type: ignore[valid-type]
-        caller: Caller,
-        asked: Request,
-        response: Response,
-        version: Version,
-    ) -> Any:
-        changed = await service(services_of(asked)).replace(caller, key, _fields(body), version)
-        return await shown(changed, asked, caller, response)
-
-    async def update(
-        key: Key,
-        body: patch,  # type: ignore[valid-type]
-        caller: Caller,
-        asked: Request,
-        response: Response,
-        version: Version,
-    ) -> Any:
-        changed = await service(services_of(asked)).update(caller, key, _fields(body), version)
-        return await shown(changed, asked, caller, response)
-
-    async def delete(key: Key, caller: Caller, services: Use, version: Version) -> None:
-        await service(services).remove(caller, key, version)
-
-    by_key = f"{path}/{key}"
-    lists, listed_as = listing or (list_them, ListAnswer[answer])  # type: ignore[valid-type]
-    of_list = {"response_model": listed_as, "responses": errors(403)}
-    routes: Sequence[tuple[str, str, Callable[..., Any], str, str, Mapping[str, Any]]] = (
-        (path, "GET", lists, f"list_{many}", texts.get("list", "By name."), of_list),
-        (path, "POST", create, f"create_{one}", texts.get("create", ""), {"status_code": 201}),
-        (by_key, "GET", get, f"get_{one}", texts.get("show", ""), {}),
-        (by_key, "PUT", replace, f"update_{one}", f"{_REPLACES} {texts.get('update', '')}", {}),
-        (by_key, "PATCH", update, f"patch_{one}", f"{_UPDATES} {texts.get('update', '')}", {}),
-        (by_key, "DELETE", remove or delete, f"delete_{one}", texts.get("delete", ""), _NO_BODY),
-    )
-    for place, method, endpoint, name, text, more in routes:
-        if is_fixed and method in ("PUT", "PATCH"):
-            continue
-        form = written.get(method, answer)
-        options = {"response_model": form, "responses": errors(*_FAILURES[method]), **more}
-        router.add_api_route(place, endpoint, methods=[method], name=name, description=text.strip(), **options)
-
-
-def _fields(body: ResourceBody) -> dict[str, Any]:
-    return body.fields()
+    method: str
+    name: str
+    told_by: str
+    failures: Sequence[int]
+    status: int = 200
+    text: str = ""
+    of_one: bool = True
 
 
 _REPLACES = "Replaces the resource: fields that are left out get their defaults."
 _UPDATES = "Changes the given fields; fields that are left out or null keep their values."
-_NO_BODY: Mapping[str, Any] = {"response_model": None, "status_code": 204}
-_FAILURES: Mapping[str, Sequence[int]] = {
-    "GET": (403, 404),
-    "POST": (403, 409, 413),
-    "PUT": (403, 404, 409, 412, 413),
-    "PATCH": (403, 404, 409, 412, 413),
-    "DELETE": (403, 404, 409, 412),
+OPERATIONS: Mapping[str, ResourceOperation] = {
+    "list": ResourceOperation("GET", "list_{many}", "list", (403,), of_one=False),
+    "create": ResourceOperation("POST", "create_{one}", "create", (403, 409, 413), 201, of_one=False),
+    "show": ResourceOperation("GET", "get_{one}", "show", (403, 404)),
+    "replace": ResourceOperation("PUT", "update_{one}", "update", (403, 404, 409, 412, 413), text=_REPLACES),
+    "update": ResourceOperation("PATCH", "patch_{one}", "update", (403, 404, 409, 412, 413), text=_UPDATES),
+    "delete": ResourceOperation("DELETE", "delete_{one}", "delete", (403, 404, 409, 412), 204),
 }
+Endpoint = Callable[..., Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceRoutes(Generic[R]):
+    """The routes of one kind of resource.
+
+    names       what operations are called by: one, and many
+    texts       what an operation (list, create, show, update, delete) leads to
+    change      the body of PUT and PATCH, where that is not that of POST
+    answer_of   makes the answer about one of a list, where that needs more than its fields
+    show        makes the answer about one, where that has what a list leaves out
+    written     the answers of operations that show a secret once
+    filters     reads the query of the list
+    own         endpoints that take more than those made here, or answer in another form, by operation
+    without     operations that it does not have
+    key         the part of the path that says which one: `{nameOrID:path}` where names have slashes
+    """
+
+    path: str
+    names: tuple[str, str]
+    service: Callable[[Services], ResourceService[R]]
+    request: type[ResourceBody]
+    answer: type[AttributeAnswer]
+    texts: Mapping[str, str]
+    change: type[ResourceBody] | None = None
+    answer_of: AnswerOf[R] | None = None
+    show: Show[R] | None = None
+    written: Mapping[str, type[AttributeAnswer]] = field(default_factory=dict)
+    filters: Callable[..., Awaitable[RuleFilter]] = name_filter_of
+    own: Mapping[str, Endpoint] = field(default_factory=dict)
+    without: Collection[str] = ()
+    key: str = "{nameOrID}"
+
+    def add_to(self, router: APIRouter) -> None:
+        whole = self.change or self.request
+        made: Mapping[str, tuple[Endpoint, Any]] = {
+            "list": (self._list(), ListAnswer[self.answer]),  # type: ignore[name-defined]
+            "create": (self._create(), self._form("create")),
+            "show": (self._show(), self.answer),
+            "replace": (self._change("replace", whole), self._form("replace")),
+            "update": (self._change("update", patch_of(whole)), self._form("update")),
+            "delete": (self._delete(), None),
+        }
+        one, many = self.names
+        texts = {"list": "By name.", **self.texts}
+        for name, operation in OPERATIONS.items():
+            if name in self.without:
+                continue
+            endpoint, form = made[name]
+            options = {} if name in self.own else {"response_model": form}
+            router.add_api_route(
+                f"{self.path}/{self.key}" if operation.of_one else self.path,
+                self.own.get(name, endpoint),
+                methods=[operation.method],
+                name=operation.name.format(one=one, many=many),
+                description=f"{operation.text} {texts.get(operation.told_by, '')}".strip(),
+                status_code=operation.status,
+                responses=errors(*operation.failures),
+                **options,
+            )
+
+    def _form(self, operation: str) -> type[AttributeAnswer]:
+        return self.written.get(operation, self.answer)
+
+    def _row(self, resource: R, services: Services, form: type[AttributeAnswer]) -> Answer:
+        return self.answer_of(resource, services, form) if self.answer_of else form.of(resource)
+
+    async def _one(self, operation: str, resource: R, asked: Request, caller: Principal, response: Response) -> Answer:
+        response.headers["ETag"] = etag_of(resource.version)
+        if self.show is not None:
+            return await self.show(resource, asked, caller)
+        return self._row(resource, services_of(asked), self._form(operation))
+
+    def _list(self) -> Endpoint:
+        async def list_them(caller: Caller, services: Use, page: Paging, where: RuleFilter) -> Any:
+            found = await self.service(services).find(caller, page, where)
+            return listed([self._row(resource, services, self.answer) for resource in found.items], found, page)
+
+        return _typed(list_them, where=Annotated[RuleFilter, Depends(self.filters)])
+
+    def _create(self) -> Endpoint:
+        async def create(body: ResourceBody, caller: Caller, asked: Request, response: Response) -> Any:
+            made = await self.service(services_of(asked)).create(caller, body.fields())
+            return await self._one("create", made, asked, caller, response)
+
+        return _typed(create, body=self.request)
+
+    def _show(self) -> Endpoint:
+        async def get(key: Key, caller: Caller, asked: Request, response: Response) -> Any:
+            found = await self.service(services_of(asked)).get(caller, key)
+            return await self._one("show", found, asked, caller, response)
+
+        return get
+
+    def _change(self, operation: str, given: type[ResourceBody]) -> Endpoint:
+        async def change(
+            key: Key, body: ResourceBody, caller: Caller, asked: Request, response: Response, version: Version
+        ) -> Any:
+            service = self.service(services_of(asked))
+            write = service.replace if operation == "replace" else service.update
+            changed = await write(caller, key, body.fields(), version)
+            return await self._one(operation, changed, asked, caller, response)
+
+        return _typed(change, body=given)
+
+    def _delete(self) -> Endpoint:
+        async def delete(key: Key, caller: Caller, services: Use, version: Version) -> None:
+            await self.service(services).remove(caller, key, version)
+
+        return delete
+
+
+def _typed(endpoint: Endpoint, **types: Any) -> Endpoint:
+    """Return the endpoint with other types of its parameters, which FastAPI reads from the function."""
+    endpoint.__annotations__.update(types)
+    return endpoint

@@ -187,7 +187,7 @@ async def test_the_key_of_an_agent_is_no_token(desk: Desk) -> None:
 
 
 async def test_one_whose_user_logged_out_ends(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("postern.api.control.proxies.HEARTBEAT", 0.2)
+    monkeypatch.setattr("postern.api.control.control_server.HEARTBEAT", 0.2)
     manager = await attending(desk)
     assert await desk.place.services.logins.end_all(desk.user.id) == 1
     with pytest.raises(Unauthenticated):

@@ -16,9 +16,9 @@ from lxml import etree
 from tests.support.saml_flow import Returning, SamlGateway
 from tests.support.saml_idp import DS, SAML, SAMLP, KeyPair, SamlIdp
 
+from postern.domain.identity.principal import PrincipalFilter
 from postern.domain.lists import Page
 from postern.integrations.identity import saml_response
-from postern.store.ports.identity_ports import PrincipalFilter
 
 pytestmark = pytest.mark.ci
 

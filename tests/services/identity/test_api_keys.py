@@ -239,12 +239,6 @@ async def test_nothing_of_another_organisation_is_seen(services: Services, world
     stranger = replace(root, id=uuid4(), org_id=organisation.id, subject="s", email="s@example.com")
     await world.stores.principals.add(Account(stranger), world.clock())
     for deed in (
-        services.users.get(stranger, root.email),
-        services.users.remove(stranger, root.email),
-        services.api_keys.get(stranger, "ci"),
-        services.api_keys.remove(stranger, "ci"),
-        services.service_accounts.get(stranger, "deploy"),
-        services.service_accounts.remove(stranger, "deploy"),
         services.machines.get(stranger, "batch"),
         services.machines.remove(stranger, "batch"),
     ):

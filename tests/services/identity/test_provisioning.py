@@ -11,11 +11,11 @@ from tests.support.world import CLIENT, World
 
 from postern.domain.identity.identity import Identity
 from postern.domain.identity.login import LoginMethod
-from postern.domain.identity.principal import GroupSource, Principal, PrincipalKind, PrincipalStatus
+from postern.domain.identity.principal import GroupSource, Principal, PrincipalFilter, PrincipalKind, PrincipalStatus
 from postern.domain.lists import Page
 from postern.errors import Conflict, Denied, Invalid, NotFound, Unauthenticated
 from postern.services.bundle import Services
-from postern.services.identity.provisioning import MAX_MEMBERS, PrincipalFilter, ProvisionedUser
+from postern.services.identity.provisioning import MAX_MEMBERS, ProvisionedUser
 from postern.store.ports.common_ports import Topic
 
 ANN = ProvisionedUser("ann", "Ann", "ann@example.com", True, "ext-1")

@@ -9,14 +9,13 @@ from uuid import uuid4
 import pytest
 from tests.support.world import World
 
-from postern.domain.identity.principal import GroupSource, Principal, PrincipalKind, PrincipalStatus
+from postern.domain.identity.principal import GroupSource, Principal, PrincipalFilter, PrincipalKind, PrincipalStatus
 from postern.domain.lists import Page
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound, PosternError
 from postern.services.bundle import Services
 from postern.services.identity.users import checked_email, checked_groups
 from postern.store.ports.common_ports import Topic
-from postern.store.ports.identity_ports import PrincipalFilter
 
 PASSWORD = Secret("a long enough password")
 

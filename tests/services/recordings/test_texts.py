@@ -22,7 +22,7 @@ from postern.services.recordings import texts
 from postern.services.recordings.texts import AWAY
 from postern.store.ports.target_ports import Piece, SessionFilter
 from postern.store.schema.session_tables import session_texts, sessions
-from postern.store.sql.sessions import session_list
+from postern.store.sql.sessions import sql_sessions
 
 
 @pytest.fixture
@@ -198,7 +198,7 @@ async def test_searches_page_by_position(
     world: World, services: Services, admin: Principal, monkeypatch: pytest.MonkeyPatch, candidates: int
 ) -> None:
     """Also where each call looks at few candidates only, most of which a filter leaves out."""
-    monkeypatch.setattr(session_list, "CANDIDATES", candidates)
+    monkeypatch.setattr(sql_sessions, "CANDIDATES", candidates)
     made = [
         await asked(world, admin, "common", at=START - timedelta(days=11 * n), seconds=90 if n % 3 == 0 else 9)
         for n in range(10)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from postern.errors import Invalid
-from postern.services.runbooks.cron import next_time
+from postern.services.runbooks.schedules import next_time
 
 BERLIN = "Europe/Berlin"  # goes forward on 29 March 2026 at 01:00 UTC, and back on 25 October at 01:00 UTC
 

@@ -14,7 +14,7 @@ from postern.domain.identity.organisation import Organisation
 from postern.domain.identity.principal import Principal
 from postern.domain.runbook import RunbookPattern, RunbookRule, is_allowed
 from postern.domain.targets.connection import Connection
-from postern.errors import Conflict, Invalid, NotFound, Unavailable
+from postern.errors import Invalid, Unavailable
 from postern.services.bundle import Services
 from postern.services.runbooks.allowed import Allowed
 from postern.store.ports.common_ports import Topic
@@ -105,30 +105,6 @@ async def test_a_change_holds_at_once_and_asking_costs_nothing(
     assert await may(services, ann, shop, "deploy/a")
 
 
-async def test_attack_a_rule_that_is_narrowed_is_not_widened_by_a_change_at_the_same_time(
-    world: World,
-    services: Services,
-    admin: Principal,
-    ann: Principal,
-    shop: Connection,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    await give(services, admin)
-    store, update = world.stores.runbook_rules, world.stores.runbook_rules.update
-
-    async def late(*given: Any) -> None:
-        monkeypatch.setattr(store, "update", update)
-        await services.runbook_rules.update(admin, "deploys", {"groups": ("ops",)})
-        await update(*given)
-
-    monkeypatch.setattr(store, "update", late)
-    with pytest.raises(Conflict, match="changed by somebody else meanwhile"):
-        await services.runbook_rules.update(admin, "deploys", {"description": "of web"})
-    assert not await may(services, ann, shop, "deploy/a")
-    await services.runbook_rules.update(admin, "deploys", {"description": "of web"})
-    assert not await may(services, ann, shop, "deploy/a")
-
-
 async def test_asking_costs_no_statement_and_is_told_of_every_change(
     world: World, services: Services, admin: Principal, ann: Principal, shop: Connection
 ) -> None:
@@ -166,8 +142,6 @@ async def test_rules_of_another_organisation_are_not_ours(
     theirs = RunbookRule(uuid4(), other.id, "x", runbooks=(RunbookPattern(TOOLS),), created_at=at, updated_at=at)
     await world.stores.runbook_rules.add(theirs)
     assert await may(services, ann, shop, "deploy/a")
-    with pytest.raises(NotFound):
-        await services.runbook_rules.get(await world.add_user("root", "admin"), "x")
 
 
 async def test_attack_a_rule_that_lost_its_connections_is_opened_by_nobody_who_sends_it_back(

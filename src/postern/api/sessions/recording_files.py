@@ -1,11 +1,20 @@
 """A session as a file (spec 4.2 `extension`, and the forms of its export), written piece by piece.
 
-The same session and form give the same bytes each time, so a download can be gone on with. Everything here reads
+The same session and form give the same bytes each time, so that a download can be resumed. Everything here reads
 recordings from disk, so it runs in a thread.
+
+Sessions at a terminal become asciicasts (docs.asciinema.org/manual/asciicast/v2 and v3): output, the sizes of the
+terminal, and each entered line as a marker. Texts are UTF-8: a character that was split over two records comes whole
+with the second one; invalid bytes become replacement characters, and are exact in every other form of export.
+
+Lines with tabs become lines of CSV (RFC 4180, with LF): the bytes of every field are unchanged, and quoted where
+needed. A field that a spreadsheet would evaluate as a formula gets an apostrophe in front: the recorded user may have
+wanted the auditor's machine to evaluate it. Numbers are unchanged.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,13 +24,141 @@ from enum import StrEnum
 from itertools import chain
 from typing import Any
 
-from postern.api.sessions import casts, csv_lines, timelines
-from postern.domain.sessions.recorded import SIZE, Missing, Moment
+from postern.api.sessions import timelines
+from postern.domain.sessions.recorded import INPUT, SIZE, Missing, Moment
 from postern.domain.sessions.session import Session
 from postern.domain.targets.connection import TEXTUAL
 from postern.errors import Invalid
 from postern.services.recordings.recording_pages import LONGEST
 from postern.services.sessions import Sessions
+
+_LONGEST = 1 << 20  # bytes of a line that are held; a longer one is quoted as it comes
+_SPECIAL = (b'"', b",", b"\r")
+_FORMULA = re.compile(rb"(^|\t)(?=[=+@\r-])")
+_NUMBER = re.compile(rb"[+-][0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?")
+
+
+def from_tabs(contents: Iterable[bytes]) -> Iterator[bytes]:
+    """A line may span several contents."""
+    rest = b""
+    is_long = False  # in the middle of a field of a long line, within its quotes
+    begins = False  # at the beginning of that field
+    for content in contents:
+        if is_long:
+            end = content.find(b"\n")
+            part = content if end < 0 else content[:end]
+            yield _inside(part, begins=begins)
+            if end < 0:
+                begins = part.endswith(b"\t") or (begins and not part)
+                continue
+            yield b'"\n'
+            is_long, content = False, content[end + 1 :]
+        whole = rest + content if rest else content
+        end = whole.rfind(b"\n") + 1
+        if end:
+            yield _rows(whole[: end - 1])
+        rest = whole[end:]
+        if len(rest) > _LONGEST:
+            yield b'"' + _inside(rest, begins=True)
+            begins = rest.endswith(b"\t")
+            rest, is_long = b"", True
+    if is_long:
+        yield b'"\n'
+    elif rest:
+        yield _rows(rest)
+
+
+def _rows(text: bytes) -> bytes:
+    return b"".join([_row(line) for line in text.split(b"\n")])
+
+
+def _row(line: bytes) -> bytes:
+    if not line:
+        return b'""\n'  # one empty field; an empty line would be none
+    if not (_FORMULA.search(line) or any(special in line for special in _SPECIAL)):
+        return line.replace(b"\t", b",") + b"\n"
+    return b",".join([_field(field) for field in line.split(b"\t")]) + b"\n"
+
+
+def _field(field: bytes) -> bytes:
+    if _FORMULA.match(field) and not _NUMBER.fullmatch(field):
+        field = b"'" + field
+    if not any(special in field for special in _SPECIAL):
+        return field
+    return b'"' + field.replace(b'"', b'""') + b'"'
+
+
+def _inside(part: bytes, *, begins: bool) -> bytes:
+    """Of a long line, within quotes. Where its fields end is not known yet, so numbers are treated like formulas."""
+    if not begins:  # what is there goes on with a field
+        first, tab, others = part.partition(b"\t")
+        return first.replace(b'"', b'""') + (b'","' + _inside(others, begins=True) if tab else b"")
+    return _FORMULA.sub(rb"\1'", part).replace(b'"', b'""').replace(b"\t", b'","')
+
+
+_WIDE, _HIGH = 80, 24  # where no size was recorded
+_LABEL = 200  # characters
+
+
+def lines(moments: Iterable[Moment], session: Session, *, version: int) -> Iterator[bytes]:
+    """`version` 2 or 3. Nothing is read before the first line is asked for."""
+    found = iter(moments)
+    first = next(found, None)
+    size = _size(first.content) if first is not None and first.kind == SIZE else None
+    yield _line(_header(session, size or (_WIDE, _HIGH), version))
+    if first is not None and size is None:
+        found = _with(first, found)
+    before = 0
+    for micros, code, text in _events(found):
+        at = micros - before if version == 3 else micros
+        before = micros
+        yield _line([round(at / 1_000_000, 6), code, text])
+    if version == 3 and session.exit_code is not None:
+        yield _line([0, "x", str(session.exit_code)])
+
+
+def _header(session: Session, size: tuple[int, int], version: int) -> dict[str, Any]:
+    columns, rows = size
+    header: dict[str, Any] = {"version": version}
+    if version == 3:
+        header["term"] = {"cols": columns, "rows": rows}
+    else:
+        header |= {"width": columns, "height": rows}
+    header["timestamp"] = int(session.start_date.timestamp())
+    if version == 2 and session.end_date is not None:
+        header["duration"] = (session.end_date - session.start_date).total_seconds()
+    header["title"] = f"{session.connection} ({session.id})"
+    return header
+
+
+def _events(moments: Iterable[Moment]) -> Iterator[tuple[int, str, str]]:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    micros = 0
+    for micros, kind, content in moments:
+        if kind == SIZE:
+            columns, rows = _size(content)
+            yield micros, "r", f"{columns}x{rows}"
+        elif kind == INPUT:
+            yield micros, "m", content.decode(errors="replace")[:_LABEL]
+        elif text := decoder.decode(content):
+            yield micros, "o", text
+    if text := decoder.decode(b"", final=True):
+        yield micros, "o", text
+
+
+def _size(content: bytes) -> tuple[int, int]:
+    columns, _, rows = content.partition(b"x")
+    return int(columns), int(rows)
+
+
+def _with(first: Moment, rest: Iterable[Moment]) -> Iterator[Moment]:
+    yield first
+    yield from rest
+
+
+def _line(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+
 
 _EXTENSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -115,11 +252,11 @@ def _pieces(sessions: Sessions, session: Session, wanted: RecordingFileRequest) 
     if wanted.form is not RecordingForm.FILE:
         if recordings.protocol(session) not in TEXTUAL:
             raise Invalid("format: only terminals make asciicasts; export this session as timeline", field="format")
-        return casts.lines(moments, session, version=2 if wanted.form is RecordingForm.ASCIICAST else 3)
+        return lines(moments, session, version=2 if wanted.form is RecordingForm.ASCIICAST else 3)
     kinds = wanted.kinds.replace(SIZE, "")
     chosen = (moment for moment in moments if moment.kind in kinds or isinstance(moment, Missing))
     if wanted.extension == "csv":
-        return csv_lines.from_tabs(
+        return from_tabs(
             _csv_contents(chosen, session.start_date, event_time=wanted.event_time, new_line=wanted.new_line)
         )
     if wanted.extension == "json":

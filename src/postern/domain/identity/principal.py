@@ -136,3 +136,21 @@ class Account:
     def name(self) -> str:
         """What administrators address it by: the e-mail address of a user, the subject of a service account."""
         return self.principal.email
+
+
+@dataclass(frozen=True, slots=True)
+class PrincipalFilter:
+    """All given conditions hold. `search` is a part of name or e-mail, whatever the case; `called` is either of them.
+
+    `user_name` is compared whatever the case, and is the e-mail address of those who were given none.
+    """
+
+    kind: PrincipalKind = PrincipalKind.USER
+    search: str | None = None
+    called: str | None = None
+    group: str | None = None
+    status: PrincipalStatus | None = None
+    email: str | None = None
+    name: str | None = None
+    external_id: str | None = None
+    user_name: str | None = None

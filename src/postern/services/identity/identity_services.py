@@ -37,27 +37,44 @@ from postern.store.stores import Stores
 
 
 @dataclass(frozen=True)
-class IdentityServices:
+class LoginServices:
+    """Logins, and what they are made from."""
+
     accounts: Accounts
-    api_keys: ApiKeys
-    authentication: Authentication
-    device_login: DeviceLogin
-    groups: Groups
     handover: Handover
-    local_login: LocalLogin
     logins: Logins
-    oidc_login: OidcLogin
-    own_logins: OwnLogins
+    sign_in: SignIn
+    tokens: Tokens
+    vouchers: Vouchers
+
+
+@dataclass(frozen=True)
+class DirectoryServices:
+    """Who is known: people, programs and groups."""
+
+    api_keys: ApiKeys
+    groups: Groups
     provisioning: Provisioning
-    saml_login: SamlLogin
-    second_factors: SecondFactors
     service_accounts: ServiceAccounts
     setup_links: SetupLinks
-    sign_in: SignIn
-    ssh_logins: SshLogins
-    tokens: Tokens
     users: Users
-    vouchers: Vouchers
+
+
+@dataclass(frozen=True)
+class WaysToLogIn:
+    authentication: Authentication
+    device_login: DeviceLogin
+    local_login: LocalLogin
+    oidc_login: OidcLogin
+    own_logins: OwnLogins
+    saml_login: SamlLogin
+    second_factors: SecondFactors
+    ssh_logins: SshLogins
+
+
+@dataclass(frozen=True)
+class IdentityServices(LoginServices, DirectoryServices, WaysToLogIn):
+    """Flat for who uses it."""
 
 
 def build_identity(
@@ -71,6 +88,15 @@ def build_identity(
     saml: Saml | None,
 ) -> IdentityServices:
     """`passwords`, `openid` and `saml`: see `build_services`."""
+    logins = _build_logins(stores, signals, now, server, passwords or Passwords(), openid)
+    directory = _build_directory(stores, signals, now, server, logins)
+    ways = _build_ways(stores, signals, now, server, logins, directory.api_keys, openid, saml)
+    return IdentityServices(**vars(logins), **vars(directory), **vars(ways))
+
+
+def _build_logins(
+    stores: Stores, signals: Signals, now: Clock, server: ServerServices, passwords: Passwords, openid: OpenId | None
+) -> LoginServices:
     principals, organisations, auth_configs = stores.principals, stores.organisations, server.auth_configs
     vouchers = Vouchers(stores.vouchers, now)
     tokens = Tokens(stores.signing_keys, signals, now)
@@ -84,23 +110,55 @@ def build_identity(
         logins=logins,
         vouchers=vouchers,
         now=now,
-        passwords=passwords or Passwords(),
+        passwords=passwords,
     )
-    api_keys = ApiKeys(stores.api_keys, principals, signals, now, stores.credentials)
-    handover = Handover(principals, logins, vouchers)
+    return LoginServices(accounts, Handover(principals, logins, vouchers), logins, sign_in, tokens, vouchers)
+
+
+def _build_directory(
+    stores: Stores, signals: Signals, now: Clock, server: ServerServices, known: LoginServices
+) -> DirectoryServices:
+    principals = stores.principals
+    groups = Groups(stores.groups, signals, now)
+    users = Users(
+        store=stores.users,
+        principals=principals,
+        accounts=known.accounts,
+        logins=known.logins,
+        signals=signals,
+        now=now,
+    )
+    return DirectoryServices(
+        api_keys=ApiKeys(stores.api_keys, principals, signals, now, stores.credentials),
+        groups=groups,
+        provisioning=Provisioning(
+            principals=principals, groups=stores.groups, users=users, group_service=groups, signals=signals, now=now
+        ),
+        service_accounts=ServiceAccounts(stores.service_accounts, signals, now),
+        setup_links=SetupLinks(principals, known.vouchers, server.server_configs, now),
+        users=users,
+    )
+
+
+def _build_ways(
+    stores: Stores,
+    signals: Signals,
+    now: Clock,
+    server: ServerServices,
+    known: LoginServices,
+    api_keys: ApiKeys,
+    openid: OpenId | None,
+    saml: Saml | None,
+) -> WaysToLogIn:
+    principals, organisations, auth_configs = stores.principals, stores.organisations, server.auth_configs
+    accounts, logins, handover, vouchers = known.accounts, known.logins, known.handover, known.vouchers
     door = OidcDoor(openid, auth_configs, organisations, principals, signals, now) if openid else None
     authenticators = Authenticators(server.server_configs)
     check = FactorCheck(stores.second_factors, authenticators, now)
     required = RequiredFactors(check, auth_configs)
-    groups = Groups(stores.groups, signals, now)
-    users = Users(store=stores.users, principals=principals, accounts=accounts, logins=logins, signals=signals, now=now)
-    return IdentityServices(
-        accounts=accounts,
-        api_keys=api_keys,
+    return WaysToLogIn(
         authentication=Authentication(logins, server.features, required, api_keys, door),
         device_login=DeviceLogin(handover, vouchers, now),
-        groups=groups,
-        handover=handover,
         local_login=LocalLogin(
             store=principals,
             accounts=accounts,
@@ -110,18 +168,14 @@ def build_identity(
             authenticators=authenticators,
             now=now,
         ),
-        logins=logins,
-        oidc_login=OidcLogin(openid, auth_configs, organisations, vouchers, sign_in, handover),
-        own_logins=OwnLogins(principals, organisations, accounts, logins, tokens),
-        provisioning=Provisioning(
-            principals=principals, groups=stores.groups, users=users, group_service=groups, signals=signals, now=now
-        ),
+        oidc_login=OidcLogin(openid, auth_configs, organisations, vouchers, known.sign_in, handover),
+        own_logins=OwnLogins(principals, organisations, accounts, logins, known.tokens),
         saml_login=SamlLogin(
             saml=saml,
             configs=auth_configs,
             organisations=organisations,
             vouchers=vouchers,
-            sign_in=sign_in,
+            sign_in=known.sign_in,
             handover=handover,
             now=now,
         ),
@@ -135,11 +189,5 @@ def build_identity(
             authenticators=authenticators,
             now=now,
         ),
-        service_accounts=ServiceAccounts(stores.service_accounts, signals, now),
-        setup_links=SetupLinks(principals, vouchers, server.server_configs, now),
-        sign_in=sign_in,
         ssh_logins=SshLogins(handover, vouchers, logins, server.server_configs, signals, now),
-        tokens=tokens,
-        users=users,
-        vouchers=vouchers,
     )

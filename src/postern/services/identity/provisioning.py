@@ -16,6 +16,7 @@ from postern.domain.identity.principal import (
     Account,
     GroupSource,
     Principal,
+    PrincipalFilter,
     PrincipalKind,
     PrincipalStatus,
     Role,
@@ -36,9 +37,7 @@ from postern.services.identity.users import (
 )
 from postern.services.server.trail import changed as note
 from postern.store.ports.common_ports import Clock, Signals, Topic
-from postern.store.ports.identity_ports import GroupStore, PrincipalFilter, PrincipalStore
-
-__all__ = ["PrincipalFilter", "ProvisionedGroup", "ProvisionedUser", "Provisioning"]
+from postern.store.ports.identity_ports import GroupStore, PrincipalStore
 
 MAX_MEMBERS = 10_000  # that one request adds or removes
 _DEED = "provision users and groups"

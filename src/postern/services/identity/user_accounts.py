@@ -10,7 +10,7 @@ from uuid import UUID
 
 from postern.domain.identity.names import fold_name
 from postern.domain.identity.organisation import Organisation
-from postern.domain.identity.principal import Account, GroupSource, Principal, PrincipalStatus
+from postern.domain.identity.principal import Account, GroupSource, Principal, PrincipalFilter, PrincipalStatus
 from postern.domain.lists import Listed, Page
 from postern.domain.secret import Secret
 from postern.errors import Invalid, NotFound
@@ -26,10 +26,8 @@ from postern.services.identity.users import (
 from postern.services.named_resources import ResourceService
 from postern.services.server.trail import changed as note
 from postern.store.ports.common_ports import Clock, Signals, Topic
-from postern.store.ports.identity_ports import PrincipalFilter, PrincipalStore
+from postern.store.ports.identity_ports import PrincipalStore
 from postern.store.ports.named_resource_ports import NamedResourceStore
-
-__all__ = ["AccountService", "OwnProfile", "PrincipalFilter", "Users"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""Sinks: what administrators say about where events go."""
+"""Sinks: where administrators have events sent. A sink's host is checked when it is saved, by the same rule as at
+connection time.
+"""
 
 from __future__ import annotations
 
@@ -14,32 +16,45 @@ from uuid import UUID
 
 from cryptography import x509
 
-from postern.domain.addresses import AllowedNetworks
+from postern.domain.addresses import AllowedNetworks, check_saved, parse_host
 from postern.domain.event import CHOSEN, EventKind
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page, Stretch
 from postern.domain.resource_names import MAX_NAME
 from postern.domain.secret import Secret
-from postern.domain.sink import (
-    CHATS,
-    Delivery,
-    DeliveryState,
-    SigningSecret,
-    Sink,
-    SinkKind,
-    SinkStatus,
-)
+from postern.domain.sink import CHATS, Delivery, DeliveryState, SigningSecret, Sink, SinkKind, SinkStatus
 from postern.errors import Conflict, Invalid, NotFound
 from postern.services.identity.users import require_admin, require_reader
 from postern.services.named_resources import ResourceService
+from postern.services.notifications.chat_fields import APPRISE_DIRECT, checked_chat, checked_events, checked_scope
 from postern.services.notifications.chat_fields import address_of as chat_address
-from postern.services.notifications.chat_fields import checked_chat, checked_events, checked_scope
 from postern.services.notifications.event_payloads import test_of
-from postern.services.notifications.receiver_hosts import check_receiver
 from postern.services.server.server_addresses import MAX_URL, checked_url
 from postern.services.server.trail import changed
 from postern.store.ports.common_ports import Clock, Signals
 from postern.store.ports.notification_ports import DeliveryStore, SinkStore
+
+_WITHOUT_TLS = frozenset({"syslog+tcp", "syslog+udp", "smtp"})
+
+
+def check_receiver(sink: Sink, allowed: AllowedNetworks) -> None:
+    """Raises Invalid for an address that this server never connects to."""
+    field = "keys.url" if sink.kind in (SinkKind.TEAMS, SinkKind.APPRISE) else "address"
+    address = sink.keys["url"].reveal() if field == "keys.url" else sink.address
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname or ""
+    except ValueError:
+        raise Invalid(f"{field}: is not a URL", field=field) from None
+    scheme = parts.scheme.lower()
+    is_direct = sink.kind is SinkKind.APPRISE and scheme in APPRISE_DIRECT
+    if sink.kind is SinkKind.APPRISE and not is_direct:
+        return  # goes to its vendor's own host, whatever the address says
+    if is_direct and parse_host(host) is None:
+        raise Invalid(f"{field}: the host must be an IP address, since Apprise would look a name up again", field=field)
+    private = is_direct or scheme in _WITHOUT_TLS
+    check_saved(host, allowed.networks, allowed.setting, field, private=private)
+
 
 MAX_NUMBER = 1 << 63  # of a delivery
 MAX_HEADERS, MAX_HEADER = 10, 4_000

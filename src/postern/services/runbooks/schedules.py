@@ -1,4 +1,7 @@
-"""Schedules: runbooks that run by themselves, as their owner, at the times of a cron expression."""
+"""Schedules: runbooks that run automatically, as their owner, at the times of a cron expression.
+
+The next time of an expression is computed in a time zone, also across changes of daylight saving time.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,12 @@ import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID, uuid4
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from cronsim import CronSim, CronSimError
 
 from postern.domain.identity.principal import Principal, PrincipalKind
 from postern.domain.lists import Listed, Page
@@ -19,12 +25,45 @@ from postern.domain.sessions.session import Session, SessionStatus
 from postern.errors import Conflict, Denied, Invalid, NotFound, PosternError
 from postern.services.named_resources import ResourceService
 from postern.services.rules.access_control import AccessControl
-from postern.services.runbooks.cron import next_time
 from postern.services.runbooks.runs import RunRequest, Runs
 from postern.store.ports.common_ports import Clock, Signals
 from postern.store.ports.identity_ports import PrincipalStore
 from postern.store.ports.runbook_ports import ScheduleStore
 from postern.store.ports.target_ports import SessionStore
+
+_LONGEST, _LONGEST_ZONE = 128, 64
+_FIELDS = 5
+
+
+def next_time(expression: str, zone: str, after: datetime) -> datetime:
+    """The next time after that moment, in UTC. A time that clocks skip is the first one behind them; one that comes
+    twice is the first of the two, unless the hour is `*`. Raises Invalid."""
+    place = _zone(zone)
+    if len(expression) > _LONGEST or len(expression.split()) != _FIELDS:
+        raise Invalid(
+            "cron: must be five fields: minute, hour, day of the month, month, day of the week; such as `30 2 * * MON`",
+            field="cron",
+        )
+    try:
+        # Where clocks are set back it may begin before `after`, and repeat what was.
+        for at in CronSim(expression, after.astimezone(place)):
+            found = at.astimezone(UTC)
+            if found > after:
+                return found
+    except (CronSimError, AssertionError, ValueError, OverflowError) as error:
+        raise Invalid(f"cron: {expression!r} cannot be read: {error}", field="cron") from None
+    raise Invalid(f"cron: {expression!r} never comes", field="cron")
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        if len(name) > _LONGEST_ZONE:
+            raise ValueError
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        shown = name[:_LONGEST_ZONE]
+        raise Invalid(f"zone: {shown!r} is no IANA time zone, such as Europe/Berlin", field="zone") from None
+
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from postern.domain.addresses import AllowedNetworks, check_saved
 from postern.domain.identity.auth_config import DEFAULT_SCOPES, AuthConfig, OidcConfig, SamlConfig
 from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.organisation import DEFAULT, Organisation
-from postern.domain.identity.principal import Principal, PrincipalStatus
+from postern.domain.identity.principal import Principal, PrincipalFilter, PrincipalStatus
 from postern.domain.lists import MAX_LIMIT, Page
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, NotFound
@@ -22,7 +22,7 @@ from postern.services.server.role_names import checked_roles, tell_of_roles
 from postern.services.server.server_addresses import checked_url, is_loopback
 from postern.services.server.trail import changed
 from postern.store.ports.common_ports import Clock, Signals
-from postern.store.ports.identity_ports import ApiKeyStore, PrincipalFilter, PrincipalStore
+from postern.store.ports.identity_ports import ApiKeyStore, PrincipalStore
 from postern.store.ports.server_ports import OrganisationStore
 
 MAX_METADATA = 1024 * 1024  # characters of a SAML identity provider's metadata

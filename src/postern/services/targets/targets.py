@@ -63,32 +63,70 @@ class Abilities:
 
 
 @dataclass(frozen=True)
-class TargetServices:
-    access: Access
-    access_requests: AccessRequests
+class RuleServices:
+    """What administrators set, by which others decide."""
+
     access_rules: AccessRules
-    agents: Agents
-    asking: ReviewRequests
-    connections: Connections
     control: AccessControl
-    credentials: Credentials
-    declarations: Declarations
-    errands: Errands
-    guardrails: GuardRails
-    host_keys: HostKeys
-    masking_rules: MaskingRules
     guardrail_trials: GuardRailTrials
-    proxy_managers: ProxyManagers
-    relay_workers: RelayWorkers
-    resources: Resources
-    review_needed: ReviewNeeded
+    guardrails: GuardRails
+    masking_rules: MaskingRules
     review_rules: ReviewRules
-    reviews: Reviews
     runbook_rights: RunbookRights
     runbook_rules: RunbookRules
+
+
+@dataclass(frozen=True)
+class ApprovalServices:
+    """Who has to agree, and whether they did."""
+
+    asking: ReviewRequests
+    review_needed: ReviewNeeded
+    reviews: Reviews
+
+
+@dataclass(frozen=True)
+class AccessServices:
+    """Who comes to a target, and what they do there."""
+
+    access: Access
+    access_requests: AccessRequests
+    errands: Errands
+    proxy_managers: ProxyManagers
     sessions: Sessions
     ssh_authorities: SshAuthorities
     ssh_keys: SshKeys
+
+
+@dataclass(frozen=True)
+class ConnectionServices:
+    """Targets, and the way to them."""
+
+    agents: Agents
+    connections: Connections
+    credentials: Credentials
+    declarations: Declarations
+    host_keys: HostKeys
+    relay_workers: RelayWorkers
+    resources: Resources
+
+
+@dataclass(frozen=True)
+class TargetServices(RuleServices, ApprovalServices, AccessServices, ConnectionServices):
+    """Flat for who uses it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """What all of them stand on."""
+
+    stores: Stores
+    signals: Signals
+    recordings: Recordings
+    now: Clock
+    features: Features
+    able: Abilities
+    control: AccessControl
 
 
 def build_targets(
@@ -102,44 +140,110 @@ def build_targets(
     control: AccessControl,
     issues: Issues,
 ) -> TargetServices:
-    connections, guardrails = stores.connections, stores.guardrails
-    enforceable, parsed, compiles = able.enforceable, able.parsed, able.compiles
-    checks = FieldChecks(guardrails, stores.issue_templates, enforceable=enforceable, parsed=parsed, models=able.models)
+    ground = _Ground(stores, signals, recordings, now, features, able, control)
+    approvals = _build_approvals(ground)
+    rules = _build_rules(ground, approvals.review_needed)
+    access = _build_access(ground, approvals, rules.runbook_rights, issues)
+    return TargetServices(**vars(rules), **vars(approvals), **vars(access), **vars(_build_connections(ground, audit)))
+
+
+def _build_approvals(on: _Ground) -> ApprovalServices:
+    stores, features, signals, now = on.stores, on.features, on.signals, on.now
     needed = ReviewNeeded(stores.review_rules, features, signals, now)
-    asking = ReviewRequests(stores.reviews, stores.sessions, needed, features, signals, now)
-    rights = RunbookRights(stores.runbook_rules, signals, now)
-    ssh_keys = SshKeys(stores.ssh_keys, stores.principals, features, signals, now)
-    authorities = SshAuthorities(stores.ssh_authorities, stores.principals, signals, now)
-    access = Access(
-        store=stores.access,
-        connections=connections,
-        control=control,
-        asking=asking,
-        features=features,
-        runbooks=rights,
-        signals=signals,
-        now=now,
-        parsed=parsed,
-        proofs={SSH_KEY: ssh_keys, SSH_AUTHORITY: authorities, SSH_LOGIN: LoginProof(stores.logins, now)},
+    return ApprovalServices(
+        asking=ReviewRequests(stores.reviews, stores.sessions, needed, features, signals, now),
+        review_needed=needed,
+        reviews=Reviews(stores.reviews, stores.sessions, features, signals, now),
     )
-    reviews = Reviews(stores.reviews, stores.sessions, features, signals, now)
-    rails = GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable, parsed=parsed)
-    return TargetServices(
-        access=access,
-        access_requests=AccessRequests(access, asking, reviews),
+
+
+def _build_rules(on: _Ground, needed: ReviewNeeded) -> RuleServices:
+    stores, able, signals, now = on.stores, on.able, on.signals, on.now
+    connections, enforceable, compiles = stores.connections, able.enforceable, able.compiles
+    rails = GuardRails(
+        stores.guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable, parsed=able.parsed
+    )
+    return RuleServices(
         access_rules=AccessRules(
             store=stores.access_rules,
             connections=connections,
             principals=stores.principals,
-            control=control,
+            control=on.control,
             needed=needed,
             signals=signals,
             now=now,
         ),
-        asking=asking,
+        control=on.control,
+        guardrail_trials=GuardRailTrials(rails, stores.sessions, on.recordings, able.judge, compiles, now),
+        guardrails=rails,
+        masking_rules=MaskingRules(
+            stores.masking_rules,
+            stores.access,
+            connections,
+            signals,
+            now,
+            compiles=compiles,
+            engine=able.masks,
+            enforceable=enforceable,
+            models=able.models,
+        ),
+        review_rules=ReviewRules(stores.review_rules, connections, signals, now),
+        runbook_rights=RunbookRights(stores.runbook_rules, signals, now),
+        runbook_rules=RunbookRules(stores.runbook_rules, connections, signals, now),
+    )
+
+
+def _build_access(on: _Ground, approvals: ApprovalServices, rights: RunbookRights, issues: Issues) -> AccessServices:
+    stores, features, signals, now = on.stores, on.features, on.signals, on.now
+    ssh_keys = SshKeys(stores.ssh_keys, stores.principals, features, signals, now)
+    authorities = SshAuthorities(stores.ssh_authorities, stores.principals, signals, now)
+    access = Access(
+        store=stores.access,
+        connections=stores.connections,
+        control=on.control,
+        asking=approvals.asking,
+        features=features,
+        runbooks=rights,
+        signals=signals,
+        now=now,
+        parsed=on.able.parsed,
+        proofs={SSH_KEY: ssh_keys, SSH_AUTHORITY: authorities, SSH_LOGIN: LoginProof(stores.logins, now)},
+    )
+    return AccessServices(
+        access=access,
+        access_requests=AccessRequests(access, approvals.asking, approvals.reviews),
+        errands=Errands(stores.errands, stores.principals, access, signals, now, answerable=on.able.enforceable),
+        proxy_managers=ProxyManagers(access, now),
+        sessions=Sessions(
+            store=stores.sessions,
+            principals=stores.principals,
+            access=access,
+            asking=approvals.asking,
+            reviews=approvals.reviews,
+            scripts=ReviewedScripts(stores.reviews, access, signals, now),
+            agents=stores.agents,
+            issues=issues,
+            recordings=on.recordings,
+            features=features,
+            signals=signals,
+            now=now,
+            executable=on.able.enforceable,
+        ),
+        ssh_authorities=authorities,
+        ssh_keys=ssh_keys,
+    )
+
+
+def _build_connections(on: _Ground, audit: Audit) -> ConnectionServices:
+    stores, able, control, signals, now = on.stores, on.able, on.control, on.signals, on.now
+    enforceable, parsed, models = able.enforceable, able.parsed, able.models
+    checks = FieldChecks(
+        stores.guardrails, stores.issue_templates, enforceable=enforceable, parsed=parsed, models=models
+    )
+    return ConnectionServices(
         agents=Agents(stores.agents, stores.organisations, signals, now),
         connections=Connections(
-            store=connections,
+            store=stores.connections,
             control=control,
             agents=stores.agents,
             tests=stores.errands,
@@ -147,51 +251,9 @@ def build_targets(
             signals=signals,
             now=now,
         ),
-        control=control,
-        credentials=Credentials(stores.credentials, control, features, signals, now, enforceable=enforceable),
-        declarations=Declarations(connections, checks, audit, signals, now),
-        errands=Errands(stores.errands, stores.principals, access, signals, now, answerable=enforceable),
-        guardrails=rails,
+        credentials=Credentials(stores.credentials, control, on.features, signals, now, enforceable=enforceable),
+        declarations=Declarations(stores.connections, checks, audit, signals, now),
         host_keys=HostKeys(stores.host_keys, control, now),
-        guardrail_trials=GuardRailTrials(rails, stores.sessions, recordings, able.judge, compiles, now),
-        masking_rules=_masking_rules(stores, signals, now, able),
-        proxy_managers=ProxyManagers(access, now),
         relay_workers=RelayWorkers(stores.workers, signals, now),
         resources=Resources(stores.resources, control),
-        review_needed=needed,
-        review_rules=ReviewRules(stores.review_rules, connections, signals, now),
-        reviews=reviews,
-        runbook_rights=rights,
-        runbook_rules=RunbookRules(stores.runbook_rules, connections, signals, now),
-        sessions=Sessions(
-            store=stores.sessions,
-            principals=stores.principals,
-            access=access,
-            asking=asking,
-            reviews=reviews,
-            scripts=ReviewedScripts(stores.reviews, access, signals, now),
-            agents=stores.agents,
-            issues=issues,
-            recordings=recordings,
-            features=features,
-            signals=signals,
-            now=now,
-            executable=enforceable,
-        ),
-        ssh_authorities=authorities,
-        ssh_keys=ssh_keys,
-    )
-
-
-def _masking_rules(stores: Stores, signals: Signals, now: Clock, able: Abilities) -> MaskingRules:
-    return MaskingRules(
-        stores.masking_rules,
-        stores.access,
-        stores.connections,
-        signals,
-        now,
-        compiles=able.compiles,
-        engine=able.masks,
-        enforceable=able.enforceable,
-        models=able.models,
     )

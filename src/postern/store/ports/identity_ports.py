@@ -15,27 +15,17 @@ from postern.domain.identity.api_key import ApiKey
 from postern.domain.identity.login import Login, Provided, VoucherPurpose
 from postern.domain.identity.machine import MachineIdentity
 from postern.domain.identity.organisation import Organisation
-from postern.domain.identity.principal import Account, GroupSource, Principal, PrincipalKind, PrincipalStatus, UserGroup
+from postern.domain.identity.principal import (
+    Account,
+    GroupSource,
+    Principal,
+    PrincipalFilter,
+    PrincipalKind,
+    UserGroup,
+)
 from postern.domain.identity.second_factor import FactorKind, SecondFactor
 from postern.domain.lists import Listed, Page
 from postern.store.ports.named_resource_ports import NamedResourceStore
-
-
-@dataclass(frozen=True, slots=True)
-class PrincipalFilter:
-    """All given conditions hold. `search` is a part of name or e-mail, whatever the case.
-
-    `user_name` is compared whatever the case, and is the e-mail address of those who were given none.
-    """
-
-    kind: PrincipalKind = PrincipalKind.USER
-    search: str | None = None
-    group: str | None = None
-    status: PrincipalStatus | None = None
-    email: str | None = None
-    name: str | None = None
-    external_id: str | None = None
-    user_name: str | None = None
 
 
 class PrincipalStore(Protocol):

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from sqlalchemy import Column, DateTime, Dialect, ForeignKey, Integer, MetaData, TypeDecorator, Uuid
+from sqlalchemy import (
+    Column,
+    DateTime,
+    Dialect,
+    ForeignKey,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    TypeDecorator,
+    UniqueConstraint,
+    Uuid,
+)
+from sqlalchemy.schema import SchemaItem
 
 # Constraints have names that do not depend on the engine, so that migrations can address them.
 metadata = MetaData(
@@ -43,3 +56,19 @@ def owner() -> Column[object]:
 def version() -> Column[int]:
     """How often the row was changed, so that a change of an older one is refused."""
     return Column("version", Integer, nullable=False, server_default="1")
+
+
+def resource_table(name: str, *more: SchemaItem) -> Table:
+    """Return the table of a named resource: what all of them have, and `more`."""
+    return Table(
+        name,
+        metadata,
+        Column("id", Uuid, primary_key=True),
+        owner(),
+        Column("name", String(128), nullable=False),
+        *more,
+        Column("created_at", Utc, nullable=False),
+        Column("updated_at", Utc),
+        version(),
+        UniqueConstraint("org_id", "name"),
+    )

@@ -12,20 +12,15 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    UniqueConstraint,
     Uuid,
     literal_column,
 )
 
-from postern.store.schema.columns import Utc, metadata, owner, version
+from postern.store.schema.columns import Utc, metadata, owner, resource_table
 
 # Which connections have it: `connections.issue_template_id`, and nowhere else.
-issue_templates = Table(
+issue_templates = resource_table(
     "issue_templates",
-    metadata,
-    Column("id", Uuid, primary_key=True),
-    owner(),
-    Column("name", String(128), nullable=False),
     Column("description", Text, nullable=False),
     Column("project_key", String(255), nullable=False),
     Column("request_type_id", String(255), nullable=False),
@@ -33,10 +28,6 @@ issue_templates = Table(
     Column("mappings", JSON, nullable=False),
     Column("prompts", JSON, nullable=False),
     Column("cmdb", JSON, nullable=False),
-    Column("created_at", Utc, nullable=False),
-    Column("updated_at", Utc, nullable=False),
-    version(),
-    UniqueConstraint("org_id", "name"),
 )
 
 # Written before the session is, and kept as long as something is to be done: the row is what is not to be lost.

@@ -18,7 +18,7 @@ from sqlalchemy import (
     false,
 )
 
-from postern.store.schema.columns import Utc, metadata, owner, version
+from postern.store.schema.columns import Utc, metadata, owner, resource_table, version
 
 orgs = Table(
     "orgs",
@@ -59,18 +59,7 @@ users = Table(
 )
 Index("uq_users_org_id_user_name", users.c.org_id, users.c.user_name, unique=True)
 
-groups = Table(
-    "groups",
-    metadata,
-    Column("id", Uuid, primary_key=True),
-    owner(),
-    Column("name", String(128), nullable=False),
-    Column("external_id", String(255)),
-    Column("created_at", Utc, nullable=False),
-    Column("updated_at", Utc),
-    version(),
-    UniqueConstraint("org_id", "name"),
-)
+groups = resource_table("groups", Column("external_id", String(255)))
 
 # A membership is there once for each source that gives it.
 user_groups = Table(

@@ -12,12 +12,11 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    UniqueConstraint,
     Uuid,
     literal_column,
 )
 
-from postern.store.schema.columns import Utc, metadata, owner, version
+from postern.store.schema.columns import Utc, metadata, owner, resource_table
 
 reviews = Table(
     "reviews",
@@ -95,22 +94,14 @@ review_news = Table(
     Column("at", Utc, nullable=False, index=True),
 )
 
-review_rules = Table(
+review_rules = resource_table(
     "review_rules",
-    metadata,
-    Column("id", Uuid, primary_key=True),
-    owner(),
-    Column("name", String(128), nullable=False),
     Column("description", Text, nullable=False),
     Column("access_type", String(16), nullable=False),
     Column("connection_tags", JSON, nullable=False),
     Column("all_groups", Boolean, nullable=False),
     Column("min_approvals", Integer, nullable=False),
     Column("max_duration", Integer),
-    Column("created_at", Utc, nullable=False),
-    Column("updated_at", Utc, nullable=False),
-    version(),
-    UniqueConstraint("org_id", "name"),
 )
 
 # `part`: reviewers, force, required or skip.

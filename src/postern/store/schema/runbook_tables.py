@@ -19,7 +19,7 @@ from sqlalchemy import (
     Uuid,
 )
 
-from postern.store.schema.columns import Utc, metadata, owner, version
+from postern.store.schema.columns import Utc, metadata, owner, resource_table, version
 
 # The identifier is made of the address, so two organisations may have the same one.
 runbook_repositories = Table(
@@ -58,19 +58,11 @@ runbook_snapshots = Table(
     ),
 )
 
-runbook_rules = Table(
+runbook_rules = resource_table(
     "runbook_rules",
-    metadata,
-    Column("id", Uuid, primary_key=True),
-    owner(),
-    Column("name", String(128), nullable=False),
     Column("description", Text, nullable=False),
     Column("runbooks", JSON, nullable=False),  # RunbookPatterns
     Column("everywhere", Boolean, nullable=False),  # else only on what it lists, also when nothing is left of that
-    Column("created_at", Utc, nullable=False),
-    Column("updated_at", Utc, nullable=False),
-    version(),
-    UniqueConstraint("org_id", "name"),
 )
 
 runbook_rule_groups = Table(
@@ -87,12 +79,8 @@ runbook_rule_connections = Table(
     Column("connection_id", Uuid, ForeignKey("connections.id", ondelete="CASCADE"), primary_key=True, index=True),
 )
 
-runbook_schedules = Table(
+runbook_schedules = resource_table(
     "runbook_schedules",
-    metadata,
-    Column("id", Uuid, primary_key=True),
-    owner(),
-    Column("name", String(128), nullable=False),
     Column("owner_id", Uuid, nullable=False, index=True),  # also of one who was deleted: it says why it does not run
     Column("connection_id", Uuid, ForeignKey("connections.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("repository", String(512), nullable=False),
@@ -105,10 +93,6 @@ runbook_schedules = Table(
     Column("last_at", Utc),
     Column("last_session_id", Uuid),
     Column("last_error", Text, nullable=False, server_default=""),
-    Column("created_at", Utc, nullable=False),
-    Column("updated_at", Utc, nullable=False),
-    version(),
-    UniqueConstraint("org_id", "name"),
 )
 
 # Their runs that are about to begin, and those that did not come about, until sinks are told (domain.ScheduleRun).

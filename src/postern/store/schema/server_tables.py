@@ -18,7 +18,7 @@ from sqlalchemy import (
     Uuid,
 )
 
-from postern.store.schema.columns import Utc, metadata, owner, version
+from postern.store.schema.columns import Utc, metadata, owner, resource_table
 
 # The keys that values are sealed with, themselves sealed by a master key that is not in the store.
 data_keys = Table(
@@ -83,12 +83,8 @@ untold_entries = Table(
     Column("entry_id", Uuid, ForeignKey("audit_log.id", ondelete="CASCADE"), primary_key=True),
 )
 
-sinks = Table(
+sinks = resource_table(
     "sinks",
-    metadata,
-    Column("id", Uuid, primary_key=True),
-    owner(),
-    Column("name", String(128), nullable=False),
     Column("kind", String(16), nullable=False),
     Column("address", Text, nullable=False),
     Column("events", JSON, nullable=False),
@@ -96,8 +92,6 @@ sinks = Table(
     Column("with_script", Boolean, nullable=False),
     Column("authority", Text, nullable=False),
     Column("secret", LargeBinary, nullable=False),  # sealed: one JSON object with the signing secrets and the headers
-    Column("created_at", Utc, nullable=False),
-    Column("updated_at", Utc, nullable=False),
     Column("failures", Integer, nullable=False, server_default="0"),
     Column("failing_since", Utc),
     Column("error", Text, nullable=False, server_default=""),
@@ -105,8 +99,6 @@ sinks = Table(
     Column("delivered_at", Utc),
     Column("options", JSON, nullable=False, server_default="{}"),
     Column("scope", JSON, nullable=False, server_default="{}"),
-    version(),
-    UniqueConstraint("org_id", "name"),
 )
 
 # Events on their way to sinks; each sink's go out in the order of their numbers.

@@ -70,7 +70,7 @@ sessions = Table(
     Index(None, "org_id", "id"),
     Index(None, "org_id", "start_date", "id"),
 )
-# Every filter by itself is a piece of an index, in the order of the list (store/sql/sessions/session_list.py). Each is
+# Every filter by itself is a piece of an index, in the order of the list (store/sql/sessions/sql_sessions.py). Each is
 # paid for by every session as it opens and ends: those that do not have something are not in the index of it.
 for _name in ("user_id", "user", "connection_id", "connection", "connection_subtype", "type", "verb"):
     Index(None, sessions.c.org_id, sessions.c[_name], sessions.c.start_date, sessions.c.id)

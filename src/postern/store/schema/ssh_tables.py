@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, ForeignKey, String, Table, Text, UniqueConstraint, Uuid
 
-from postern.store.schema.columns import Utc, metadata, owner, version
+from postern.store.schema.columns import Utc, metadata, owner, resource_table
 
 ssh_keys = Table(
     "ssh_keys",
@@ -23,19 +23,11 @@ ssh_keys = Table(
 )
 
 # One vouches for one organisation, so that a certificate is never of two.
-ssh_authorities = Table(
+ssh_authorities = resource_table(
     "ssh_authorities",
-    metadata,
-    Column("id", Uuid, primary_key=True),
-    owner(),
-    Column("name", String(128), nullable=False),
     Column("algorithm", String(64), nullable=False),
     Column("public_key", Text, nullable=False),
     Column("fingerprint", String(64), nullable=False, unique=True),
-    Column("created_at", Utc, nullable=False),
-    Column("updated_at", Utc),
-    version(),
-    UniqueConstraint("org_id", "name"),
 )
 
 # What was met first where a connection leads; elsewhere it says nothing.

@@ -18,22 +18,14 @@ from sqlalchemy import (
     Uuid,
 )
 
-from postern.store.schema.columns import Utc, metadata, owner, version
+from postern.store.schema.columns import Utc, metadata, owner, resource_table
 
-agents = Table(
+agents = resource_table(
     "agents",
-    metadata,
-    Column("id", Uuid, primary_key=True),
-    owner(),
-    Column("name", String(128), nullable=False),
     Column("mode", String(32), nullable=False),
     Column("last_seen", Utc),
-    Column("created_at", Utc, nullable=False),
     Column("digest", LargeBinary(32)),  # of its secret; none for the gateway's own
     Column("facts", JSON, nullable=False),
-    Column("updated_at", Utc),
-    version(),
-    UniqueConstraint("org_id", "name"),
 )
 Index("uq_agents_digest", agents.c.digest, unique=True)
 
@@ -75,12 +67,8 @@ errands = Table(
     Column("done_at", Utc),
 )
 
-connections = Table(
+connections = resource_table(
     "connections",
-    metadata,
-    Column("id", Uuid, primary_key=True),
-    owner(),
-    Column("name", String(128), nullable=False),
     Column("type", String(32), nullable=False),
     Column("subtype", String(64), nullable=False),
     Column("agent_id", Uuid, ForeignKey("agents.id"), nullable=False),
@@ -105,10 +93,6 @@ connections = Table(
     Column("tags", JSON, nullable=False),
     Column("managed_by", String(128)),
     Column("place", Uuid, nullable=False),  # another one once it leads elsewhere
-    Column("created_at", Utc, nullable=False),
-    Column("updated_at", Utc, nullable=False),
-    version(),
-    UniqueConstraint("org_id", "name"),
 )
 
 # How the last test of a connection went. `place` is where the connection led: elsewhere the test says nothing.
@@ -123,19 +107,11 @@ target_tests = Table(
     Column("tested_at", Utc, nullable=False),
 )
 
-guardrails = Table(
+guardrails = resource_table(
     "guardrails",
-    metadata,
-    Column("id", Uuid, primary_key=True),
-    owner(),
-    Column("name", String(128), nullable=False),
     Column("description", Text, nullable=False),
     Column("input", JSON, nullable=False),
     Column("output", JSON, nullable=False),
-    Column("created_at", Utc, nullable=False),
-    Column("updated_at", Utc, nullable=False),
-    version(),
-    UniqueConstraint("org_id", "name"),
 )
 
 # The one association behind `connection.guardrail_rules` and `guardrail.connection_ids`.
@@ -146,12 +122,8 @@ connection_guardrails = Table(
     Column("guardrail_id", Uuid, ForeignKey("guardrails.id", ondelete="CASCADE"), primary_key=True, index=True),
 )
 
-masking_rules = Table(
+masking_rules = resource_table(
     "masking_rules",
-    metadata,
-    Column("id", Uuid, primary_key=True),
-    owner(),
-    Column("name", String(128), nullable=False),
     Column("description", Text, nullable=False),
     Column("groups", JSON, nullable=False),
     Column("custom_types", JSON, nullable=False),
@@ -159,10 +131,6 @@ masking_rules = Table(
     Column("threshold", Float, nullable=False),
     Column("strategy", String(16), nullable=False),
     Column("strictness", String(16), nullable=False),
-    Column("created_at", Utc, nullable=False),
-    Column("updated_at", Utc, nullable=False),
-    version(),
-    UniqueConstraint("org_id", "name"),
 )
 
 connection_masking_rules = Table(
@@ -173,18 +141,10 @@ connection_masking_rules = Table(
 )
 
 # Names, not ids, of groups: a rule follows when its group is renamed, and loses one that is deleted.
-access_rules = Table(
+access_rules = resource_table(
     "access_rules",
-    metadata,
-    Column("id", Uuid, primary_key=True),
-    owner(),
-    Column("name", String(128), nullable=False),
     Column("description", Text, nullable=False),
     Column("connection_tags", JSON, nullable=False),
-    Column("created_at", Utc, nullable=False),
-    Column("updated_at", Utc, nullable=False),
-    version(),
-    UniqueConstraint("org_id", "name"),
 )
 
 access_rule_groups = Table(

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
-from postern.api.crud import Key, Version, add_crud, etag_of
+from postern.api.crud import Key, ResourceRoutes, Version, etag_of
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
 from postern.api.schemas.identity.program_schemas import (
@@ -34,22 +34,21 @@ async def revoke_api_key(
     await services.api_keys.remove(caller, key, version, credentials=revoke_credentials)
 
 
-add_crud(
-    router,
-    "/api-keys",
+ResourceRoutes(
+    path="/api-keys",
     names=("api_key", "api_keys"),
     service=lambda services: services.api_keys,
     request=ApiKeyRequest,
     answer=ApiKeyAnswer,
-    written={"POST": IssuedApiKeyAnswer},
+    written={"create": IssuedApiKeyAnswer},
     answer_of=lambda key, services, _: ApiKeyAnswer.shown(key, services.now()),
     texts={
         "create": "The key is shown this once; the store has its SHA-256. Only people who are logged in may make keys.",
         "update": "Expiry and networks that are left out stay as they are.",
         "delete": "It is refused at once; the row stays for the record. 404 when it was revoked already.",
     },
-    remove=revoke_api_key,
-)
+    own={"delete": revoke_api_key},
+).add_to(router)
 
 
 @router.get("/api-keys/{nameOrID}/credentials", responses=errors(403, 404))

@@ -5,13 +5,12 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
-from postern.api.crud import add_crud
+from postern.api.crud import ResourceRoutes
 from postern.api.schemas.identity.program_schemas import GroupAnswer, GroupRequest
 
 router = APIRouter(prefix="/users/groups", tags=["User Management"], route_class=AuditedRoute)
-add_crud(
-    router,
-    "",
+ResourceRoutes(
+    path="",
     names=("group", "groups"),
     service=lambda services: services.groups,
     request=GroupRequest,
@@ -23,4 +22,4 @@ add_crud(
         "delete": "With all memberships. The groups that give a role cannot be deleted, nor can those that a rule or a "
         "connection needs.",
     },
-)
+).add_to(router)

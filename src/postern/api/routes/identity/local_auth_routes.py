@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Facts, Use
 from postern.api.browser.hand_over import GivesLogin, HandOver
+from postern.api.crud import Key
 from postern.api.responses import errors, open_errors
 from postern.api.schemas.identity.local_auth_schemas import (
     LoginAnswer,
@@ -68,10 +69,10 @@ async def set_up(
     return _answer(step, hand_over)
 
 
-@router.post("/users/{emailOrID}/setup-link", status_code=201, responses=errors(404, 429))
-async def make_setup_link(emailOrID: str, caller: Caller, services: Use) -> SetupLinkAnswer:  # noqa: N803
+@router.post("/users/{nameOrID}/setup-link", status_code=201, responses=errors(404, 429))
+async def make_setup_link(key: Key, caller: Caller, services: Use) -> SetupLinkAnswer:
     """A link by which a user sets their password, once, within 24 hours. For administrators; older ones are void."""
-    return SetupLinkAnswer.of(await services.setup_links.make(caller, emailOrID))
+    return SetupLinkAnswer.of(await services.setup_links.make(caller, key))
 
 
 def _answer(step: OpenedLogin | SecondStep, hand_over: HandOver) -> LoginAnswer:

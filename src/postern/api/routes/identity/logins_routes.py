@@ -11,6 +11,7 @@ from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, CallerInFull, EnrollingCaller, Use, session_token_of
 from postern.api.browser.cookies import clear_login_cookie, csrf_token_of
 from postern.api.browser.hand_over import RenewsLogin
+from postern.api.crud import Key
 from postern.api.info import Info
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
@@ -71,22 +72,17 @@ async def end_login(login_id: UUID, caller: Caller, services: Use) -> None:
     await services.logins.end(caller, login_id)
 
 
-@router.get("/users/{emailOrID}/logins", responses=errors(404))
-async def list_logins_of(
-    emailOrID: str,  # noqa: N803
-    caller: CallerInFull,
-    services: Use,
-    page: Paging,
-) -> ListAnswer[LoginShown]:
+@router.get("/users/{nameOrID}/logins", responses=errors(404))
+async def list_logins_of(key: Key, caller: CallerInFull, services: Use, page: Paging) -> ListAnswer[LoginShown]:
     """A user's that are live, for administrators and auditors."""
-    found = await services.own_logins.live_of(caller.principal, emailOrID, page)
+    found = await services.own_logins.live_of(caller.principal, key, page)
     return listed([LoginShown.of(login, caller) for login in found.items], found, page)
 
 
-@router.delete("/users/{emailOrID}/logins", responses=errors(404))
-async def end_logins_of(emailOrID: str, caller: Caller, services: Use) -> EndedAnswer:  # noqa: N803
+@router.delete("/users/{nameOrID}/logins", responses=errors(404))
+async def end_logins_of(key: Key, caller: Caller, services: Use) -> EndedAnswer:
     """Ends all of a user's, at once and everywhere. For administrators."""
-    return EndedAnswer(ended=await services.own_logins.end_all_of(caller, emailOrID))
+    return EndedAnswer(ended=await services.own_logins.end_all_of(caller, key))
 
 
 @router.post("/serverconfig/token-keys/rotate", responses=errors(413))

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
-from postern.api.crud import Key, add_crud
+from postern.api.crud import Key, ResourceRoutes
 from postern.api.info import Info, info_of
 from postern.api.paging import ListAnswer
 from postern.api.responses import errors
@@ -37,15 +37,14 @@ async def _show(resource: MachineIdentity, asked: Request, _: Principal) -> Mach
     return ChangedMachineAnswer(**answer.model_dump(), new_credentials=issued)
 
 
-add_crud(
-    router,
-    "/machineidentities",
+ResourceRoutes(
+    path="/machineidentities",
     names=("machine_identity", "machine_identities"),
     service=lambda services: services.machines,
     request=MachineRequest,
     change=MachineChangeRequest,
     answer=MachineAnswer,
-    written={"POST": NewMachineAnswer, "PUT": ChangedMachineAnswer, "PATCH": ChangedMachineAnswer},
+    written={"create": NewMachineAnswer, "replace": ChangedMachineAnswer, "update": ChangedMachineAnswer},
     show=_show,
     texts={
         "list": "By name, for administrators and auditors.",
@@ -54,7 +53,7 @@ add_crud(
         "where `connection_names` is left out.",
         "delete": "With its credentials; its live sessions end.",
     },
-)
+).add_to(router)
 
 
 @router.get("/machineidentities/{nameOrID}/credentials", responses=errors(403, 404))

@@ -8,6 +8,7 @@ from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Address, Caller, CallerInFull, EnrollingCaller, Use
+from postern.api.crud import Key
 from postern.api.responses import errors
 from postern.api.schemas.identity.local_auth_schemas import (
     ConfirmRequest,
@@ -70,7 +71,7 @@ async def remove_second_factor(
     await services.second_factors.remove(caller, factor_id, body.proof(), address)
 
 
-@router.delete("/{emailOrID}/second-factors", status_code=204, responses=errors(404))
-async def reset_second_factors(emailOrID: str, caller: Caller, services: Use) -> None:  # noqa: N803
+@router.delete("/{nameOrID}/second-factors", status_code=204, responses=errors(404))
+async def reset_second_factors(key: Key, caller: Caller, services: Use) -> None:
     """Removes all of a user's, and ends their logins. For administrators."""
-    await services.second_factors.reset(caller, emailOrID)
+    await services.second_factors.reset(caller, key)

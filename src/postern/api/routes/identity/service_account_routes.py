@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
-from postern.api.crud import add_crud
+from postern.api.crud import ResourceRoutes
 from postern.api.schemas.identity.program_schemas import (
     ServiceAccountAnswer,
     ServiceAccountChange,
@@ -13,9 +13,8 @@ from postern.api.schemas.identity.program_schemas import (
 )
 
 router = APIRouter(tags=["User Management"], route_class=AuditedRoute)
-add_crud(
-    router,
-    "/serviceaccounts",
+ResourceRoutes(
+    path="/serviceaccounts",
     names=("service_account", "service_accounts"),
     service=lambda services: services.service_accounts,
     request=ServiceAccountRequest,
@@ -26,4 +25,4 @@ add_crud(
         "update": "An inactive one is refused everywhere at once, and its live sessions end.",
         "delete": "With its API keys; its live sessions end.",
     },
-)
+).add_to(router)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
-from postern.api.crud import add_crud
+from postern.api.crud import ResourceRoutes
 from postern.api.schemas.identity.ssh_schemas import SshAuthorityAnswer, SshAuthorityRequest
 
 router = APIRouter(tags=["User Management"], route_class=AuditedRoute)
-add_crud(
-    router,
-    "/sshauthorities",
+ResourceRoutes(
+    path="/sshauthorities",
     names=("ssh_authority", "ssh_authorities"),
     service=lambda services: services.ssh_authorities,
     request=SshAuthorityRequest,
@@ -22,4 +21,4 @@ add_crud(
         "update": "Its public key stays.",
         "delete": "What runs by its certificates ends at once.",
     },
-)
+).add_to(router)

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
+from postern.api.crud import Key
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
 from postern.api.rule_filter_query import NameFilter
@@ -45,14 +46,10 @@ async def remove_ssh_key(key: KeyName, caller: Caller, services: Use, user: Whos
     await services.ssh_keys.remove(caller, key, user)
 
 
-@router.get("/users/{emailOrID}/sshkeys", responses=errors(403, 404))
+@router.get("/users/{nameOrID}/sshkeys", responses=errors(403, 404))
 async def list_ssh_keys_of(
-    emailOrID: str,  # noqa: N803 - the spec's name
-    caller: Caller,
-    services: Use,
-    page: Paging,
-    where: NameFilter,
+    user: Key, caller: Caller, services: Use, page: Paging, where: NameFilter
 ) -> ListAnswer[SshKeyAnswer]:
     """A user's, by name, for administrators and auditors."""
-    found = await services.ssh_keys.list_page(caller, page, where, emailOrID)
+    found = await services.ssh_keys.list_page(caller, page, where, user)
     return listed([SshKeyAnswer.of(one) for one in found.items], found, page)

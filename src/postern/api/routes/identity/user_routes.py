@@ -9,24 +9,24 @@ from fastapi import APIRouter, Depends, Query
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Facts, Use
 from postern.api.browser.hand_over import RenewsLogin
-from postern.api.crud import add_crud
+from postern.api.crud import ResourceRoutes
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
 from postern.api.schemas.identity.local_auth_schemas import LoginAnswer
 from postern.api.schemas.identity.user_schemas import PasswordRequest, UserAnswer, UserChange, UserRequest
-from postern.domain.identity.principal import PrincipalStatus
+from postern.domain.identity.principal import PrincipalFilter, PrincipalStatus
 from postern.domain.secret import Secret
-from postern.services.identity.user_accounts import PrincipalFilter
 
 router = APIRouter(prefix="/users", tags=["User Management"], route_class=AuditedRoute)
 
 
 async def filter_of(
+    name: Annotated[str | None, Query(max_length=320, description="Exactly this name or e-mail address")] = None,
     search: Annotated[str | None, Query(max_length=320, description="Part of name or e-mail, in any case")] = None,
     group: Annotated[str | None, Query(max_length=128, description="Who is in this group, by its exact name")] = None,
     status: Annotated[PrincipalStatus | None, Query()] = None,
 ) -> PrincipalFilter:
-    return PrincipalFilter(search=search, group=group, status=status)
+    return PrincipalFilter(called=name, search=search, group=group, status=status)
 
 
 async def list_users(
@@ -46,15 +46,13 @@ async def change_password(
     return LoginAnswer(csrf_token=hand_back(opened))
 
 
-add_crud(
-    router,
-    "",
+ResourceRoutes(
+    path="",
     names=("user", "users"),
     service=lambda services: services.users,
     request=UserRequest,
     change=UserChange,
     answer=UserAnswer,
-    listing=(list_users, ListAnswer[UserAnswer]),
     texts={
         "list": "By e-mail. All users, for administrators and auditors; others find only themselves.",
         "create": "Without a password, the user is invited.",
@@ -62,4 +60,5 @@ add_crud(
         "delete": "Ends logins, keys, credentials and live sessions. 422 for oneself and for the last active "
         "administrator.",
     },
-)
+    own={"list": list_users},
+).add_to(router)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
-from postern.api.crud import add_crud
+from postern.api.crud import ResourceRoutes
+from postern.api.rule_filter_query import filter_of
 from postern.api.schemas.reviews.review_rule_schemas import ReviewRuleAnswer, ReviewRuleRequest
 
 router = APIRouter(tags=["Reviews"], route_class=AuditedRoute)
-add_crud(
-    router,
-    "/access-requests/rules",
+ResourceRoutes(
+    path="/access-requests/rules",
     names=("review_rule", "review_rules"),
     service=lambda services: services.review_rules,
     request=ReviewRuleRequest,
@@ -22,5 +22,5 @@ add_crud(
         "update": "What was agreed to before holds only as long as the same is asked for.",
         "delete": "From now on it asks nobody for anything.",
     },
-    lists_connections=True,
-)
+    filters=filter_of,
+).add_to(router)

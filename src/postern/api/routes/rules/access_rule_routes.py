@@ -8,8 +8,9 @@ from fastapi import APIRouter, Query
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
-from postern.api.crud import Key, add_crud
+from postern.api.crud import Key, ResourceRoutes
 from postern.api.responses import errors
+from postern.api.rule_filter_query import filter_of
 from postern.api.schemas.rules.access_rule_schemas import (
     AccessRuleAnswer,
     AccessRuleRequest,
@@ -18,9 +19,8 @@ from postern.api.schemas.rules.access_rule_schemas import (
 
 router = APIRouter(tags=["Connections"], route_class=AuditedRoute)
 
-add_crud(
-    router,
-    "/access-rules",
+ResourceRoutes(
+    path="/access-rules",
     names=("access_rule", "access_rules"),
     service=lambda services: services.access_rules,
     request=AccessRuleRequest,
@@ -30,8 +30,8 @@ add_crud(
         "update": "Live sessions that it no longer allows are ended.",
         "delete": "Live sessions that no other rule allows are ended.",
     },
-    lists_connections=True,
-)
+    filters=filter_of,
+).add_to(router)
 
 
 @router.get("/connections/{nameOrID}/access", responses=errors(403, 404))

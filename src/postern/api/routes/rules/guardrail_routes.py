@@ -6,8 +6,9 @@ from fastapi import APIRouter, Request
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
-from postern.api.crud import Forced, Key, Version, add_crud
+from postern.api.crud import Forced, Key, ResourceRoutes, Version
 from postern.api.depends import services_of
+from postern.api.rule_filter_query import filter_of
 from postern.api.schemas.rules.guardrail_schemas import GuardRailAnswer, GuardRailRequest
 from postern.domain.identity.principal import Principal
 from postern.domain.rules.guardrail import GuardRail
@@ -25,9 +26,8 @@ async def _remove(key: Key, caller: Caller, services: Use, version: Version, for
     await services.guardrails.remove(caller, key, version, unused=not force)
 
 
-add_crud(
-    router,
-    "/guardrails",
+ResourceRoutes(
+    path="/guardrails",
     names=("guardrail", "guardrails"),
     service=lambda services: services.guardrails,
     request=GuardRailRequest,
@@ -37,6 +37,6 @@ add_crud(
         "delete": "Conflict where it applies to connections, unless `force` is true.",
     },
     show=_show,
-    remove=_remove,
-    lists_connections=True,
-)
+    filters=filter_of,
+    own={"delete": _remove},
+).add_to(router)

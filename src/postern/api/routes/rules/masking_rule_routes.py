@@ -6,8 +6,9 @@ from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
-from postern.api.crud import Forced, Key, Version, add_crud
+from postern.api.crud import Forced, Key, ResourceRoutes, Version
 from postern.api.responses import errors
+from postern.api.rule_filter_query import filter_of
 from postern.api.schemas.rules.masking_rule_schemas import (
     MaskingPresetAnswer,
     MaskingRuleAnswer,
@@ -35,9 +36,8 @@ async def _remove(key: Key, caller: Caller, services: Use, version: Version, for
     await services.masking_rules.remove(caller, key, version, unused=not force)
 
 
-add_crud(
-    router,
-    "/datamasking-rules",
+ResourceRoutes(
+    path="/datamasking-rules",
     names=("masking_rule", "masking_rules"),
     service=lambda services: services.masking_rules,
     request=MaskingRuleRequest,
@@ -46,6 +46,6 @@ add_crud(
         "update": "Live sessions follow it at once.",
         "delete": "Conflict where it applies to connections, unless `force` is true.",
     },
-    remove=_remove,
-    lists_connections=True,
-)
+    filters=filter_of,
+    own={"delete": _remove},
+).add_to(router)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
-from postern.api.crud import add_crud
+from postern.api.crud import ResourceRoutes
 from postern.api.schemas.runbooks.issue_schemas import IssueTemplateAnswer, IssueTemplateRequest
 
 router = APIRouter(prefix="/integrations/tracker/issuetemplates", tags=["Issue Templates"], route_class=AuditedRoute)
-add_crud(
-    router,
-    "",
+ResourceRoutes(
+    path="",
     names=("issue_template", "issue_templates"),
     service=lambda services: services.issue_templates,
     request=IssueTemplateRequest,
@@ -21,4 +20,4 @@ add_crud(
         "out.",
         "delete": "Sessions of its connections open no issue any more.",
     },
-)
+).add_to(router)

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
-from postern.api.crud import Key, add_crud
+from postern.api.crud import Key, ResourceRoutes
 from postern.api.paging import Paging
 from postern.api.responses import errors
 from postern.api.rule_filter_query import NameFilter
@@ -42,9 +42,8 @@ async def replace_runbook_configuration(body: RepositoriesRequest, caller: Calle
     return await _list(caller, services, Page(), ALL_RULES)
 
 
-add_crud(
-    router,
-    "",
+ResourceRoutes(
+    path="",
     names=("runbook_repository", "runbook_repositories"),
     service=lambda services: services.runbook_repositories,
     request=RepositoryRequest,
@@ -56,8 +55,8 @@ add_crud(
         "delete": "With all that was read of it.",
     },
     key=KEY,
-    listing=(_list, RepositoriesAnswer),
-)
+    own={"list": _list},
+).add_to(router)
 
 
 @router.post(f"/{KEY}/refresh", responses=errors(403, 404))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
-from postern.api.crud import add_crud
+from postern.api.crud import ResourceRoutes
+from postern.api.rule_filter_query import filter_of
 from postern.api.schemas.runbooks.runbook_rule_schemas import RunbookRuleAnswer, RunbookRuleRequest
 
 router = APIRouter(tags=["Runbooks"], route_class=AuditedRoute)
-add_crud(
-    router,
-    "/runbooks/rules",
+ResourceRoutes(
+    path="/runbooks/rules",
     names=("runbook_rule", "runbook_rules"),
     service=lambda services: services.runbook_rules,
     request=RunbookRuleRequest,
@@ -24,5 +24,5 @@ add_crud(
         "delete": "What it gave is kept from all but administrators, unless another rule gives it; without the last "
         "rule everybody may run everything.",
     },
-    lists_connections=True,
-)
+    filters=filter_of,
+).add_to(router)

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
-from postern.api.crud import Key, add_crud
+from postern.api.crud import Key, ResourceRoutes
 from postern.api.responses import errors
 from postern.api.schemas.runbooks.runbook_schedule_schemas import (
     RunbookScheduleAnswer,
@@ -15,9 +15,8 @@ from postern.api.schemas.runbooks.runbook_schedule_schemas import (
 )
 
 router = APIRouter(prefix="/runbooks/schedules", tags=["Runbooks"], route_class=AuditedRoute)
-add_crud(
-    router,
-    "",
+ResourceRoutes(
+    path="",
     names=("runbook_schedule", "runbook_schedules"),
     service=lambda services: services.runbook_schedules,
     request=RunbookScheduleRequest,
@@ -28,7 +27,7 @@ add_crud(
         "update": "By its owner. An administrator may switch it off, and change nothing else: it runs as its owner.",
         "delete": "By its owner or an administrator. What runs goes on.",
     },
-)
+).add_to(router)
 
 
 @router.post("/{nameOrID}/run", status_code=202, responses=errors(400, 403, 404, 409, 429, 503))

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
-from postern.api.crud import add_crud
+from postern.api.crud import ResourceRoutes
 from postern.api.paging import LongListAnswer, LongPaging, long_listed
 from postern.api.responses import errors
 from postern.api.schemas.server.sink_schemas import (
@@ -24,14 +24,13 @@ from postern.domain.sink import DeliveryState
 router = APIRouter(prefix="/sinks", tags=["Server Management"], route_class=AuditedRoute)
 
 
-add_crud(
-    router,
-    "",
+ResourceRoutes(
+    path="",
     names=("sink", "sinks"),
     service=lambda services: services.sinks,
     request=SinkRequest,
     answer=SinkAnswer,
-    written=dict.fromkeys(("POST", "PUT", "PATCH"), NewSinkAnswer),
+    written=dict.fromkeys(("create", "replace", "update"), NewSinkAnswer),
     texts={
         "create": "Events from now on go there. The signing secret of a webhook is shown this once.",
         "update": "Headers and keys that are left out stay. Also tries again at once what waits; `paused: false` "
@@ -39,7 +38,7 @@ add_crud(
         "address another signing secret, which is shown this once.",
         "delete": "With all that waits for it.",
     },
-)
+).add_to(router)
 
 
 @router.post("/{nameOrID}/secret", responses=errors(403, 404, 409))

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
-from postern.api.crud import Key, Version, add_crud, etag_of
+from postern.api.crud import Key, ResourceRoutes, Version, etag_of
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
 from postern.api.schemas.targets.agent_schemas import AgentAnswer, AgentRequest, AgentStatus, IssuedAgentKeyAnswer
@@ -36,23 +36,22 @@ def _answer(agent: Agent, services: Services, _form: object = None) -> AgentAnsw
     return AgentAnswer.shown(agent, online=services.agents.is_online(agent))
 
 
-add_crud(
-    router,
-    "/agents",
+ResourceRoutes(
+    path="/agents",
     names=("agent", "agents"),
     service=lambda services: services.agent_keys,
     request=AgentRequest,
     answer=AgentAnswer,
-    written={"POST": IssuedAgentKeyAnswer},
+    written={"create": IssuedAgentKeyAnswer},
     answer_of=_answer,
     texts={
         "create": "The key is shown this once; the store keeps the SHA-256 of its secret.",
         "delete": "Its key and its tunnels end at once. 409 while connections name it; what an embedded agent declared "
         "itself goes with it.",
     },
-    listing=(list_agents, ListAnswer[AgentAnswer]),
-    is_fixed=True,
-)
+    without=("replace", "update"),
+    own={"list": list_agents},
+).add_to(router)
 
 
 @router.post("/agents/{nameOrID}/key", response_model=IssuedAgentKeyAnswer, responses=errors(403, 404, 409, 412))

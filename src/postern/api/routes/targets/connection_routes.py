@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.connection_filters import Filters
-from postern.api.crud import add_crud
+from postern.api.crud import ResourceRoutes
 from postern.api.depends import services_of
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.schemas.targets.connection_schemas import ConnectionAnswer, ConnectionRequest
@@ -31,9 +31,8 @@ async def _show(resource: Connection, asked: Request, caller: Principal) -> Conn
 
 
 router = APIRouter(tags=["Connections"], route_class=AuditedRoute)
-add_crud(
-    router,
-    "/connections",
+ResourceRoutes(
+    path="/connections",
     names=("connection", "connections"),
     service=lambda services: services.connections,
     request=ConnectionRequest,
@@ -47,5 +46,5 @@ add_crud(
         "delete": "With its credentials; live sessions are ended, and stay in the record.",
     },
     show=_show,
-    listing=(list_connections, ListAnswer[ConnectionAnswer]),
-)
+    own={"list": list_connections},
+).add_to(router)

@@ -13,13 +13,20 @@ from datetime import datetime
 from uuid import UUID, uuid4
 
 from postern.domain.identity.identity import Identity
-from postern.domain.identity.principal import Account, GroupSource, Principal, PrincipalKind, PrincipalStatus
+from postern.domain.identity.principal import (
+    Account,
+    GroupSource,
+    Principal,
+    PrincipalFilter,
+    PrincipalKind,
+    PrincipalStatus,
+)
 from postern.domain.lists import Page
 from postern.errors import Conflict, Denied, Invalid
 from postern.services.identity.users import checked_email, checked_groups, checked_name
 from postern.services.server.trail import changed
 from postern.store.ports.common_ports import Clock, Signals, Topic
-from postern.store.ports.identity_ports import PrincipalFilter, PrincipalStore
+from postern.store.ports.identity_ports import PrincipalStore
 from postern.store.ports.server_ports import OrganisationStore
 
 log = logging.getLogger(__name__)

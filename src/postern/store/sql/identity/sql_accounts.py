@@ -10,12 +10,11 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Select, case, or_, select
 
 from postern.domain.identity.names import fold_name
-from postern.domain.identity.principal import Account, GroupSource, PrincipalKind
+from postern.domain.identity.principal import Account, GroupSource, PrincipalFilter, PrincipalKind
 from postern.domain.lists import Listed, Page
 from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter
 from postern.errors import Invalid
 from postern.store.database import Database
-from postern.store.ports.identity_ports import PrincipalFilter
 from postern.store.prepared import Row
 from postern.store.schema.people import user_groups, users
 from postern.store.sql.identity.sql_principals import ACCOUNT, SqlPrincipals, add_account, change_account

@@ -14,11 +14,10 @@ from sqlalchemy.exc import IntegrityError
 
 from postern.domain.identity.names import fold_name
 from postern.domain.identity.organisation import Organisation
-from postern.domain.identity.principal import Account, GroupSource, PrincipalKind, PrincipalStatus
+from postern.domain.identity.principal import Account, GroupSource, PrincipalFilter, PrincipalKind, PrincipalStatus
 from postern.domain.lists import Listed, Page
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
-from postern.store.ports.identity_ports import PrincipalFilter
 from postern.store.prepared import PreparedStatement
 from postern.store.schema.people import api_keys, groups, orgs, user_groups, users
 from postern.store.sql.identity.admins import keeping_an_admin
@@ -288,6 +287,8 @@ def _conditions(org_id: UUID, wanted: PrincipalFilter) -> list[ColumnElement[boo
                 users.c.email.contains(given, autoescape=True),
             )
         )
+    if wanted.called is not None:
+        conditions.append(or_(users.c.name == wanted.called, users.c.email == fold_name(wanted.called)))
     if wanted.group is not None:
         members = select(user_groups.c.user_id).where(user_groups.c.name == wanted.group)
         conditions.append(users.c.id.in_(members))

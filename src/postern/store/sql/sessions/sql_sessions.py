@@ -1,4 +1,7 @@
-"""Sessions: rows that are opened, claimed and ended by workers, and listed by people."""
+"""Sessions: rows that workers open, claim and end.
+
+The list of sessions is newest first, after a position or an offset, within a bounded number of rows.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from sqlalchemy import (
 )
 
 from postern.domain.issue import ISSUE_KEY
-from postern.domain.lists import Page, Stretch
+from postern.domain.lists import Count, Page, Stretch
 from postern.domain.reviews.review import ReviewKind, ReviewStatus
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import CHANGES, Session, SessionEvent, SessionStatus, Verb, sources, target
@@ -39,9 +42,63 @@ from postern.store.ports.target_ports import SessionEnd, SessionFilter
 from postern.store.prepared import PreparedStatement
 from postern.store.schema.review_tables import reviews
 from postern.store.schema.session_tables import session_starts, sessions
-from postern.store.sql.rows import session_of
-from postern.store.sql.sessions.session_conditions import has_status
-from postern.store.sql.sessions.session_list import find
+from postern.store.sql.long_lists import LongList, by_time, find_page
+from postern.store.sql.rows import SESSION_COLUMNS, among, session_of
+from postern.store.sql.sessions.session_conditions import Plan, has_status, plan
+from postern.store.sql.sessions.session_search import CANDIDATES, Candidate, Sought, candidates
+
+_KEYSET = by_time(sessions.c.start_date, sessions.c.id)
+
+
+def find(connection: Connection, org_id: UUID, wanted: SessionFilter, page: Page) -> Stretch[Session]:
+    """See SessionStore.find."""
+    ways = plan(connection, org_id, wanted)
+    if ways is None:
+        return Stretch([], None if page.count is Count.NONE else 0)
+    if wanted.search is not None:
+        return _search(connection, org_id, wanted, ways, page)
+    listed = LongList(SESSION_COLUMNS, _KEYSET, [*ways.lead, *_dates(wanted)], ways.sieves)
+    return find_page(connection, listed, page, session_of)
+
+
+def _search(connection: Connection, org_id: UUID, wanted: SessionFilter, ways: Plan, page: Page) -> Stretch[Session]:
+    """Sessions whose texts fit are the candidates, newest first; the filters sieve them."""
+    assert wanted.search is not None
+    sought = Sought(org_id, wanted, tuple(ways.equal), page.after)
+    most = page.limit + 1 if sought.is_keyed else CANDIDATES
+    looked = candidates(connection, sought, most)
+    conditions = [*ways.hidden, *_dates(wanted)]
+    found: list[tuple[Candidate, Session]] = []
+    chunk = 4 * page.limit
+    for at in range(0, len(looked.found), chunk):
+        found += _sieved(connection, looked.found[at : at + chunk], conditions)
+        if len(found) > page.limit:
+            break
+    last = looked.last
+    if len(found) > page.limit:
+        found = found[: page.limit]
+        last = found[-1][0]
+    total = None if page.count is Count.NONE or page.after is not None else len(found)
+    following = None if last is None else last.position
+    return Stretch([session for _, session in found], total, total is not None and last is not None, following)
+
+
+def _sieved(
+    connection: Connection, looked_at: list[Candidate], conditions: list[ColumnElement[bool]]
+) -> list[tuple[Candidate, Session]]:
+    rows = select(*SESSION_COLUMNS).where(among(connection, [one.session_id for one in looked_at]), *conditions)
+    kept = {row["id"]: session_of(row) for row in connection.execute(rows).mappings()}
+    return [(one, kept[one.session_id]) for one in looked_at if one.session_id in kept]
+
+
+def _dates(wanted: SessionFilter) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.start is not None:
+        conditions.append(sessions.c.start_date >= wanted.start)
+    if wanted.end is not None:
+        conditions.append(sessions.c.start_date <= wanted.end)
+    return conditions
+
 
 # Statements of every session are built once: building one costs more than SQLite takes to run it.
 _ADD = PreparedStatement(insert(sessions))
