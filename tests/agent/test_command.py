@@ -23,7 +23,7 @@ from tests.support.promises import until, wait_until, within
 from postern.agent.agent_policy import ANYTHING, NO_COMMANDS
 from postern.agent.command_process import CommandTransport
 from postern.agent.process_cleanup import processes
-from postern.agent.secrets import Resolved
+from postern.agent.secrets import ResolvedSecrets
 from postern.descriptors import INHERITED
 from postern.domain.secret import Secret
 from postern.errors import Denied, Unavailable
@@ -112,7 +112,7 @@ async def run(
     start = Start(arguments=argv[1:], environment=environment or {}, terminal=terminal)
     wanted = replace(order({}), subtype="", command=argv[:1], start=start, session_id=uuid4())
     facts = {"POSTERN_SESSION_ID": str(wanted.session_id)} | (secrets or {})
-    resolved = Resolved({}, {name: Secret(value) for name, value in facts.items()})
+    resolved = ResolvedSecrets({}, {name: Secret(value) for name, value in facts.items()})
     target = await CommandTargets(ANYTHING, environ or dict(os.environ)).dial(wanted, resolved)
     transport = target.stream.transport
     assert isinstance(transport, CommandTransport)
@@ -217,7 +217,7 @@ def test_nothing_runs_before_it_is_started(go: Go, tmp_path: Path) -> None:
     async def work() -> None:
         start = Start(arguments=(str(tmp_path / "ran"),))
         wanted = replace(order({}), subtype="", command=("touch",), start=start)
-        target = await CommandTargets(ANYTHING, {}).dial(wanted, Resolved({}, {}))
+        target = await CommandTargets(ANYTHING, {}).dial(wanted, ResolvedSecrets({}, {}))
         client = Client()
         target.stream.hand_over(client)
         await asyncio.sleep(0.1)
@@ -249,7 +249,7 @@ def test_the_policy_of_the_agent_is_asked(go: Go) -> None:
     async def work() -> None:
         wanted = replace(order({}), subtype="", command=("true",))
         with pytest.raises(Denied, match="policy"):
-            await CommandTargets(NO_COMMANDS, {}).dial(wanted, Resolved({}, {}))
+            await CommandTargets(NO_COMMANDS, {}).dial(wanted, ResolvedSecrets({}, {}))
 
     go(work)
 

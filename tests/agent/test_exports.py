@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from postern.agent.exported_variables import exported
+from postern.agent.exported_variables import select_exported
 from postern.errors import Misconfigured
 
 ENVIRON = {"DB_HOST": "h", "DB_PASS": "p", "OTHER": "o", "POSTERN_KEY": "grpcs://k", "postern_x": "y", "TERM": "xterm"}
 
 
 def names(*patterns: str, **more: str) -> set[str]:
-    return set(exported({**ENVIRON, **more}, patterns))
+    return set(select_exported({**ENVIRON, **more}, patterns))
 
 
 def test_what_fits_a_pattern_is_exported() -> None:
-    assert {name: value.reveal() for name, value in exported(ENVIRON, ["DB_*"]).items()} == {
+    assert {name: value.reveal() for name, value in select_exported(ENVIRON, ["DB_*"]).items()} == {
         "DB_HOST": "h",
         "DB_PASS": "p",
     }

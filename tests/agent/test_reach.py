@@ -11,7 +11,7 @@ from tests.agent.test_secrets import encoded, order
 
 from postern.agent import secret_files
 from postern.agent.secret_files import PREFIX, SecretFiles
-from postern.agent.secrets import Resolved, Resolver
+from postern.agent.secrets import ResolvedSecrets, Resolver
 from postern.agent.target_dialer import TargetDialer
 from postern.domain.reference import Reference
 from postern.errors import Unavailable
@@ -41,9 +41,9 @@ class Kind:
         self.key: Path | None = None
         self.begun = asyncio.Event()
         self.released = 0
-        self.cancelled_with: Resolved | None = None
+        self.cancelled_with: ResolvedSecrets | None = None
 
-    async def dial(self, order: Order, secrets: Resolved) -> Target:
+    async def dial(self, order: Order, secrets: ResolvedSecrets) -> Target:
         self.key = Path(secrets.env["KEY"].reveal())
         assert self.key.read_bytes() == b"k"
         self.begun.set()
@@ -56,7 +56,7 @@ class Kind:
         self.released += 1
         raise RuntimeError("the target's own part failed")
 
-    async def cancel(self, order: Order, secrets: Resolved, process: int, key: bytes) -> None:
+    async def cancel(self, order: Order, secrets: ResolvedSecrets, process: int, key: bytes) -> None:
         self.cancelled_with = secrets
 
 

@@ -15,7 +15,7 @@ import pytest
 from postern.agent import secret_files
 from postern.agent.agent_policy import LocalPolicy, ReferencePattern
 from postern.agent.secret_files import PREFIX, SecretFiles
-from postern.agent.secrets import Resolved, Resolver
+from postern.agent.secrets import ResolvedSecrets, Resolver
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import ConnectionType
@@ -173,5 +173,5 @@ def test_attack_a_connection_refers_to_what_the_agents_owner_keeps_from_it(
 
 
 def test_nothing_is_shown_by_accident() -> None:
-    resolved = Resolved({"PASS": Secret("hunter2")}, {"PASS": Secret("hunter2")})
+    resolved = ResolvedSecrets({"PASS": Secret("hunter2")}, {"PASS": Secret("hunter2")})
     assert "hunter2" not in f"{resolved} {resolved!r}"

@@ -10,7 +10,7 @@ from typing import Any
 
 import asyncssh
 import pytest
-from tests.agent.test_ssh_listening import Listens
+from tests.agent.test_ssh_listening import ListeningMessage
 from tests.support.promises import PATIENT, until
 from tests.support.ssh_channels import Running, Servers, secrets_of
 from tests.support.ssh_here import PASSWORD, serving
@@ -93,9 +93,9 @@ async def runs(servers: Servers, port: int, **how: Any) -> Running:
     return running
 
 
-async def lent(servers: Servers, port: int, **how: Any) -> Listens:
-    found = Listens(await servers.dial(here(port), told.AGENT, kind=ChannelKind.LISTEN, **how))
-    assert await found.next() == told.Listens(0)
+async def lent(servers: Servers, port: int, **how: Any) -> ListeningMessage:
+    found = ListeningMessage(await servers.dial(here(port), told.AGENT, kind=ChannelKind.LISTEN, **how))
+    assert await found.next() == told.ListeningMessage(0)
     return found
 
 
@@ -123,7 +123,7 @@ async def test_who_asks_is_told_and_taken_by_number(servers: Servers, server: Se
         assert server.asked == [True]
         asking = asyncio.create_task(server.opens())
         came = await listener.next()
-        assert came == told.Came("1", "?", 0)
+        assert came == told.WaitingConnection("1", "?", 0)
         taken = await servers.dial(here(port), f"{came.number} ?:0 {told.AGENT}", kind=ChannelKind.ACCEPT)
         taken.send(m.START_FRAME, m.frames(m.STDIN, b"answer"))
         assert await asyncio.wait_for(asking, PATIENT)
@@ -178,7 +178,7 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 
 
 async def test_it_is_lent_over_further_connections_of_one_login(servers: Servers, crowded: Sshd) -> None:
-    listener = Listens(await servers.dial(secrets_of(crowded), told.AGENT, kind=ChannelKind.LISTEN))
+    listener = ListeningMessage(await servers.dial(secrets_of(crowded), told.AGENT, kind=ChannelKind.LISTEN))
     await listener.next()
     for number in ("1", "2"):
         running = await servers.dial(secrets_of(crowded), "ssh-add -l; sleep 60")

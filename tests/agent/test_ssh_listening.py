@@ -35,7 +35,7 @@ async def servers() -> AsyncIterator[Servers]:
     await made.close()
 
 
-class Listens:
+class ListeningMessage:
     """A listener that was dialled; what it says, a message for each."""
 
     def __init__(self, running: Running) -> None:
@@ -56,17 +56,19 @@ class Listens:
         return self.said.pop(0)
 
 
-async def listens(servers: Servers, server: Sshd, at: str = "127.0.0.1:0", **how: Any) -> tuple[Listens, int]:
-    found = Listens(await servers.dial(secrets_of(server), at, kind=ChannelKind.LISTEN, **how))
+async def listens(servers: Servers, server: Sshd, at: str = "127.0.0.1:0", **how: Any) -> tuple[ListeningMessage, int]:
+    found = ListeningMessage(await servers.dial(secrets_of(server), at, kind=ChannelKind.LISTEN, **how))
     first = await found.next()
-    assert isinstance(first, told.Listens)
+    assert isinstance(first, told.ListeningMessage)
     return found, first.port
 
 
-async def comes(listener: Listens, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, told.Came]:
+async def comes(
+    listener: ListeningMessage, port: int
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, told.WaitingConnection]:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     came = await listener.next()
-    assert isinstance(came, told.Came)
+    assert isinstance(came, told.WaitingConnection)
     assert (came.host, came.port) == writer.get_extra_info("sockname")
     return reader, writer, came
 
@@ -189,7 +191,7 @@ async def test_the_connection_to_the_server_breaks(servers: Servers, server: Ssh
 
 async def test_a_server_that_lets_nobody_listen(servers: Servers, tmp_path: Any) -> None:
     with sshd(tmp_path, {"AllowTcpForwarding": "local"}) as narrow:
-        listener = Listens(await servers.dial(secrets_of(narrow), "127.0.0.1:0", kind=ChannelKind.LISTEN))
+        listener = ListeningMessage(await servers.dial(secrets_of(narrow), "127.0.0.1:0", kind=ChannelKind.LISTEN))
         assert (await listener.running.ended()).code == m.NOT_RUN
         assert "does not let anybody listen" in listener.running.text(m.STDERR)
 
@@ -224,9 +226,9 @@ async def test_who_comes_together_with_the_servers_answer_is_taken(
     monkeypatch.setattr(ssh_here, "Seen", Hurries)
     async with serving() as port:
         secrets = {"HOST": "127.0.0.1", "PORT": str(port), "USER": "root", "PASS": PASSWORD}
-        listener = Listens(await servers.dial(secrets, "localhost:80", kind=ChannelKind.LISTEN))
-        assert await listener.next() == told.Listens(80)
-        assert await listener.next() == told.Came("1", "10.0.0.9", 5)
+        listener = ListeningMessage(await servers.dial(secrets, "localhost:80", kind=ChannelKind.LISTEN))
+        assert await listener.next() == told.ListeningMessage(80)
+        assert await listener.next() == told.WaitingConnection("1", "10.0.0.9", 5)
         listener.running.send(m.frame(m.STDIN, told.refuse("1")))
         with pytest.raises(asyncssh.ChannelOpenError):
             await tasks[0]

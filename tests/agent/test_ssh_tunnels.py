@@ -29,7 +29,7 @@ from postern.domain.secret import Secret
 from postern.errors import TooMany
 from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.terminal import terminal_frames as m
-from postern.relay.orders import DIAL, error_of
+from postern.relay.orders import DIAL, decode_error
 from postern.relay.relay_target import ChannelKind, ChannelRequest, Start
 from postern.transport.tunnel_messages import Refused
 
@@ -149,7 +149,7 @@ async def test_a_private_key_that_is_a_file_is_never_one_here(
 async def test_a_refused_login_is_told_as_such(tunnel: Tunnel, server: Sshd) -> None:
     with pytest.raises(Refused) as found:
         await tunnel.dial(server, "true", PRIVATE_KEY=server.stranger)
-    error = error_of(found.value)
+    error = decode_error(found.value)
     assert isinstance(error, TargetRefused)
     assert error.refuses_login
     assert tunnel.orders.running == 0
@@ -159,6 +159,6 @@ async def test_agent_near_its_limit_of_open_files_says_so(tunnel: Tunnel, server
     tunnel.orders._descriptors = Descriptors(reserve=descriptors.limit())
     with pytest.raises(Refused) as raised:
         await tunnel.dial(server, "true")
-    error = error_of(raised.value)
+    error = decode_error(raised.value)
     assert isinstance(error, TooMany)
     assert "limit of open files" in error.message

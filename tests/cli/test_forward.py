@@ -14,7 +14,7 @@ import pytest
 from postern.cli.terminal.forward import LOOPBACK, PortForward, Reached
 from postern.domain.secret import Secret
 from postern.transport import certificates, websocket
-from postern.transport.certificates import Material
+from postern.transport.certificates import TlsFiles
 from postern.transport.mux import Incoming, Mux
 from postern.transport.websocket import WebSocketTransport
 
@@ -65,7 +65,7 @@ class Far:
 
 
 @pytest.fixture
-def material(tmp_path: Path) -> Material:
+def material(tmp_path: Path) -> TlsFiles:
     return certificates.ensure(tmp_path / "tls", [LOOPBACK])
 
 
@@ -80,7 +80,7 @@ def failures() -> list[str]:
 
 
 @pytest.fixture
-async def port(material: Material, far: Far, failures: list[str]) -> AsyncIterator[int]:
+async def port(material: TlsFiles, far: Far, failures: list[str]) -> AsyncIterator[int]:
     server = await websocket.serve(far.opened, LOOPBACK, 0, material.server_context())
     at = server.sockets[0].getsockname()[1]
     reached = Reached(f"wss://{LOOPBACK}:{at}", Secret("t0ken"), "shop demo/1", material.authority.read_text())
@@ -140,7 +140,7 @@ async def test_the_gateways_refusal_ends_the_client_and_is_said(
     writer.close()
 
 
-async def test_a_gateway_that_is_not_there_is_said(material: Material, failures: list[str]) -> None:
+async def test_a_gateway_that_is_not_there_is_said(material: TlsFiles, failures: list[str]) -> None:
     reached = Reached(f"wss://{LOOPBACK}:1", Secret("t"), "shop", material.authority.read_text())
     forward = PortForward(reached, failures.append)
     reader, writer = await asyncio.open_connection(LOOPBACK, await forward.start(0))

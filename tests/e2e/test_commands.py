@@ -186,7 +186,7 @@ def test_a_command_that_is_not_there(gateway: Gateway) -> None:
     command(gateway, "absent", "no-such-program")
     session = execute(gateway, "x", "absent")
     assert session.exit_code == 6  # the target cannot be reached
-    assert "'no-such-program' is not there" in gateway.text(session.id)
+    assert "'no-such-program' does not exist" in gateway.text(session.id)
 
 
 def test_attack_a_gateway_that_runs_no_commands_itself_refuses() -> None:

@@ -19,7 +19,17 @@ import pytest
 import uvicorn
 from tests.e2e.test_waiting_clients import person, waiting
 from tests.support.application import lent
-from tests.support.features import ADVISORY, ENFORCED, HOLDS, Client, Mysql, Postgres, SshCommand, SshShell, Way
+from tests.support.features import (
+    ADVISORY,
+    ENFORCED,
+    HOLDS,
+    Client,
+    Mysql,
+    Postgres,
+    SshCommand,
+    SshShell,
+    Way,
+)
 from tests.support.gateway import Gateway
 from tests.support.mariadb import MariaDbServer
 from tests.support.postgres import PostgresServer, free_port

@@ -92,7 +92,10 @@ def site(
         archivist = Archiver(gateway)
         stack.callback(archivist.kill)
         clients = Clients(gateway, tmp_path_factory.mktemp("home"))
-        ways: dict[type[Way], Way] = {Postgres: Postgres(gateway, target, direct), Mysql: Mysql(gateway, maria)}
+        ways: dict[type[Way], Way] = {
+            Postgres: Postgres(gateway, target, direct),
+            Mysql: Mysql(gateway, maria),
+        }
         ways |= {kind: kind(gateway, server, clients, folder) for kind in (SshCommand, SshShell)}
         yield Site(gateway, ways, clients, folder, maria.port)
 

@@ -18,7 +18,7 @@ from postern.domain.hook import MAX_HOOK, MAX_OUTPUT, HookOutcome
 from postern.errors import Denied, ProtocolViolation, Unavailable
 from postern.gateway.agent_dialers import RemoteAgents
 from postern.relay.relay_hooks import MORE, Hook, read_answer
-from postern.transport.certificates import Material
+from postern.transport.certificates import TlsFiles
 
 __all__ = ["material", "worker"]
 
@@ -26,7 +26,7 @@ PERMIT = permit_for(PostgresServer(port=1), PASS="planted")
 
 
 @pytest.fixture
-async def agent(worker: Worker, material: Material) -> AsyncIterator[AgentHere]:
+async def agent(worker: Worker, material: TlsFiles) -> AsyncIterator[AgentHere]:
     here = AgentHere(material)
     here.want(worker)
     await worker.until_there()
@@ -68,7 +68,7 @@ async def test_one_that_hangs_is_ended_by_its_agent(worker: Worker, agent: Agent
     assert (outcome.exit_code, outcome.reason) == (None, "it did not end within 0.5 seconds, and was ended")
 
 
-async def test_an_agent_that_may_not(worker: Worker, material: Material) -> None:
+async def test_an_agent_that_may_not(worker: Worker, material: TlsFiles) -> None:
     here = AgentHere(material, NO_COMMANDS)
     here.want(worker)
     await worker.until_there()
@@ -91,7 +91,7 @@ async def test_no_agent_is_there(worker: Worker) -> None:
 
 
 async def test_an_agent_that_is_lost_meanwhile_is_not_asked_twice(
-    worker: Worker, agent: AgentHere, material: Material, tmp_path: Path
+    worker: Worker, agent: AgentHere, material: TlsFiles, tmp_path: Path
 ) -> None:
     one, there = hanging(tmp_path)
     task = asyncio.ensure_future(run(worker, one))

@@ -21,7 +21,7 @@ from tests.support.postgres import PostgresServer
 from tests.support.promises import until, wait_until
 
 from postern.agent.agent_policy import LocalPolicy
-from postern.agent.agent_tunnels import AgentTunnels as Held
+from postern.agent.agent_tunnels import AgentTunnels as OutputBuffer
 from postern.agent.secret_files import SecretFiles
 from postern.agent.secrets import Resolver
 from postern.agent.serve import Orders
@@ -44,7 +44,7 @@ from postern.protocols.gateway_queries import TargetRefused
 from postern.relay.relay_target import Start, Target
 from postern.services.identity.logins.authentication import Authentication
 from postern.transport import certificates, websocket
-from postern.transport.certificates import Material
+from postern.transport.certificates import TlsFiles
 
 pytestmark = pytest.mark.ci
 
@@ -66,7 +66,7 @@ class Worker:
     """One relay worker's door on a port of its own."""
 
     name: str
-    material: Material
+    material: TlsFiles
     tunnels: GatewayTunnels = field(default_factory=lambda: GatewayTunnels(wait=1))
 
     async def start(self, port: int = 0) -> None:
@@ -96,10 +96,10 @@ class Worker:
 
 
 class AgentHere:
-    def __init__(self, material: Material, policy: LocalPolicy | None = None, secret: Secret = SECRET) -> None:
+    def __init__(self, material: TlsFiles, policy: LocalPolicy | None = None, secret: Secret = SECRET) -> None:
         self.orders = Orders(TargetDialer(Resolver(None, SecretFiles({})), policy or LocalPolicy()))
         authority = x509.load_pem_x509_certificate(material.authority.read_bytes()).public_bytes(Encoding.DER)
-        self.held = Held(secret, authority, {"instance": str(uuid4())}, self.orders)
+        self.held = OutputBuffer(secret, authority, {"instance": str(uuid4())}, self.orders)
 
     def want(self, *workers: Worker) -> None:
         self.held.want(f"wss://127.0.0.1:{workers[0].port}", frozenset(worker.name for worker in workers))
@@ -112,12 +112,12 @@ def event_loop_policy() -> uvloop.EventLoopPolicy:
 
 
 @pytest.fixture
-def material(tmp_path: Path) -> Material:
+def material(tmp_path: Path) -> TlsFiles:
     return certificates.ensure(tmp_path / "tls", ["127.0.0.1"])
 
 
 @pytest.fixture
-async def worker(material: Material) -> AsyncIterator[Worker]:
+async def worker(material: TlsFiles) -> AsyncIterator[Worker]:
     worker = Worker("one", material)
     await worker.start()
     yield worker
@@ -125,7 +125,7 @@ async def worker(material: Material) -> AsyncIterator[Worker]:
 
 
 @pytest.fixture
-async def agent(worker: Worker, material: Material) -> AsyncIterator[AgentHere]:
+async def agent(worker: Worker, material: TlsFiles) -> AsyncIterator[AgentHere]:
     """It holds a tunnel to the worker."""
     here = AgentHere(material)
     here.want(worker)
@@ -197,7 +197,7 @@ async def test_what_the_target_says_of_the_login_comes_back_as_it_was(
 
 
 async def test_the_agents_own_policy_is_the_last_word(
-    worker: Worker, material: Material, postgres_server: PostgresServer
+    worker: Worker, material: TlsFiles, postgres_server: PostgresServer
 ) -> None:
     agent = AgentHere(material, LocalPolicy(connections=("billing",)))
     agent.want(worker)
@@ -216,7 +216,7 @@ async def test_a_target_that_accepts_and_never_answers_is_given_up_in_time(worke
 
 
 async def test_an_agent_that_is_not_there_is_waited_for_and_then_said_to_be_offline(
-    worker: Worker, material: Material, postgres_server: PostgresServer
+    worker: Worker, material: TlsFiles, postgres_server: PostgresServer
 ) -> None:
     with pytest.raises(Unavailable, match="offline"):
         await dial(worker, permit_for(postgres_server))
@@ -229,7 +229,7 @@ async def test_an_agent_that_is_not_there_is_waited_for_and_then_said_to_be_offl
     await agent.held.close("done")
 
 
-async def test_an_unknown_key_gets_no_tunnel(worker: Worker, material: Material) -> None:
+async def test_an_unknown_key_gets_no_tunnel(worker: Worker, material: TlsFiles) -> None:
     agent = AgentHere(material, secret=Secret("xagt-" + "b" * 43))
     agent.want(worker)
     await asyncio.sleep(0.5)
@@ -239,13 +239,13 @@ async def test_an_unknown_key_gets_no_tunnel(worker: Worker, material: Material)
 
 
 async def test_the_newest_tunnel_of_an_instance_wins_and_other_instances_stay(
-    worker: Worker, material: Material, postgres_server: PostgresServer
+    worker: Worker, material: TlsFiles, postgres_server: PostgresServer
 ) -> None:
     first, second = AgentHere(material), AgentHere(material)
     for agent in (first, second):
         agent.want(worker)
     await worker.until_there(2)
-    again = Held(SECRET, first.held._authority, first.held._hello, first.orders)
+    again = OutputBuffer(SECRET, first.held._authority, first.held._hello, first.orders)
     again.want(f"wss://127.0.0.1:{worker.port}", frozenset({"one"}))
     await until(lambda: not first.held.held and bool(again.held))
     await first.held.close("it was replaced")
@@ -256,7 +256,7 @@ async def test_the_newest_tunnel_of_an_instance_wins_and_other_instances_stay(
 
 
 async def test_one_tunnel_to_each_of_several_workers_behind_one_address(
-    material: Material, postgres_server: PostgresServer
+    material: TlsFiles, postgres_server: PostgresServer
 ) -> None:
     workers = [Worker("one", material), Worker("two", material), Worker("three", material)]
     await workers[0].start()
@@ -279,7 +279,7 @@ async def test_one_tunnel_to_each_of_several_workers_behind_one_address(
 
 
 async def test_draining_takes_nothing_new_and_lets_what_runs_end(
-    worker: Worker, material: Material, postgres_server: PostgresServer
+    worker: Worker, material: TlsFiles, postgres_server: PostgresServer
 ) -> None:
     agent = AgentHere(material)
     agent.want(worker)
@@ -297,7 +297,7 @@ async def test_draining_takes_nothing_new_and_lets_what_runs_end(
 
 
 async def test_attack_a_key_comes_with_instances_without_end(
-    worker: Worker, material: Material, monkeypatch: pytest.MonkeyPatch
+    worker: Worker, material: TlsFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("postern.gateway.gateway_tunnels.MOST_INSTANCES", 2)
     several = [AgentHere(material) for _ in range(2)]

@@ -16,7 +16,7 @@ from postern.gateway.link_registry import LinkRegistry, RegisteredLink
 from postern.protocols.postgres.login.postgres_login import PostgresStartup
 from postern.protocols.postgres.postgres_listener import _Client
 from postern.protocols.postgres.wire import postgres_messages as m
-from postern.relay.orders import answer_of, read_answer
+from postern.relay.orders import encode_answer, read_answer
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Target
 from postern.services.admission import Access
@@ -148,8 +148,8 @@ def test_the_welcome_names_the_process_of_the_target(process: int, protocol: int
 
 def test_an_agent_tells_the_process_of_its_target() -> None:
     told, heard = Target(StreamHandshake(), {"a": "b"}, PID, b"key!"), Target(StreamHandshake())
-    read_answer(heard, answer_of(told))
+    read_answer(heard, encode_answer(told))
     assert (heard.process, heard.key) == (PID, b"key!")
     for bad in (-1, 1 << 64, "x", None):
         with pytest.raises(ProtocolViolation):
-            read_answer(heard, {**answer_of(told), "process": bad})
+            read_answer(heard, {**encode_answer(told), "process": bad})

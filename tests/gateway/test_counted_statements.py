@@ -15,7 +15,7 @@ from tests.support.postgres import PostgresServer, database
 
 from postern.gateway.rules.row_counts import HeldStatement
 from postern.protocols.postgres.dialect.postgres_count_plans import PostgresCounter
-from postern.protocols.postgres.postgres_row_counts import Estimates
+from postern.protocols.postgres.postgres_row_counts import RowCountEstimates
 
 DEFINITIONS = """
 create table plain (id int, a int, b text); create table other (id int, a int, b text);
@@ -123,7 +123,7 @@ def test_what_is_counted_is_what_is_touched(
     postgres_server: PostgresServer, direct: psycopg.Connection, text: str
 ) -> None:
     async def counted() -> tuple[int | None, str]:
-        found = await Estimates(Watched(), PostgresCounter().plans, LIMITS).of(
+        found = await RowCountEstimates(Watched(), PostgresCounter().plans, LIMITS).of(
             permit(postgres_server), START, [HeldStatement(text)]
         )
         assert found is not None

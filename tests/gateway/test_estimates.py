@@ -17,7 +17,7 @@ from postern.domain.rules.row_count import PartCount
 from postern.errors import Unavailable
 from postern.gateway.rules.row_counts import HeldStatement
 from postern.protocols.postgres.dialect.postgres_count_plans import PostgresCounter
-from postern.protocols.postgres.postgres_row_counts import CountLimits, Estimates
+from postern.protocols.postgres.postgres_row_counts import CountLimits, RowCountEstimates
 from postern.protocols.wire_base import TransactionState
 from postern.relay.relay_target import Start
 
@@ -76,7 +76,7 @@ async def count(
     user: str = "postgres",
     limits: CountLimits = LIMITS,
 ) -> list[PartCount]:
-    estimates = Estimates(dialer, PostgresCounter().plans, limits)
+    estimates = RowCountEstimates(dialer, PostgresCounter().plans, limits)
     found = await estimates.of(permit(server, user), START, [HeldStatement(text, values)])
     return [] if found is None else list(found.parts)
 
@@ -159,7 +159,7 @@ async def test_bind_values_are_given_and_those_that_only_set_something_are_left_
     assert "$3 is not there" in await why_not(server, dialer, text, b"new")
     assert "refused to count (22P02)" in await why_not(server, dialer, text, b"new", b"p3", b"secret")
     assert "not text" in await why_not(server, dialer, text, b"new", b"\xff", b"10")
-    estimates = Estimates(dialer, PostgresCounter().plans, LIMITS)
+    estimates = RowCountEstimates(dialer, PostgresCounter().plans, LIMITS)
     found = await estimates.of(permit(server), START, [HeldStatement(text, (b"new", b"p3", b"10"), truncated=True)])
     assert found is not None
     assert found.parts[0].why_not == "a bind value is too large"
@@ -174,7 +174,7 @@ async def test_attack_the_name_of_a_table_steers_no_screen(
     name = '"a\u202e\x1b[2J"'
     direct.execute(f"create table {name} (n int)".encode())
     try:
-        estimates = Estimates(dialer, PostgresCounter().plans, LIMITS)
+        estimates = RowCountEstimates(dialer, PostgresCounter().plans, LIMITS)
         found = await estimates.of(permit(server), START, [HeldStatement(f"delete from {name}; delete from x.{name}")])
         assert found is not None
         assert found.as_json()["said"] == [
@@ -207,13 +207,13 @@ async def test_each_part_is_counted(server: PostgresServer, dialer: Watched) -> 
 async def test_attack_what_is_beyond_the_last_part_is_not_left_out(server: PostgresServer, dialer: Watched) -> None:
     """Many harmless statements in front of the one that matters."""
     asked = [HeldStatement(f"delete from people where id = {number}") for number in range(1, 21)]
-    found = await Estimates(dialer, PostgresCounter().plans, LIMITS).of(
+    found = await RowCountEstimates(dialer, PostgresCounter().plans, LIMITS).of(
         permit(server), START, [*asked, HeldStatement("delete from people")]
     )
     assert found is not None
     assert found.rows is None
     assert found.parts[-1].said == "the rest: cannot be counted, because there are more than 20 parts that change rows"
-    exactly = await Estimates(dialer, PostgresCounter().plans, LIMITS).of(permit(server), START, asked)
+    exactly = await RowCountEstimates(dialer, PostgresCounter().plans, LIMITS).of(permit(server), START, asked)
     assert exactly is not None
     assert exactly.rows == 20
 
@@ -245,7 +245,7 @@ async def test_what_the_client_asked_for_is_kept_as_far_as_texts_hang_on_it(
     server: PostgresServer, dialer: Watched
 ) -> None:
     start = Start(DATABASE, {"DateStyle": "German", "search_path": "evil", "options": "-c role=app", "TimeZone": "UTC"})
-    estimates = Estimates(dialer, PostgresCounter().plans, LIMITS)
+    estimates = RowCountEstimates(dialer, PostgresCounter().plans, LIMITS)
     asked = [
         HeldStatement("delete from people where born < '05.01.2000'"),
         HeldStatement("delete from pg_catalog.pg_class"),
@@ -690,7 +690,7 @@ async def test_only_so_many_wait_and_one_counts_at_a_time(
     server: PostgresServer, dialer: Watched, direct: psycopg.Connection
 ) -> None:
     limits = CountLimits(statement=60, lock=30, whole=120, turn=120, most_waiting=2)
-    estimates = Estimates(dialer, PostgresCounter().plans, limits)
+    estimates = RowCountEstimates(dialer, PostgresCounter().plans, limits)
     asked = [HeldStatement("delete from moods")]
     with direct.transaction(force_rollback=True):
         direct.execute("lock table moods in access exclusive mode")
@@ -710,7 +710,7 @@ async def test_only_so_many_wait_and_one_counts_at_a_time(
 @pytest.mark.parametrize("refusal", [Unavailable("the agent is away"), ConnectionError(), OSError("no"), ValueError()])
 async def test_a_target_that_is_away_is_said(server: PostgresServer, dialer: Watched, refusal: Exception) -> None:
     dialer.refusal = refusal
-    estimates = Estimates(dialer, PostgresCounter().plans, LIMITS)
+    estimates = RowCountEstimates(dialer, PostgresCounter().plans, LIMITS)
     found = await estimates.of(permit(server), START, [HeldStatement("delete from moods")])
     if isinstance(refusal, ValueError):
         assert found is None  # an error of ours; the log has it

@@ -32,7 +32,7 @@ from postern.gateway.rules.row_counts import HeldStatement
 from postern.interception.events import Operation, Phase
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, Forward, Hold, Refuse, Verdict, Warn, Work
-from postern.protocols.postgres.postgres_row_counts import Estimates
+from postern.protocols.postgres.postgres_row_counts import RowCountEstimates
 from postern.protocols.wire_base import Request, TransactionState
 from postern.relay.driver import Driver
 from postern.relay.held_request import HeldRequest
@@ -94,7 +94,9 @@ async def world(database: Database) -> World:
     return world
 
 
-def held_by(world: World, estimates: Estimates | None = None, processes: ParseSlots | None = None) -> HeldRequests:
+def held_by(
+    world: World, estimates: RowCountEstimates | None = None, processes: ParseSlots | None = None
+) -> HeldRequests:
     services = world.services()
     row_counts = {} if estimates is None else {"postgres": estimates}
     address = review_page(services.server_configs)
@@ -409,7 +411,7 @@ async def decide(world: World, review_id: UUID, choice: Choice, comment: str = "
     await decided(world, review, chief, choice, comment=comment)
 
 
-class Counted(Estimates):
+class Counted(RowCountEstimates):
     """As it is told."""
 
     def __init__(self, found: RowCount | Exception | None) -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from postern.errors import Conflict, Misconfigured
-from postern.gateway.processes.data_folder import locked
+from postern.gateway.processes.data_folder import lock_data_folder
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 HOLD = """
 import sys, pathlib, postern.gateway.processes.data_folder
-with postern.gateway.processes.data_folder.locked(pathlib.Path(sys.argv[1])):
+with postern.gateway.processes.data_folder.lock_data_folder(pathlib.Path(sys.argv[1])):
     print(1, flush=True)
     sys.stdin.read()
 """
@@ -30,21 +30,24 @@ def test_a_second_gateway_is_refused_while_the_first_lives(tmp_path: Path) -> No
     )
     assert first.stdout
     assert first.stdout.readline() == b"1\n"
-    with pytest.raises(Conflict, match=rf"another postern \(process {first.pid}\).*--home"), locked(home):
+    with pytest.raises(Conflict, match=rf"another postern \(process {first.pid}\).*--home"), lock_data_folder(home):
         pass
     first.send_signal(signal.SIGKILL)
     first.wait()
     first.stdout.close()
-    with locked(home):
+    with lock_data_folder(home):
         assert (home / "run" / "lock").read_text() == f"{os.getpid()}\n"
 
 
 def test_the_folder_is_closed_to_others(tmp_path: Path) -> None:
-    with locked(tmp_path / "new" / "home"):
+    with lock_data_folder(tmp_path / "new" / "home"):
         assert (tmp_path / "new" / "home").stat().st_mode & 0o777 == 0o700
 
 
 def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(Misconfigured, match=r"Not a directory.*POSTERN_HOME"), locked(tmp_path / "file" / "home"):
+    with (
+        pytest.raises(Misconfigured, match=r"Not a directory.*POSTERN_HOME"),
+        lock_data_folder(tmp_path / "file" / "home"),
+    ):
         pass

@@ -16,7 +16,7 @@ import anyio
 import pytest
 
 from postern.gateway.rules import parse_slots
-from postern.gateway.rules.parse_slots import Busy, ParseSlots, Task, loop_slot, process_slots
+from postern.gateway.rules.parse_slots import ParseSlots, QueueFull, Task, loop_slot, process_slots
 
 EVE, ANN, BOB = UUID(int=1), UUID(int=2), UUID(int=3)
 PATIENT = 60
@@ -92,12 +92,12 @@ async def test_what_waits_is_bounded(tasks: Tasks) -> None:
     mine = [start(processes, tasks, EVE, "huge") for _ in range(5)]  # one runs, four wait
     await settle()
     assert len(processes) == 4
-    with pytest.raises(Busy):
+    with pytest.raises(QueueFull):
         await processes.run(EVE, tasks.task("more"))
     others = [start(processes, tasks, ANN, "huge") for _ in range(3)]
     await settle()
     assert len(processes) == 6
-    with pytest.raises(Busy):
+    with pytest.raises(QueueFull):
         await processes.run(BOB, tasks.task("more"))
     tasks.go("huge")
     assert set(await asyncio.gather(*mine, *others)) == {"huge"}

@@ -19,7 +19,7 @@ from tests.support.protocols.wire_contracts import Conversation, check_masking, 
 
 from postern.domain.targets.target_task import TargetTaskKind
 from postern.errors import ProtocolViolation
-from postern.protocols.framing import packed
+from postern.protocols.framing import encode_length
 from postern.protocols.gateway_queries import Catalogue, Query, Row, Script
 from postern.protocols.mysql.queries.mysql_catalogue import CATALOGUE as MYSQL_CATALOGUE
 from postern.protocols.mysql.queries.mysql_query import MysqlQuery as MysqlQuery
@@ -185,10 +185,15 @@ WIRES: Mapping[str, Talk] = {
     "terminal, with files by sftp": Talk(
         SftpWire,
         [
-            (Side.CLIENT, tm.START_FRAME + tm.frames(tm.STDIN, sm.packet(sm.INIT, packed(3)))),
-            (Side.TARGET, tm.frames(tm.STDOUT, sm.packet(sm.VERSION, packed(3)))),
-            (Side.CLIENT, tm.frames(tm.STDIN, sm.packet(sm.REMOVE, packed(1), sm.text(b"f")))),
-            (Side.TARGET, tm.frames(tm.STDOUT, sm.packet(sm.STATUS, packed(1), packed(0), sm.text(b""), sm.text(b"")))),
+            (Side.CLIENT, tm.START_FRAME + tm.frames(tm.STDIN, sm.packet(sm.INIT, encode_length(3)))),
+            (Side.TARGET, tm.frames(tm.STDOUT, sm.packet(sm.VERSION, encode_length(3)))),
+            (Side.CLIENT, tm.frames(tm.STDIN, sm.packet(sm.REMOVE, encode_length(1), sm.text(b"f")))),
+            (
+                Side.TARGET,
+                tm.frames(
+                    tm.STDOUT, sm.packet(sm.STATUS, encode_length(1), encode_length(0), sm.text(b""), sm.text(b""))
+                ),
+            ),
             (Side.TARGET, tm.exit_frame(0)),
         ],
         NO_FRAME,

@@ -25,7 +25,7 @@ from postern.relay.driver import (
     FLUSH,
     LINGER,
     LONGEST_WAIT,
-    MOST_BEHIND,
+    MAX_BEHIND,
     QUIET,
     REVIEWED_BATCH_QUIET,
     SETTLING,
@@ -198,7 +198,7 @@ async def test_client_is_read_until_it_has_sent_too_much_behind_a_held_request(t
     session.run("review this")
     assert [park.ticket for park in session.parked] == ["t1"]
     for _ in range(2):
-        session.driver.from_client(bytes(MOST_BEHIND // 2))
+        session.driver.from_client(bytes(MAX_BEHIND // 2))
         assert session.reads == (True, True)
     session.driver.from_client(b"\0")
     assert session.reads == (False, True)
@@ -207,12 +207,12 @@ async def test_client_is_read_until_it_has_sent_too_much_behind_a_held_request(t
 async def test_client_is_read_again_once_its_request_is_decided(timers: Timers) -> None:
     session = Session(Asks())
     session.run("review this")
-    session.driver.from_client(pg.query("review that") + pg.query("x" * MOST_BEHIND))
+    session.driver.from_client(pg.query("review that") + pg.query("x" * MAX_BEHIND))
     assert (session.client.reads, session.settled) == (False, 0)
     session.driver.resume("t1", FORWARD)
     assert (session.client.reads, session.settled) == (True, 1)
     assert [park.question for park in session.parked] == ["may review this run?", "may review that run?"]
-    session.driver.from_client(bytes(MOST_BEHIND))  # what was sent behind the first does not count any more
+    session.driver.from_client(bytes(MAX_BEHIND))  # what was sent behind the first does not count any more
     assert session.client.reads
     session.driver.from_client(b"\0")
     assert not session.client.reads

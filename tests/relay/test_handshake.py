@@ -22,7 +22,7 @@ from tests.support.mysql import server_context
 from tests.support.promises import within
 
 from postern.errors import Unavailable
-from postern.relay.relay_handshake import StreamHandshake, der, end_point
+from postern.relay.relay_handshake import StreamHandshake, channel_binding_of, pem_to_der
 
 
 async def _encrypted(context: ssl.SSLContext, authority: str, early: int) -> bool:
@@ -296,7 +296,7 @@ def test_client_checks_the_name_of_the_server_where_its_context_does(
     tmp_path: Path, name: str, checks_name: bool
 ) -> None:
     issued = issue("localhost")
-    certificate = der(issued.certificate)
+    certificate = pem_to_der(issued.certificate)
     context = ssl.create_default_context(cadata=issued.authority)
     context.check_hostname = checks_name
     server = StreamHandshake(server_context(issued, tmp_path), certificate=certificate)
@@ -343,15 +343,15 @@ def test_channel_binding_replaces_broken_hashes_with_sha256(old: str, number: in
     algorithm = x509.load_der_x509_certificate(certificate).signature_hash_algorithm
     assert algorithm is not None
     assert algorithm.name == old
-    assert end_point(certificate) == hashlib.sha256(certificate).digest()
+    assert channel_binding_of(certificate) == hashlib.sha256(certificate).digest()
 
 
 @pytest.mark.parametrize("algorithm", [hashes.SHA256(), hashes.SHA384(), hashes.SHA512()], ids=lambda found: found.name)
 def test_channel_binding_hashes_as_the_certificate_is_signed(algorithm: hashes.HashAlgorithm) -> None:
     certificate = _certificate(ec.generate_private_key(ec.SECP256R1()), algorithm)
-    assert end_point(certificate) == hashlib.new(algorithm.name, certificate).digest()
+    assert channel_binding_of(certificate) == hashlib.new(algorithm.name, certificate).digest()
 
 
 def test_channel_binding_of_a_signature_without_a_hash_is_sha256() -> None:
     certificate = _certificate(ed25519.Ed25519PrivateKey.generate(), None)
-    assert end_point(certificate) == hashlib.sha256(certificate).digest()
+    assert channel_binding_of(certificate) == hashlib.sha256(certificate).digest()

@@ -14,7 +14,7 @@ from tests.support.tables import cross
 
 from postern.domain.hook import MAX_OUTPUT, MAX_REASON, HookOutcome
 from postern.errors import ProtocolViolation
-from postern.relay.relay_hooks import MORE, Hook, answer_of, kept, read_answer
+from postern.relay.relay_hooks import MORE, Hook, encode_outcome, read_answer, truncate_output
 
 HOOK = Hook(uuid4(), "print('größe')\n", "Y29udGV4dA==", 2.5)
 MISSING = object()
@@ -77,7 +77,7 @@ def test_message_without_a_hook_is_refused(hook: Any) -> None:
 @pytest.mark.parametrize("code", [None, 0, 1, 255])
 def test_answer_is_read_as_it_was_given(code: int | None) -> None:
     outcome = HookOutcome(code, "printed\n", "it did not end in time")
-    assert read_answer(json.loads(json.dumps(answer_of(outcome)))) == outcome
+    assert read_answer(json.loads(json.dumps(encode_outcome(outcome)))) == outcome
 
 
 @pytest.mark.parametrize(
@@ -88,14 +88,14 @@ def test_answer_is_read_as_it_was_given(code: int | None) -> None:
     ],
 )
 def test_answer_with_a_malformed_field_is_refused(field: str, value: Any) -> None:
-    answer = {**answer_of(HookOutcome(0, "printed", "")), field: value}
+    answer = {**encode_outcome(HookOutcome(0, "printed", "")), field: value}
     with pytest.raises(ProtocolViolation, match="the agent's answer to the hook is not valid"):
         read_answer({name: value for name, value in answer.items() if value is not MISSING})
 
 
 def test_reason_is_cut_to_its_limit() -> None:
     reasons = [
-        read_answer(answer_of(HookOutcome(None, "", "y" * size))).reason for size in (MAX_REASON, MAX_REASON + 1)
+        read_answer(encode_outcome(HookOutcome(None, "", "y" * size))).reason for size in (MAX_REASON, MAX_REASON + 1)
     ]
     assert reasons == ["y" * MAX_REASON] * 2
 
@@ -113,4 +113,4 @@ def test_reason_is_cut_to_its_limit() -> None:
     ids=["empty", "full", "too long", "cut before", "full and cut before", "characters no store takes"],
 )
 def test_output_is_bounded_and_says_where_more_was_left_out(output: str, is_cut: bool, expected: str) -> None:
-    assert kept(output, is_cut=is_cut) == expected
+    assert truncate_output(output, is_cut=is_cut) == expected

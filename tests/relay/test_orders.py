@@ -16,7 +16,7 @@ from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import ConnectionType
 from postern.errors import Denied, PosternError, ProtocolViolation, TooMany, Unavailable
 from postern.protocols.gateway_queries import TargetRefused
-from postern.relay.orders import DIAL, Order, answer_of, error_of, read_answer, refusal_of
+from postern.relay.orders import DIAL, Order, decode_error, encode_answer, encode_error, read_answer
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import ChannelKind, ChannelRequest, Start, Target, Terminal
 from postern.transport.tunnel_messages import Refused
@@ -150,9 +150,9 @@ def test_refused_order_does_not_quote_its_secret(order: Order) -> None:
 def test_answer_carries_what_the_agent_reached() -> None:
     reached = Target(StreamHandshake(), {"server_version": "17.2"}, (1 << 64) - 1, b"\0\xff")
     target = Target(StreamHandshake())
-    read_answer(target, json.loads(json.dumps(answer_of(reached))))
+    read_answer(target, json.loads(json.dumps(encode_answer(reached))))
     assert (target.parameters, target.process, target.key) == (reached.parameters, reached.process, reached.key)
-    read_answer(target, answer_of(Target(StreamHandshake())))
+    read_answer(target, encode_answer(Target(StreamHandshake())))
     assert (target.parameters, target.process, target.key) == ({}, 0, b"")
 
 
@@ -166,7 +166,7 @@ def test_answer_carries_what_the_agent_reached() -> None:
     ],
 )
 def test_answer_with_a_malformed_field_is_refused(field: str, value: Any) -> None:
-    answer = change(answer_of(Target(StreamHandshake(), {"a": "b"}, 1, b"key")), field, value)
+    answer = change(encode_answer(Target(StreamHandshake(), {"a": "b"}, 1, b"key")), field, value)
     with pytest.raises(ProtocolViolation, match="the agent's answer is not valid"):
         read_answer(Target(StreamHandshake()), answer)
 
@@ -184,7 +184,7 @@ def test_answer_with_a_malformed_field_is_refused(field: str, value: Any) -> Non
     ids=repr,
 )
 def test_gateway_raises_the_error_that_the_agent_had(error: PosternError) -> None:
-    raised = error_of(Refused(*refusal_of(error)))
+    raised = decode_error(Refused(*encode_error(error)))
     assert (type(raised), raised.message) == (type(error), error.message)
     if isinstance(error, TargetRefused):
         assert isinstance(raised, TargetRefused)
@@ -193,11 +193,11 @@ def test_gateway_raises_the_error_that_the_agent_had(error: PosternError) -> Non
 
 @pytest.mark.parametrize("code", ["", "Malformed", "KeyError", "SystemExit", "Unauthenticated"])
 def test_error_of_any_other_kind_makes_the_target_unavailable(code: str) -> None:
-    raised = error_of(Refused(code, "something else", {}))
+    raised = decode_error(Refused(code, "something else", {}))
     assert (type(raised), raised.message) == (Unavailable, "something else")
 
 
 def test_refusal_by_a_target_needs_no_details() -> None:
-    raised = error_of(Refused("TargetRefused", "no", {}))
+    raised = decode_error(Refused("TargetRefused", "no", {}))
     assert isinstance(raised, TargetRefused)
     assert (raised.code, raised.hint) == ("", "")

@@ -34,7 +34,7 @@ from postern.protocols.wire_base import Side, Wire
 from postern.relay import endpoint
 from postern.relay.driver import Driver
 from postern.relay.link import Close, Link
-from postern.relay.orders import error_of, refusal_of
+from postern.relay.orders import decode_error, encode_error
 from postern.transport import frames
 from postern.transport.frames import header
 from postern.transport.mux import Refused
@@ -287,7 +287,7 @@ async def test_channels_of_an_ssh_connection_that_breaks_the_protocol_are_in_the
 
 
 def test_a_target_that_breaks_the_protocol_at_an_agent_is_known_as_such() -> None:
-    refused = Refused(*refusal_of(ProtocolViolation("the target says nonsense")))
-    error = error_of(refused)
+    refused = Refused(*encode_error(ProtocolViolation("the target says nonsense")))
+    error = decode_error(refused)
     assert isinstance(error, ProtocolViolation)
     assert error.message == "the target says nonsense"

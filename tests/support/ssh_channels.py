@@ -12,7 +12,7 @@ from tests.support.promises import PATIENT
 from tests.support.sshds import Sshd
 
 from postern.agent.agent_policy import ANYTHING, LocalPolicy
-from postern.agent.secrets import Resolved
+from postern.agent.secrets import ResolvedSecrets
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import ConnectionType
@@ -159,7 +159,7 @@ class Servers:
 
     async def carry_out(self, order: Order, secrets: Mapping[str, str]) -> Running:
         values = {name: Secret(value) for name, value in secrets.items()}
-        running = Running(await self.targets.dial(order, Resolved(values, {})))
+        running = Running(await self.targets.dial(order, ResolvedSecrets(values, {})))
         self._opened.append(running)
         return running
 

@@ -27,7 +27,7 @@ from postern.protocols.postgres.login import postgres_scram as scram
 from postern.protocols.ssh.listener.ssh_admission import Admission
 from postern.protocols.ssh.listener.ssh_clients import ChannelClient
 from postern.protocols.ssh.listener.ssh_gate import SshGate
-from postern.protocols.ssh.listener.ssh_users import Proofs
+from postern.protocols.ssh.listener.ssh_users import SshAuthenticators
 from postern.protocols.terminal import terminal_frames as m
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Start
@@ -137,7 +137,7 @@ class Site:
         self.host_key = asyncssh.generate_private_key("ssh-ed25519")
         private = Secret(self.host_key.export_private_key().decode())
         known = cast(Any, services or SimpleNamespace(ssh_authorities=None, ssh_logins=None))
-        proofs = Proofs(cast(SshKeys, self.keys), known.ssh_authorities, known.ssh_logins)
+        proofs = SshAuthenticators(cast(SshKeys, self.keys), known.ssh_authorities, known.ssh_logins)
         self.logins = HandshakeRunner(timeout=PATIENT, most=100, most_per_address=100)
         admission = Admission(cast(SessionSetup, self.flow), self.logins, proofs, decoy_secret=b"decoy")
         self.gate = SshGate(admission, private, login_timeout=PATIENT)

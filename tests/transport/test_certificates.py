@@ -12,12 +12,12 @@ from cryptography import x509
 from postern.domain.identity.validity import refused_for_its_dates
 from postern.errors import Misconfigured
 from postern.transport import certificates
-from postern.transport.certificates import Material, ensure, server_names
+from postern.transport.certificates import TlsFiles, ensure, server_names
 
 NAMES = ("localhost", "127.0.0.1", "::1", "db.example.com")
 
 
-def shown_name(material: Material, trusted: Path, host: str) -> str:
+def shown_name(material: TlsFiles, trusted: Path, host: str) -> str:
     """Shakes hands over a socket pair as a verifying client would; answers the TLS version."""
     ours, theirs = socket.socketpair()
     server = material.server_context()
@@ -152,4 +152,4 @@ def test_a_name_that_cannot_be_one_is_a_clear_error(tmp_path: Path) -> None:
 def test_files_that_do_not_belong_together_are_a_clear_error(tmp_path: Path) -> None:
     one, two = ensure(tmp_path / "1", NAMES), ensure(tmp_path / "2", NAMES)
     with pytest.raises(Misconfigured, match="cannot be used"):
-        Material(one.authority, one.certificate, two.key).server_context()
+        TlsFiles(one.authority, one.certificate, two.key).server_context()

@@ -15,7 +15,7 @@ from postern.agent.command_process import CommandProgram, CommandTransport, base
 from postern.domain.hook import MAX_OUTPUT, HookOutcome
 from postern.errors import Unavailable
 from postern.protocols.terminal import terminal_frames as m
-from postern.relay.relay_hooks import Hook, kept
+from postern.relay.relay_hooks import Hook, truncate_output
 
 PYTHON = "python3"
 CONTEXT = ("POSTERN_HOOK_PAYLOAD", "HOOP_RUNBOOK_HOOK_PAYLOAD")  # the second is for hooks of another gateway
@@ -84,7 +84,7 @@ class _Printed(asyncio.Protocol):
         self.lost.set()
 
     def text(self) -> str:
-        return kept(self._output.decode("utf-8", "replace"), is_cut=self._is_cut)
+        return truncate_output(self._output.decode("utf-8", "replace"), is_cut=self._is_cut)
 
     def _keep(self, payload: bytes) -> None:
         room = _MOST_KEPT - len(self._output)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from postern.agent.agent_policy import LocalPolicy
-from postern.agent.secrets import Resolved
+from postern.agent.secrets import ResolvedSecrets
 from postern.protocols.registry import PROTOCOLS
 from postern.relay.orders import Order
 from postern.relay.relay_target import Target
@@ -15,9 +15,9 @@ from postern.relay.relay_target import Target
 class Targets(Protocol):
     """One kind of targets. The caller has resolved the secrets, and releases them."""
 
-    async def dial(self, order: Order, secrets: Resolved) -> Target: ...
+    async def dial(self, order: Order, secrets: ResolvedSecrets) -> Target: ...
 
-    async def cancel(self, order: Order, secrets: Resolved, process: int, key: bytes) -> None: ...
+    async def cancel(self, order: Order, secrets: ResolvedSecrets, process: int, key: bytes) -> None: ...
 
 
 class AgentSpec(Protocol):

@@ -53,7 +53,7 @@ def tls_context(sslmode: str, root: str) -> ssl.SSLContext | None:
 
 def address(connection: str, env: Mapping[str, Secret], *, port: int) -> tuple[str, int, str]:
     """Return (host, port, sslmode) from the secrets of a connection; `port` is the default port. Raises Unavailable."""
-    host = required(connection, env, "HOST").reveal()
+    host = required_secret(connection, env, "HOST").reveal()
     number = port_of(connection, env, port)
     sslmode = text(env, "SSLMODE") or "prefer"
     if sslmode not in SSL_MODES:
@@ -69,7 +69,7 @@ def port_of(connection: str, env: Mapping[str, Secret], default: int) -> int:
     return int(given)
 
 
-def required(connection: str, env: Mapping[str, Secret], name: str) -> Secret:
+def required_secret(connection: str, env: Mapping[str, Secret], name: str) -> Secret:
     """Return a secret that must be set. Raises Unavailable."""
     value = env.get(name)
     if not value:

@@ -15,7 +15,7 @@ from postern.domain.targets.connection import TERMINAL, Connection
 from postern.errors import Denied
 from postern.integrations.secrets.sources import Sources
 from postern.relay.orders import Order
-from postern.relay.relay_hooks import Hook, order_for
+from postern.relay.relay_hooks import Hook, build_hook_order
 from postern.relay.relay_target import Start, Target
 
 
@@ -54,7 +54,7 @@ class EmbeddedAgent:
         connection = permit.connection
         if not self._runs_programs(connection):
             raise Denied(self._refusal(connection, "would have a session hook run"))
-        return await self._own.hook(order_for(permit, session_id, self._timeout), hook)
+        return await self._own.hook(build_hook_order(permit, session_id, self._timeout), hook)
 
     def _runs_programs(self, connection: Connection) -> bool:
         return self._commands and connection.org_id == self._owner

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 _OF_TERMINALS = frozenset({"TERM", "COLUMNS", "LINES"})
 
 
-def exported(environ: Mapping[str, str], patterns: Sequence[str]) -> dict[str, Secret]:
+def select_exported(environ: Mapping[str, str], patterns: Sequence[str]) -> dict[str, Secret]:
     """Return the variables by name. `patterns` are names with `*` and `?`; Postern's own variables match none. Raises
     Misconfigured for a pattern without a match."""
     own = {name for name in environ if name.upper().startswith(OWN_PREFIX)}

@@ -25,7 +25,7 @@ _PASSWORD_VARIABLES = {
 
 
 @dataclass(slots=True)
-class Resolved:
+class ResolvedSecrets:
     """The resolved secrets.
 
     `values` are the secrets by bare name. `env` is the environment of a command: the same, but with the path of its
@@ -51,7 +51,7 @@ class Resolver:
         self._files = files
         self._policy = policy
 
-    async def resolve(self, order: Order, *, files: bool = True) -> Resolved:
+    async def resolve(self, order: Order, *, files: bool = True) -> ResolvedSecrets:
         """Resolve all secrets or none: raises Unavailable with the connection, the secret and the reason, or Denied by
         the policy. Without `files` none are written, and `env` lacks their paths."""
         contents = await self._contents(order)
@@ -63,10 +63,10 @@ class Resolver:
             env.setdefault(client, env["PASS"])
         env |= {name: Secret(value) for name, value in facts_of(order).items()}
         if not wanted or not files:
-            return Resolved(texts, env)
+            return ResolvedSecrets(texts, env)
         written = self._files.write(wanted)
         env |= {name: Secret(str(path)) for name, path in written.paths.items()}
-        return Resolved(texts, env, written.remove)
+        return ResolvedSecrets(texts, env, written.remove)
 
     def forget(self, order: Order) -> None:
         """Drop cached values: the target rejected these secrets, so the next session reads their sources again."""

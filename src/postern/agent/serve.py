@@ -13,7 +13,7 @@ from postern.domain.text import one_line
 from postern.domain.tracing import NO_TRACER, SpanKind, Tracer, within
 from postern.errors import PosternError, ProtocolViolation
 from postern.relay import relay_hooks
-from postern.relay.orders import CANCEL, DIAL, Order, answer_of, refusal_of
+from postern.relay.orders import CANCEL, DIAL, Order, encode_answer, encode_error
 from postern.relay.relay_hooks import HOOK, Hook
 from postern.relay.relay_target import Target
 from postern.transport.mux import Incoming
@@ -63,7 +63,7 @@ class Orders:
         except PosternError as error:
             failed = "connection %r: a hook was not run: %s" if kind == HOOK else _NOT_REACHED
             log.info(failed, order.connection, one_line(error.message))
-            incoming.refuse(*refusal_of(error))
+            incoming.refuse(*encode_error(error))
 
     async def _dial(self, order: Order) -> Target:
         """Dial with the gateway's trace, which is trusted like its orders."""
@@ -84,7 +84,7 @@ class Orders:
         try:
             far.connection_made(transport)
             rest = target.stream.hand_over(far)
-            incoming.accept(answer_of(target), near)
+            incoming.accept(encode_answer(target), near)
         except BaseException:
             target.stream.close()
             target.release()
@@ -110,7 +110,7 @@ class Orders:
             outcome = await self._reach.hook(order, hook)
         finally:
             self._ended()
-        incoming.accept(relay_hooks.answer_of(outcome), PipeEnd())
+        incoming.accept(relay_hooks.encode_outcome(outcome), PipeEnd())
         incoming.stream.close()
 
     async def _cancel(self, incoming: Incoming, order: Order) -> None:

@@ -15,9 +15,9 @@ from postern.errors import PosternError, Unavailable
 from postern.gateway.gateway_tunnels import GatewayTunnels
 from postern.gateway.worker_hooks import HookRunner
 from postern.relay import relay_hooks
-from postern.relay.orders import CANCEL, DIAL, Order, error_of, read_answer
+from postern.relay.orders import CANCEL, DIAL, Order, decode_error, read_answer
 from postern.relay.relay_handshake import StreamHandshake
-from postern.relay.relay_hooks import Hook, order_for
+from postern.relay.relay_hooks import Hook, build_hook_order
 from postern.relay.relay_target import Dialer, Start, Target
 from postern.transport.mux import Mux, Refused
 from postern.transport.pipe import PipeEnd
@@ -94,13 +94,13 @@ class RemoteAgents:
 
     async def hook(self, permit: Permit, session_id: UUID, hook: Hook) -> HookOutcome:
         """Run a hook, without a retry: a lost instance may have run it. Raises Denied, Unavailable."""
-        mux, order = await self._tunnel(permit), order_for(permit, session_id, self._timeout)
+        mux, order = await self._tunnel(permit), build_hook_order(permit, session_id, self._timeout)
         try:
             async with asyncio.timeout(hook.seconds + 2 * MARGIN):
                 stream, answer = await mux.open(hook.message(order), PipeEnd())
                 stream.close()
         except Refused as refused:
-            raise error_of(refused) from None
+            raise decode_error(refused) from None
         except TimeoutError:
             raise _late(order) from None
         return relay_hooks.read_answer(answer)
@@ -121,7 +121,7 @@ class RemoteAgents:
                 _, answer = await mux.open(order.message(DIAL), stream)
             read_answer(target, answer)
         except Refused as refused:
-            raise error_of(refused) from None
+            raise decode_error(refused) from None
         except TimeoutError:
             raise _late(order) from None
         except Unavailable as error:

@@ -24,12 +24,12 @@ from postern.gateway.script_execution import Executions
 from postern.gateway.target_task_runner import TargetTaskRunner
 from postern.gateway.worker_heartbeat import WorkerHeartbeat
 from postern.gateway.worker_hooks import SessionHooks
-from postern.relay.relay_handshake import StreamHandshake, der
+from postern.relay.relay_handshake import StreamHandshake, pem_to_der
 from postern.services.server.server_configs import ServerConfigs
 from postern.settings import Settings
 from postern.store.ports.common_ports import Signals
 from postern.transport import websocket
-from postern.transport.certificates import Material
+from postern.transport.certificates import TlsFiles
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Worker:
         self,
         *,
         settings: Settings,
-        material: Material,
+        material: TlsFiles,
         gates: Mapping[str, Gate],
         links: LinkRegistry,
         waiting: PendingLogins,
@@ -86,7 +86,7 @@ class Worker:
         self._recover = recover
         self._closing = [gate for gate in gates.values() if isinstance(gate, Closing)]
         self._context = material.server_context()
-        self._certificate = der(material.certificate.read_bytes())
+        self._certificate = pem_to_der(material.certificate.read_bytes())
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:

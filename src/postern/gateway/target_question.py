@@ -8,7 +8,7 @@ from postern.protocols.gateway_queries import Query, Row
 from postern.relay.relay_handshake import StreamHandshake
 
 
-async def answered(stream: StreamHandshake, query: Query) -> AsyncIterator[Row]:
+async def query_rows(stream: StreamHandshake, query: Query) -> AsyncIterator[Row]:
     """Yield each row as it arrives; `query.error` is set after the last. Raises ProtocolViolation and
     ConnectionError."""
     stream.write(query.start())

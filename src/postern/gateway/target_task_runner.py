@@ -14,7 +14,7 @@ from postern.domain.targets.target_task import MAX_ANSWER, Failure, TargetTask, 
 from postern.domain.tracing import NO_TRACER, TRACEPARENT, SpanKind, Tracer, parent_of, within
 from postern.errors import PosternError, Unavailable
 from postern.gateway.query_spec import QUERY_SPECS
-from postern.gateway.target_question import answered
+from postern.gateway.target_question import query_rows
 from postern.protocols.gateway_queries import Catalogue, Row, TargetRefused
 from postern.relay.relay_target import Dialer, Start, Target
 from postern.services.targets.target_tasks import RUN, TargetTasks
@@ -141,7 +141,7 @@ class TargetTaskRunner:
         query = catalogue.query(question.statement, [target_task.arguments.get(name) for name in question.values])
         rows: list[Row] = []
         left, truncated = MAX_ANSWER - _ENVELOPE, False
-        async for row in answered(target.stream, query):
+        async for row in query_rows(target.stream, query):
             left -= len(json.dumps(row, ensure_ascii=False).encode()) + question.overhead
             truncated = truncated or left < 0
             if not truncated:

@@ -19,7 +19,7 @@ def uint32(data: bytes, pos: i64) -> i64:
 _PACKED: Final = [size.to_bytes(4, "big") for size in range(1024)]
 
 
-def packed(size: i64) -> bytes:
+def encode_length(size: i64) -> bytes:
     """Encode a length as a big-endian Int32. Small lengths are precomputed."""
     return _PACKED[size] if size < 1024 else int(size).to_bytes(4, "big")
 

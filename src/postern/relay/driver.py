@@ -45,7 +45,7 @@ FLUSH = 5.0
 # Seconds that asking a target to stop can pause the link.
 STOP = 5.0
 # Bytes that a client can send after a held request. Beyond that it is no longer read, so its disconnect goes unnoticed.
-MOST_BEHIND: Final = 64 * 1024
+MAX_BEHIND: Final = 64 * 1024
 # A partial response is sent once the target was quiet for QUIET seconds, or LONGEST_WAIT after it began to wait.
 QUIET, LONGEST_WAIT = 0.03, 0.25
 # Paused client input resumes once the target has answered and is quiet, or after this many seconds.
@@ -403,7 +403,7 @@ class Driver:
         goes_on = self._answer is not _STOPPING
         settled = not self.link.input_paused
         self._read(Side.TARGET, goes_on and Side.CLIENT not in full)
-        behind = self.link.held_request is None or self._behind <= MOST_BEHIND
+        behind = self.link.held_request is None or self._behind <= MAX_BEHIND
         self._read(Side.CLIENT, goes_on and settled and not full and behind)
 
     def _read(self, side: Side, wanted: bool) -> None:

@@ -134,7 +134,7 @@ def _texts(message: Mapping[str, Any]) -> dict[str, str]:
     return {str(key): str(value) for key, value in message.items()}
 
 
-def answer_of(target: Target) -> dict[str, Any]:
+def encode_answer(target: Target) -> dict[str, Any]:
     """Return the agent's answer about a target that it reached."""
     return {"parameters": target.parameters, "process": target.process, "key": target.key.hex()}
 
@@ -150,14 +150,14 @@ def read_answer(target: Target, message: Mapping[str, Any]) -> None:
         raise ProtocolViolation("the agent's answer is not valid") from None
 
 
-def refusal_of(error: PosternError) -> tuple[str, str, dict[str, str]]:
+def encode_error(error: PosternError) -> tuple[str, str, dict[str, str]]:
     """Return an agent's failure as the fields that refuse a stream: code, message, details."""
     if isinstance(error, TargetRefused):
         return "TargetRefused", error.message, {"sqlstate": error.code, "hint": error.hint}
     return type(error).__name__, error.message, {}
 
 
-def error_of(refused: Refused) -> PosternError:
+def decode_error(refused: Refused) -> PosternError:
     """Return the error that the gateway raises for a refused stream, as if it had dialled the target itself."""
     if refused.code == "TargetRefused":
         details = refused.details

@@ -142,7 +142,7 @@ class StreamHandshake(asyncio.Protocol):
         if not server:
             tls = transport.get_extra_info("ssl_object")
             certificate = tls.getpeercert(binary_form=True) if tls is not None else None
-        self._binding = end_point(certificate) if certificate else None
+        self._binding = channel_binding_of(certificate) if certificate else None
 
     async def offload(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(None, work)
@@ -218,7 +218,7 @@ def _feed(tls: asyncio.BaseProtocol | None, data: bytes) -> None:
         data = data[size:]
 
 
-def end_point(certificate: bytes) -> bytes:
+def channel_binding_of(certificate: bytes) -> bytes:
     """Return the `tls-server-end-point` binding of RFC 5929: the certificate's hash, with SHA-256 instead of MD5 and
     SHA-1."""
     algorithm = x509.load_der_x509_certificate(certificate).signature_hash_algorithm
@@ -226,6 +226,6 @@ def end_point(certificate: bytes) -> bytes:
     return hashlib.new("sha256" if name in ("md5", "sha1") else name, certificate).digest()
 
 
-def der(pem: bytes) -> bytes:
+def pem_to_der(pem: bytes) -> bytes:
     """Return the first certificate of a PEM file as DER."""
     return x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)

@@ -53,12 +53,12 @@ class Hook:
             raise ProtocolViolation(f"the hook order is not valid ({type(error).__name__})") from None
 
 
-def order_for(permit: Permit, session_id: UUID, timeout: float) -> Order:
+def build_hook_order(permit: Permit, session_id: UUID, timeout: float) -> Order:
     """Return the order without the connection's secrets, which hooks do not need."""
     return replace(Order.of(permit, Start(), session_id, timeout), secret={})
 
 
-def answer_of(outcome: HookOutcome) -> dict[str, Any]:
+def encode_outcome(outcome: HookOutcome) -> dict[str, Any]:
     return {"exit_code": outcome.exit_code, "output": outcome.output, "reason": outcome.reason}
 
 
@@ -68,10 +68,10 @@ def read_answer(message: Mapping[str, Any]) -> HookOutcome:
     is_code = code is None or (isinstance(code, int) and not isinstance(code, bool) and 0 <= code <= 255)
     if not (is_code and isinstance(output, str) and isinstance(reason, str)):
         raise ProtocolViolation("the agent's answer to the hook is not valid")
-    return HookOutcome(code, kept(output), reason[:MAX_REASON])
+    return HookOutcome(code, truncate_output(output), reason[:MAX_REASON])
 
 
-def kept(output: str, *, is_cut: bool = False) -> str:
+def truncate_output(output: str, *, is_cut: bool = False) -> str:
     """Return at most MAX_OUTPUT characters that every store accepts. If output is cut, they end with a note."""
     output = output.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
     if len(output) <= MAX_OUTPUT and not is_cut:

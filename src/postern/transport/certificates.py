@@ -35,7 +35,7 @@ CLOCK_SKEW = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class TlsFiles:
     """PEM files. Servers present `certificate` with `key`; clients trust `authority`."""
 
     authority: Path
@@ -70,7 +70,7 @@ def server_names(address: str, hostname: str, *more: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in given if name not in wildcards))
 
 
-def ensure(folder: Path, names: Iterable[str], *, now: datetime | None = None) -> Material:
+def ensure(folder: Path, names: Iterable[str], *, now: datetime | None = None) -> TlsFiles:
     """Find or create `ca.crt`, `ca.key`, `server.crt` and `server.key` (keys 0600) in `folder` (0700 if created).
 
     `names` are host names and IP addresses. Safe to call at every start: valid files are not changed.
@@ -78,7 +78,7 @@ def ensure(folder: Path, names: Iterable[str], *, now: datetime | None = None) -
     now = now or datetime.now(UTC)
     wanted = tuple(dict.fromkeys(names))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    material = Material(folder / "ca.crt", folder / "server.crt", folder / "server.key")
+    material = TlsFiles(folder / "ca.crt", folder / "server.crt", folder / "server.key")
     authority = _load(material.authority, folder / "ca.key")
     if authority is None or _ends_soon(authority.certificate, now):
         authority = _make_authority(now)

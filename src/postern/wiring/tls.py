@@ -11,17 +11,17 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from postern.errors import Misconfigured
 from postern.settings import Settings
 from postern.transport import certificates
-from postern.transport.certificates import Material
+from postern.transport.certificates import TlsFiles
 from postern.wiring import paths
 
 
-def material(settings: Settings) -> Material:
+def material(settings: Settings) -> TlsFiles:
     """Makes or renews our own where no other is configured. Raises Misconfigured."""
     if bool(settings.tls_cert) != bool(settings.tls_key):
         raise Misconfigured("POSTERN_TLS_CERT and POSTERN_TLS_KEY belong together; set both or none", field="tls_cert")
     if settings.tls_cert:
         issuer = Path(settings.tls_ca or settings.tls_cert)
-        return Material(issuer, Path(settings.tls_cert), Path(settings.tls_key))
+        return TlsFiles(issuer, Path(settings.tls_cert), Path(settings.tls_key))
     names = certificates.server_names(settings.address, socket.gethostname(), settings.host, settings.public_host)
     return certificates.ensure(paths.certificates_folder(settings), names)
 

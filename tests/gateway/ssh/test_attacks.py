@@ -25,7 +25,7 @@ from postern.protocols.ssh.listener.ssh_clients import ChannelClient
 from postern.protocols.ssh.listener.ssh_limits import LONGEST_PASSWORD, MOST_EARLY
 from postern.protocols.ssh.listener.ssh_server import SshConnection, SshServer
 from postern.protocols.ssh.listener.ssh_users import Proved, SshUser
-from postern.protocols.ssh.listener.ssh_visit import Visit
+from postern.protocols.ssh.listener.ssh_visit import SshClientState
 from postern.protocols.terminal import terminal_frames as m
 from postern.relay.relay_target import Start
 
@@ -97,7 +97,7 @@ async def test_01_an_offered_key_is_no_login(site: Site) -> None:
 
 def unproved(site: Site, username: str, peer: str = "::1") -> tuple[SshConnection, SshServer]:
     """A connection whose keys are exchanged, as asyncssh asks it about keys."""
-    connection: Any = site.gate.connection(Visit(peer, 0))
+    connection: Any = site.gate.connection(SshClientState(peer, 0))
     connection.connection_made(Mock(get_extra_info=lambda *_: None))
     connection._session_id = b"exchanged"
     server = connection.get_owner()

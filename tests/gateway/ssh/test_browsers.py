@@ -20,7 +20,7 @@ from postern.domain.identity.principal import Principal
 from postern.errors import NotFound, Unavailable
 from postern.gateway.clients.listener import ConnectionLimiter
 from postern.protocols.ssh.listener import ssh_admission as admission
-from postern.protocols.ssh.listener.ssh_browser_login import Invitation
+from postern.protocols.ssh.listener.ssh_browser_login import PendingBrowserLogin
 from postern.services.bundle import Services
 from postern.services.identity.logins.ssh_logins import BrowserLogin
 
@@ -291,7 +291,7 @@ class Settled:
 async def test_who_is_let_in_too_late_is_logged_out() -> None:
     settled: Any = Settled()
     nothing: Any = None
-    await Invitation(settled, nothing).withdraw()
+    await PendingBrowserLogin(settled, nothing).withdraw()
     assert len(settled.ended) == 1
 
 

@@ -18,7 +18,7 @@ from tests.support.ssh_gate import PASSWORD, USER, Site, open_site
 from postern.domain.targets.connection import Extra
 from postern.errors import Denied
 from postern.protocols.ssh import ssh_listening as told
-from postern.protocols.ssh.listener.ssh_client_listening import Lender
+from postern.protocols.ssh.listener.ssh_client_listening import AgentForwarder
 from postern.protocols.ssh.listener.ssh_server import SshServer
 from postern.protocols.terminal import terminal_frames as m
 from postern.relay.relay_target import ChannelKind, Start
@@ -153,7 +153,7 @@ async def test_who_waits_for_what_another_asked_for_goes_on_when_that_one_is_gon
     async with await lending(site) as conn:
         connection = at_gateway(site)
         server = cast(SshServer, connection.get_owner())
-        server._lender = asked_for = Lender(site.gate.admission, connection.visit, connection, "")
+        server._lender = asked_for = AgentForwarder(site.gate.admission, connection.visit, connection, "")
         program = asyncio.create_task(conn.run("true"))
         await until(lambda: site.flow.asked)
         asked_for._listens.cancel()

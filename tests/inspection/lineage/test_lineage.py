@@ -13,7 +13,7 @@ from tests.support.promises import within
 from postern.domain.targets.target_schema import ColumnRef, Function, TargetSchema
 from postern.inspection.sql.postgres.postgres_tree import readings
 from postern.protocols.postgres.lineage.postgres_lineage import MOST_TEXT, Lineage
-from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOUBTS, Doubts
+from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOUBTS, CatalogueDoubts
 from postern.protocols.postgres.lineage.postgres_lineage_names import output_name
 
 relation = partial(schemas.relation, schema="public")
@@ -305,8 +305,8 @@ def test_attack_field_of_a_value_is_a_call_of_a_function(text: str) -> None:
     own = target(USERS, functions=(Function("public", "leak", harmless=False),))
     for schema, doubts in (
         (own, NO_DOUBTS),
-        (SHOP, Doubts(names=frozenset({"leak"}))),
-        (SHOP, Doubts(everything=True)),
+        (SHOP, CatalogueDoubts(names=frozenset({"leak"}))),
+        (SHOP, CatalogueDoubts(everything=True)),
     ):
         found = Lineage().read(text, schema, doubts)
         assert found is not None
@@ -341,7 +341,7 @@ def test_only_a_text_that_was_not_read_has_to_be_read(text: str, is_read: bool) 
     lineage = Lineage()
     lineage.read("select email from users where id = 1", SHOP)
     assert (lineage.unread(text, SHOP) is not None) == is_read
-    assert lineage.unread("select email from users where id = 1", SHOP, Doubts(everything=True)) is not None
+    assert lineage.unread("select email from users where id = 1", SHOP, CatalogueDoubts(everything=True)) is not None
 
 
 def test_wide_tables_and_long_lists_of_columns_are_read() -> None:

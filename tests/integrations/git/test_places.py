@@ -14,7 +14,7 @@ from postern.domain.runbook import repository_name
 from postern.domain.secret import Secret
 from postern.errors import Invalid, Unavailable
 from postern.integrations.git.fetcher import GitFetcher
-from postern.integrations.git.git_places import RepositoryPlace, Way, place_of
+from postern.integrations.git.git_places import CheckedRoute, RepositoryPlace, place_of
 from postern.integrations.git.messages import RepositoryPolicy
 
 Make = Callable[..., GitFetcher]
@@ -86,7 +86,7 @@ def test_forms_that_are_not(url: str) -> None:
     assert "secret" not in caught.value.message
 
 
-def way(answers: list[list[str]], networks: tuple[str, ...] = ()) -> tuple[Way, list[str]]:
+def way(answers: list[list[str]], networks: tuple[str, ...] = ()) -> tuple[CheckedRoute, list[str]]:
     """To a name that is one address after the other, and what was asked for."""
     asked: list[str] = []
 
@@ -94,7 +94,7 @@ def way(answers: list[list[str]], networks: tuple[str, ...] = ()) -> tuple[Way, 
         asked.append(host)
         return [(0, 0, 0, "", (address, port)) for address in answers.pop(0)]
 
-    return Way(
+    return CheckedRoute(
         RepositoryPlace("https", "git.example", 443, "", "/a"), RepositoryPolicy(networks=networks), 5.0, resolve
     ), asked
 

@@ -8,7 +8,7 @@ from tests.support.promises import until
 from postern.domain.secret import Secret
 from postern.errors import Unavailable
 from postern.integrations.secrets.source import DEADLINE, Document
-from postern.integrations.secrets.sources import LIFE, Cached
+from postern.integrations.secrets.sources import LIFE, CachedSource
 
 
 class Slow:
@@ -27,7 +27,7 @@ class Slow:
         return Document(Secret(str(len(self.asked))))
 
 
-async def text(cached: Cached, name: str = "db") -> str:
+async def text(cached: CachedSource, name: str = "db") -> str:
     return (await cached.fetch(name)).text.reveal()
 
 
@@ -37,14 +37,14 @@ def test_what_is_kept_never_outlives_half_a_minute() -> None:
 
 async def test_many_who_ask_at_once_are_one_call() -> None:
     source = Slow()
-    cached = Cached(source)
+    cached = CachedSource(source)
     assert set(await asyncio.gather(*(text(cached) for _ in range(100)))) == {"1"}
     assert await text(cached) == "1"
     assert source.asked == ["db"]
 
 
 async def test_it_is_dropped_by_itself_when_its_life_ends() -> None:
-    cached = Cached(Slow(), life=1.0)
+    cached = CachedSource(Slow(), life=1.0)
     assert await text(cached) == "1"
     assert len(cached) == 1
     await until(lambda: not len(cached))
@@ -52,13 +52,13 @@ async def test_it_is_dropped_by_itself_when_its_life_ends() -> None:
 
 
 async def test_its_life_begins_when_the_source_is_asked() -> None:
-    cached = Cached(Slow(delay=0.1), life=0.05)
+    cached = CachedSource(Slow(delay=0.1), life=0.05)
     assert await text(cached) == "1"
     assert await text(cached) == "2"
 
 
 async def test_what_did_not_work_is_asked_for_anew() -> None:
-    cached = Cached(Slow())
+    cached = CachedSource(Slow())
     assert await text(cached) == "1"
     cached.forget("db")
     cached.forget("none")
@@ -67,7 +67,7 @@ async def test_what_did_not_work_is_asked_for_anew() -> None:
 
 
 async def test_no_more_than_its_bound_is_kept() -> None:
-    cached = Cached(Slow(delay=0), most=3)
+    cached = CachedSource(Slow(delay=0), most=3)
     for number in range(10):
         await text(cached, str(number))
     assert len(cached) == 3
@@ -77,7 +77,7 @@ async def test_no_more_than_its_bound_is_kept() -> None:
 async def test_an_error_reaches_all_who_wait_and_is_not_kept() -> None:
     source = Slow()
     source.broken = True
-    cached = Cached(source)
+    cached = CachedSource(source)
     found = await asyncio.gather(*(text(cached) for _ in range(5)), return_exceptions=True)
     assert all(isinstance(error, Unavailable) for error in found)
     assert len(source.asked) == 1
@@ -87,7 +87,7 @@ async def test_an_error_reaches_all_who_wait_and_is_not_kept() -> None:
 
 async def test_who_gives_up_does_not_end_the_call_for_others() -> None:
     source = Slow(delay=0.1)
-    cached = Cached(source)
+    cached = CachedSource(source)
     first, second = asyncio.create_task(text(cached)), asyncio.create_task(text(cached))
     await asyncio.sleep(0.01)
     first.cancel()
@@ -96,6 +96,6 @@ async def test_who_gives_up_does_not_end_the_call_for_others() -> None:
 
 
 async def test_a_source_that_hangs_is_given_up() -> None:
-    cached = Cached(Slow(delay=60), deadline=0.05)
+    cached = CachedSource(Slow(delay=60), deadline=0.05)
     with pytest.raises(Unavailable, match=r"no answer within 0\.05 seconds"):
         await text(cached)

@@ -62,7 +62,7 @@ def test_salts_are_characters_without_nul_and_dollar() -> None:
 
 
 def test_a_password_is_sealed_for_one_key(key: auth.ExchangeKey) -> None:
-    sealed = auth.sealed(b"secret", SALT, key.pem)
+    sealed = auth.encrypt_password(b"secret", SALT, key.pem)
     assert key.open(sealed, SALT) == b"secret\0"
     assert key.open(sealed[::-1], SALT) is None
     assert theirs.sha2_rsa_encrypt(b"secret", SALT, key.pem) != sealed
@@ -76,16 +76,16 @@ def _pem(public: rsa.RSAPublicKey | ec.EllipticCurvePublicKey) -> bytes:
 def test_attack_weak_and_strange_keys_of_targets_are_refused(key: auth.ExchangeKey) -> None:
     weak = rsa.generate_private_key(public_exponent=65537, key_size=1024)
     with pytest.raises(Unavailable, match="1024 bits"):
-        auth.sealed(b"secret", SALT, _pem(weak.public_key()))
+        auth.encrypt_password(b"secret", SALT, _pem(weak.public_key()))
     for strange in (b"", b"no key", _pem(ec.generate_private_key(ec.SECP256R1()).public_key())):
         with pytest.raises(ProtocolViolation):
-            auth.sealed(b"secret", SALT, strange)
+            auth.encrypt_password(b"secret", SALT, strange)
     with pytest.raises(Unavailable, match="too long"):
-        auth.sealed(b"x" * 300, SALT, key.pem)
+        auth.encrypt_password(b"x" * 300, SALT, key.pem)
 
 
 def test_digests_belong_to_what_is_stored_of_a_password() -> None:
-    digests = auth.Digests()
+    digests = auth.PasswordDigests()
     one, other = Verifier(4096, b"salt", b"key", b"server"), Verifier(4096, b"salt", b"another", b"server")
     digests.keep(one, Secret("secret"))
     assert digests.find(one) == auth.double(b"secret")
@@ -94,7 +94,7 @@ def test_digests_belong_to_what_is_stored_of_a_password() -> None:
 
 def test_the_oldest_digests_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auth, "_MOST", 2)
-    digests = auth.Digests()
+    digests = auth.PasswordDigests()
     verifiers = [Verifier(4096, b"salt", b"%d" % at, b"server") for at in range(3)]
     digests.keep(verifiers[0], Secret("0"))
     digests.keep(verifiers[1], Secret("1"))

@@ -126,7 +126,7 @@ def test_attack_what_begins_like_a_variable_that_is_known(text: str) -> None:
 
 
 def test_attack_variables_without_end_are_not_kept() -> None:
-    spoken = charsets.Spoken("utf8mb4")
+    spoken = charsets.CharsetState("utf8mb4")
     for number in range(1000):
         spoken.keep(f"@kept{number}")
     assert len(spoken.kept) < 10
@@ -175,7 +175,7 @@ def test_attack_many_comments_are_read_once() -> None:
 )
 def test_attack_what_is_not_closed_is_read_once(unit: str) -> None:
     """Each of the beginnings was followed to the end of the text, by the worker that serves everybody."""
-    spoken = charsets.Spoken("utf8mb4")
+    spoken = charsets.CharsetState("utf8mb4")
     spoken.kept["@kept"] = "utf8mb4"
     text = "set names latin1 " + unit * 100_000
     spoken.set_by(text)

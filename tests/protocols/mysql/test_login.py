@@ -46,7 +46,7 @@ class Gateway:
     """Our side, as a server: what it learnt of its client, and of passwords."""
 
     verifier: Verifier = VERIFIER
-    digests: auth.Digests = field(default_factory=auth.Digests)
+    digests: auth.PasswordDigests = field(default_factory=auth.PasswordDigests)
     key: auth.ExchangeKey | None = None
     require_tls: bool = False
     known: bool = False

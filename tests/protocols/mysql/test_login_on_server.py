@@ -112,7 +112,7 @@ class Served:
     """Our side for clients: lets them in by the one password, then answers pings until they quit."""
 
     def __init__(self, *, require_tls: bool = False) -> None:
-        self.digests = auth.Digests()
+        self.digests = auth.PasswordDigests()
         self.users: list[str] = []
         self.require_tls = require_tls
 

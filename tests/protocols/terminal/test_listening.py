@@ -15,13 +15,13 @@ NUMBERS = st.integers(0).map(str)
 
 @given(PORTS)
 def test_a_port_is_told(port: int) -> None:
-    assert told.read_told(told.listens(port)) == told.Listens(port)
+    assert told.read_told(told.listens(port)) == told.ListeningMessage(port)
 
 
 @given(NUMBERS, st.text(), PORTS)
 def test_whatever_a_host_is_called_can_be_read(number: str, host: str, port: int) -> None:
     came = told.read_told(told.came(number, host, port))
-    assert isinstance(came, told.Came)
+    assert isinstance(came, told.WaitingConnection)
     assert (came.number, came.port) == (number, port)
     assert came.host == "?" or host.startswith(came.host)
 

@@ -16,16 +16,16 @@ from postern.domain.sessions.session import EndReason
 from postern.errors import ProtocolViolation
 from postern.interception.events import ClientOutput, Completed, Event, Operation, Refusal
 from postern.interception.pipeline import Interceptor
-from postern.protocols.framing import packed
+from postern.protocols.framing import encode_length
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.files import sftp_messages as s
 from postern.protocols.terminal.files.sftp import MOST_PENDING, SftpWire
-from postern.protocols.terminal.files.transfers import MOST_AHEAD, Ahead, FileDigest, Transfer
+from postern.protocols.terminal.files.transfers import MOST_AHEAD, FileDigest, OutOfOrderBytes, Transfer
 from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Effect, Link, Record, Send
 
-INIT = s.packet(s.INIT, packed(3))
-VERSION = s.packet(s.VERSION, packed(3), s.text(b"posix-rename@openssh.com"), s.text(b"1"))
+INIT = s.packet(s.INIT, encode_length(3))
+VERSION = s.packet(s.VERSION, encode_length(3), s.text(b"posix-rename@openssh.com"), s.text(b"1"))
 CONTENT = bytes(range(256)) * 400
 
 
@@ -38,27 +38,27 @@ def answered(*packets: bytes) -> bytes:
 
 
 def opening(number: int, path: bytes, flags: int = s.READS) -> bytes:
-    return s.packet(s.OPEN, packed(number), s.text(path), packed(flags), packed(0))
+    return s.packet(s.OPEN, encode_length(number), s.text(path), encode_length(flags), encode_length(0))
 
 
 def handle(number: int, name: bytes = b"h1") -> bytes:
-    return s.packet(s.HANDLE, packed(number), s.text(name))
+    return s.packet(s.HANDLE, encode_length(number), s.text(name))
 
 
 def reading(number: int, offset: int, size: int, name: bytes = b"h1") -> bytes:
-    return s.packet(s.READ, packed(number), s.text(name), offset.to_bytes(8, "big"), packed(size))
+    return s.packet(s.READ, encode_length(number), s.text(name), offset.to_bytes(8, "big"), encode_length(size))
 
 
 def writing(number: int, offset: int, data: bytes, name: bytes = b"h1") -> bytes:
-    return s.packet(s.WRITE, packed(number), s.text(name), offset.to_bytes(8, "big"), s.text(data))
+    return s.packet(s.WRITE, encode_length(number), s.text(name), offset.to_bytes(8, "big"), s.text(data))
 
 
 def data(number: int, content: bytes) -> bytes:
-    return s.packet(s.DATA, packed(number), s.text(content))
+    return s.packet(s.DATA, encode_length(number), s.text(content))
 
 
 def closing(number: int, name: bytes = b"h1") -> bytes:
-    return s.packet(s.CLOSE, packed(number), s.text(name))
+    return s.packet(s.CLOSE, encode_length(number), s.text(name))
 
 
 def done(number: int, code: int = s.OK, message: str = "") -> bytes:
@@ -187,20 +187,23 @@ def test_what_a_rule_refuses_is_answered_with_no_permission_and_words() -> None:
 @pytest.mark.parametrize(
     ("packet", "told"),
     [
-        (s.packet(s.REMOVE, packed(1), s.text(b"a b")), "remove a b"),
-        (s.packet(s.MKDIR, packed(1), s.text(b"d"), packed(0)), "mkdir d"),
-        (s.packet(s.RMDIR, packed(1), s.text(b"d")), "rmdir d"),
-        (s.packet(s.OPENDIR, packed(1), s.text(b"/home")), "list /home"),
-        (s.packet(s.SETSTAT, packed(1), s.text(b"f"), packed(0)), "setstat f"),
-        (s.packet(s.EXTENDED, packed(1), s.text(b"lsetstat@openssh.com"), s.text(b"l"), packed(0)), "setstat l"),
-        (s.packet(s.READLINK, packed(1), s.text(b"l")), "readlink l"),
-        (s.packet(s.RENAME, packed(1), s.text(b"a"), s.text(b"b")), "rename a b"),
-        (s.packet(s.SYMLINK, packed(1), s.text(b"a"), s.text(b"b")), "symlink a b"),
+        (s.packet(s.REMOVE, encode_length(1), s.text(b"a b")), "remove a b"),
+        (s.packet(s.MKDIR, encode_length(1), s.text(b"d"), encode_length(0)), "mkdir d"),
+        (s.packet(s.RMDIR, encode_length(1), s.text(b"d")), "rmdir d"),
+        (s.packet(s.OPENDIR, encode_length(1), s.text(b"/home")), "list /home"),
+        (s.packet(s.SETSTAT, encode_length(1), s.text(b"f"), encode_length(0)), "setstat f"),
         (
-            s.packet(s.EXTENDED, packed(1), s.text(b"posix-rename@openssh.com"), s.text(b"a"), s.text(b"b")),
+            s.packet(s.EXTENDED, encode_length(1), s.text(b"lsetstat@openssh.com"), s.text(b"l"), encode_length(0)),
+            "setstat l",
+        ),
+        (s.packet(s.READLINK, encode_length(1), s.text(b"l")), "readlink l"),
+        (s.packet(s.RENAME, encode_length(1), s.text(b"a"), s.text(b"b")), "rename a b"),
+        (s.packet(s.SYMLINK, encode_length(1), s.text(b"a"), s.text(b"b")), "symlink a b"),
+        (
+            s.packet(s.EXTENDED, encode_length(1), s.text(b"posix-rename@openssh.com"), s.text(b"a"), s.text(b"b")),
             "rename a b",
         ),
-        (s.packet(s.EXTENDED, packed(1), s.text(b"copy-data"), s.text(b"h")), "extension copy-data"),
+        (s.packet(s.EXTENDED, encode_length(1), s.text(b"copy-data"), s.text(b"h")), "extension copy-data"),
         (opening(1, b"f", s.READS | s.WRITES), "update f"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -217,7 +220,7 @@ def test_whatever_changes_or_opens_something_is_judged(packet: bytes, told: str)
 
 
 def fsetstat(number: int, name: bytes = b"h1") -> bytes:
-    return s.packet(s.FSETSTAT, packed(number), s.text(name), packed(4), packed(0o4777))
+    return s.packet(s.FSETSTAT, encode_length(number), s.text(name), encode_length(4), encode_length(0o4777))
 
 
 def test_attack_attributes_are_changed_through_a_file_that_was_opened_to_be_read() -> None:
@@ -292,7 +295,7 @@ def test_where_rules_look_at_answers_no_file_is_read_but_some_may_be_written() -
 
 def test_where_rules_look_at_answers_nothing_else_reads_for_a_client() -> None:
     talk = Talk(Withholds("x"))
-    talk.client(sent(s.packet(s.EXTENDED, packed(1), s.text(b"copy-data"), s.text(b"h"))))
+    talk.client(sent(s.packet(s.EXTENDED, encode_length(1), s.text(b"copy-data"), s.text(b"h"))))
     assert talk.statuses == [(1, s.PERMISSION_DENIED)]
     talk.client(sent(opening(2, b"upload", s.WRITES)))
     talk.target(answered(handle(2)))
@@ -330,13 +333,13 @@ def test_it_keeps_the_contract_of_wires() -> None:
     conversation = [
         (Side.CLIENT, m.START_FRAME + sent(INIT)),
         (Side.TARGET, answered(VERSION)),
-        (Side.CLIENT, sent(s.packet(s.REMOVE, packed(1), s.text(b"f")))),
+        (Side.CLIENT, sent(s.packet(s.REMOVE, encode_length(1), s.text(b"f")))),
         (Side.TARGET, answered(done(1))),
         (Side.TARGET, m.exit_frame(0)),
     ]
     garbage = [
         (Side.CLIENT, m.frame(99)),
-        (Side.CLIENT, sent(s.packet(s.OPEN, packed(1)))),
+        (Side.CLIENT, sent(s.packet(s.OPEN, encode_length(1)))),
         (Side.TARGET, m.frame(99)),
         (Side.TARGET, answered(done(7))),
     ]
@@ -347,12 +350,12 @@ def test_it_keeps_the_contract_of_wires() -> None:
     "said",
     [
         sent(INIT),  # a second time
-        sent(s.packet(s.STATUS, packed(1), packed(0))),
-        sent(packed(0)),
-        sent(packed(s.MAX_PACKET + 1)),
-        sent(s.packet(s.READ, packed(1), packed(500))),
+        sent(s.packet(s.STATUS, encode_length(1), encode_length(0))),
+        sent(encode_length(0)),
+        sent(encode_length(s.MAX_PACKET + 1)),
+        sent(s.packet(s.READ, encode_length(1), encode_length(500))),
         sent(opening(1, b"a"), opening(1, b"b")),
-        sent(*(s.packet(s.STAT, packed(number), s.text(b"f")) for number in range(MOST_PENDING + 1))),
+        sent(*(s.packet(s.STAT, encode_length(number), s.text(b"f")) for number in range(MOST_PENDING + 1))),
     ],
     ids=["init twice", "an answer", "empty", "too long", "too short", "an id twice", "too many"],
 )
@@ -364,7 +367,7 @@ def test_what_breaks_the_protocol_ends_the_link(said: bytes) -> None:
 
 def test_another_version_is_refused() -> None:
     link = Link(SftpWire(), pipeline(), clock=lambda: 0)
-    effects = link.receive(Side.CLIENT, m.START_FRAME + sent(s.packet(s.INIT, packed(6))))
+    effects = link.receive(Side.CLIENT, m.START_FRAME + sent(s.packet(s.INIT, encode_length(6))))
     assert [effect.reason for effect in effects if isinstance(effect, Close)] == [EndReason.PROTOCOL_VIOLATION]
 
 
@@ -388,7 +391,7 @@ def test_a_digest_is_that_of_the_whole_in_whatever_order_it_comes(parts: list[by
         placed.append((offset, part))
         offset += len(part)
     chance.shuffle(placed)
-    digest = FileDigest(Ahead())
+    digest = FileDigest(OutOfOrderBytes())
     for at, part in placed:
         digest.add(at, part)
     assert digest.hexadecimal == sha256(whole).hexdigest()
@@ -396,7 +399,7 @@ def test_a_digest_is_that_of_the_whole_in_whatever_order_it_comes(parts: list[by
 
 
 def test_a_digest_of_what_is_not_the_whole_is_none() -> None:
-    from_the_middle, repeated, far = (FileDigest(Ahead()) for _ in range(3))
+    from_the_middle, repeated, far = (FileDigest(OutOfOrderBytes()) for _ in range(3))
     from_the_middle.add(10, b"x")
     repeated.add(0, b"ab")
     repeated.add(0, b"ab")
@@ -408,11 +411,11 @@ def test_a_digest_of_what_is_not_the_whole_is_none() -> None:
 
 def test_packets_refuse_what_is_too_long_before_it_is_there() -> None:
     with pytest.raises(ProtocolViolation, match="packet of"):
-        s.SftpPackets().feed(packed(1 << 30))
+        s.SftpPackets().feed(encode_length(1 << 30))
 
 
 def test_what_waits_of_all_files_of_a_session_is_bounded() -> None:
-    ahead = Ahead()
+    ahead = OutOfOrderBytes()
     files = [Transfer(number, b"/file", ahead) for number in range(8)]
     half = MOST_AHEAD // 2 - 1_000
     for file in files:
@@ -426,7 +429,7 @@ def test_what_waits_of_all_files_of_a_session_is_bounded() -> None:
 
 
 def test_small_pieces_that_wait_are_bounded_too() -> None:
-    digest, ahead = FileDigest(counted := Ahead()), 0
+    digest, ahead = FileDigest(counted := OutOfOrderBytes()), 0
     for offset in range(1, 100_000):
         digest.add(offset, b"x")
         ahead = max(ahead, len(digest._ahead))

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Mapping
 from postern.domain.rules.permit import Permit
 from postern.domain.targets.connection import Connection
 from postern.errors import Denied, PosternError, ProtocolViolation
-from postern.gateway.clients.session_setup import ClientSession, SessionSetup, told
+from postern.gateway.clients.session_setup import ClientSession, SessionSetup, log_rejection
 from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.gateway.gateway_protocols import OpenWire, WireParts
 from postern.protocols.pantry.pantry_lines import OK, error_line
@@ -54,7 +54,7 @@ class PantryGate:
     async def reject(self, stream: StreamHandshake, error: PosternError) -> None:
         """Tell a client why it cannot log in. The listener has told the log."""
         self._fronts.engine.turned_away(error)
-        stream.write(error_line(*told(stream, error, level=logging.DEBUG)))
+        stream.write(error_line(*log_rejection(stream, error, level=logging.DEBUG)))
 
     async def carried(self, stream: StreamHandshake, wanted: TunnelRequest) -> Awaitable[None] | None:
         """Log a client behind the tunnel in, of whom any password is good."""
@@ -67,7 +67,7 @@ class PantryGate:
 
     def _turned_away(self, stream: StreamHandshake, error: PosternError) -> None:
         self._fronts.engine.turned_away(error)
-        stream.write(error_line(*told(stream, error)))
+        stream.write(error_line(*log_rejection(stream, error)))
 
 
 class _Client(ClientSession):
@@ -96,4 +96,4 @@ class _Client(ClientSession):
         return b""  # no key cancels anything
 
     def turn_away(self, error: PosternError) -> None:
-        self.stream.write(error_line(*told(self.stream, error)))
+        self.stream.write(error_line(*log_rejection(self.stream, error)))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from postern.agent.agent_policy import LocalPolicy
-from postern.agent.dialling import address, connect, required, text, tls_context
-from postern.agent.secrets import Resolved
+from postern.agent.dialling import address, connect, required_secret, text, tls_context
+from postern.agent.secrets import ResolvedSecrets
 from postern.domain.secret import Secret
 from postern.protocols.pantry.pantry_login import log_in
 from postern.relay.orders import Order
@@ -18,7 +18,7 @@ class PantryTargets:
     def __init__(self, policy: LocalPolicy) -> None:
         self._policy = policy
 
-    async def dial(self, order: Order, secrets: Resolved) -> Target:
+    async def dial(self, order: Order, secrets: ResolvedSecrets) -> Target:
         """Raises Denied, Unavailable, ConnectionError, or what the login raises."""
         env = secrets.values
         host, port, sslmode = address(order.connection, env, port=PORT)
@@ -26,12 +26,12 @@ class PantryTargets:
         stream = StreamHandshake(tls_context(sslmode, text(env, "SSLROOTCERT")), server_name=host)
         try:
             await connect(stream, host, port)
-            user = required(order.connection, env, "USER").reveal()
+            user = required_secret(order.connection, env, "USER").reveal()
             await log_in(stream, user, env.get("PASS", Secret("")), sslmode)
         except BaseException:
             stream.close()
             raise
         return Target(stream)
 
-    async def cancel(self, order: Order, secrets: Resolved, process: int, key: bytes) -> None:
+    async def cancel(self, order: Order, secrets: ResolvedSecrets, process: int, key: bytes) -> None:
         """Nothing: a request ends with its stream, see `has_cancel`."""

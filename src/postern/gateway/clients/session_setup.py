@@ -75,7 +75,7 @@ class ClientSession:
         raise NotImplementedError
 
 
-def told(stream: StreamHandshake, error: PosternError, *, level: int = logging.INFO) -> tuple[str, str]:
+def log_rejection(stream: StreamHandshake, error: PosternError, *, level: int = logging.INFO) -> tuple[str, str]:
     """Log a rejection in one line, and return its text and hint for the client. Why a target rejects the gateway's
     login is for administrators only."""
     log.log(level, "client %s was turned away: %s", stream.peer, error.message)

@@ -12,7 +12,7 @@ from postern.errors import Conflict, Misconfigured
 
 
 @contextmanager
-def locked(home: Path) -> Iterator[None]:
+def lock_data_folder(home: Path) -> Iterator[None]:
     """Lock `home` (created with mode 0700) while the block runs. A crash releases it.
 
     Raises Conflict when another gateway holds it, Misconfigured when it cannot be written.

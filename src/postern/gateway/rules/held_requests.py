@@ -15,7 +15,7 @@ from postern.domain.reviews.review import MAX_INPUT, Choice, Review, ReviewEvent
 from postern.domain.rules.permit import Permit
 from postern.domain.text import printable
 from postern.errors import Denied, Invalid, PosternError, TooMany
-from postern.gateway.rules.parse_slots import Busy, ParseSlots, loop_slot, process_slots
+from postern.gateway.rules.parse_slots import ParseSlots, QueueFull, loop_slot, process_slots
 from postern.gateway.rules.review_poller import ReviewPoller
 from postern.gateway.rules.row_counts import HeldStatement, RowCounter
 from postern.interception.events import RUN, Operation
@@ -117,7 +117,7 @@ class HeldRequests:
             async with asyncio.timeout(PARSE_WITHIN):
                 found = await self._processes.run(permit.principal.id, work.task)
             return work.conclude(found)
-        except Busy:
+        except QueueFull:
             log.warning("a statement was refused because too many wait for evaluation")
             return _BUSY
         except TimeoutError:

@@ -33,7 +33,7 @@ Task = Callable[[], object]
 Run = Callable[[Task], Awaitable[object]]
 
 
-class Busy(Exception):
+class QueueFull(Exception):
     """Too many tasks wait already."""
 
 
@@ -61,7 +61,7 @@ class ParseSlots:
     async def run(self, owner: UUID, task: Task) -> object:
         """Return the result of `task`, or raise its error. Raises Busy if too many tasks wait."""
         if self._waiting.count(owner) >= self._most_each or len(self) >= self._most:
-            raise Busy
+            raise QueueFull
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.put(owner, turn)
         self._begin()

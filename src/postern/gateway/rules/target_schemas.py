@@ -16,7 +16,7 @@ from postern.domain.rules.policy import needs_schema
 from postern.domain.targets.target_schema import TargetSchema
 from postern.errors import PosternError, Unavailable
 from postern.gateway.query_spec import QUERY_SPECS, catalogue_of
-from postern.gateway.target_question import answered
+from postern.gateway.target_question import query_rows
 from postern.protocols.gateway_queries import Row, TargetRefused
 from postern.relay.relay_target import Dialer, Start, Target
 
@@ -130,7 +130,7 @@ class TargetSchemas:
             for question in catalogue.schema:
                 query = catalogue.query(question, ())
                 rows: list[Row] = []
-                async for row in answered(target.stream, query):
+                async for row in query_rows(target.stream, query):
                     size += sum(len(cell) for cell in row if cell is not None)
                     if size > _SIZE:
                         raise Unavailable(f"it is larger than {_SIZE >> 20} MiB")

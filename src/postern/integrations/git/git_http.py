@@ -13,7 +13,7 @@ from urllib.parse import urljoin, urlsplit
 from dulwich.client import AbstractHttpGitClient
 
 from postern.errors import Unavailable
-from postern.integrations.git.git_places import RepositoryPlace, Way
+from postern.integrations.git.git_places import CheckedRoute, RepositoryPlace
 from postern.integrations.git.meter import Meter
 
 _REDIRECTS = 3
@@ -24,7 +24,7 @@ class HttpClient(AbstractHttpGitClient):
     """The client. `user` and `password` are in every request, because it only connects to this place."""
 
     def __init__(
-        self, place: RepositoryPlace, way: Way, meter: Meter, authority: str, user: str, password: str
+        self, place: RepositoryPlace, way: CheckedRoute, meter: Meter, authority: str, user: str, password: str
     ) -> None:
         super().__init__(f"{place.scheme}://{place.authority}/", quiet=True, thin_packs=False)
         self._place = place

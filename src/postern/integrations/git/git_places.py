@@ -118,7 +118,7 @@ def is_inside(path: str | Path, folders: tuple[str, ...]) -> bool:
     return any(real.is_relative_to(os.path.realpath(folder)) for folder in folders)
 
 
-class Way:
+class CheckedRoute:
     """The way to one host. Its name is resolved once: the checked address is the one to connect to."""
 
     def __init__(

@@ -15,7 +15,7 @@ from dulwich.client import SSHVendor
 
 from postern.domain.runbook import Repository
 from postern.errors import Invalid, Unavailable
-from postern.integrations.git.git_places import RepositoryPlace, Way
+from postern.integrations.git.git_places import CheckedRoute, RepositoryPlace
 from postern.integrations.git.meter import Meter
 
 USER = "git"
@@ -60,7 +60,9 @@ def known_hosts_of(repository: Repository, place: RepositoryPlace) -> asyncssh.S
 class Ssh(SSHVendor):
     """The SSH vendor of dulwich. One command, one connection."""
 
-    def __init__(self, place: RepositoryPlace, way: Way, meter: Meter, repository: Repository, seconds: float) -> None:
+    def __init__(
+        self, place: RepositoryPlace, way: CheckedRoute, meter: Meter, repository: Repository, seconds: float
+    ) -> None:
         self._place = place
         self._way = way
         self._meter = meter

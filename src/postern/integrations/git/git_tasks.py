@@ -18,10 +18,10 @@ from postern.domain.runbook import Repository
 from postern.errors import Invalid, PosternError, Unavailable
 from postern.integrations.git import git_writing, messages, trees
 from postern.integrations.git.git_http import HttpClient
-from postern.integrations.git.git_places import FOLDERS, RepositoryPlace, Way, is_inside, place_of
+from postern.integrations.git.git_places import FOLDERS, CheckedRoute, RepositoryPlace, is_inside, place_of
 from postern.integrations.git.meter import Meter
 from postern.integrations.git.packs import Object
-from postern.integrations.git.remotes import HEAD, ByDulwich, Remote, Taken, chosen, moved
+from postern.integrations.git.remotes import HEAD, BranchState, ByDulwich, Remote, chosen, moved
 
 
 class StoredObjects:
@@ -47,14 +47,14 @@ class Local:
         self._folders = folders
         self._repository: Repo | None = None
 
-    def take(self, branch: str) -> Taken:
+    def take(self, branch: str) -> BranchState:
         repository = self._open()
         refs = repository.refs.as_dict()
         links = {name: value for name, value in repository.refs.get_symrefs().items() if name == HEAD}
         ref, head = chosen(refs, links, branch)
-        return Taken(ref, head, StoredObjects(repository))
+        return BranchState(ref, head, StoredObjects(repository))
 
-    def put(self, taken: Taken, objects: list[ShaFile], commit: ObjectID) -> None:
+    def put(self, taken: BranchState, objects: list[ShaFile], commit: ObjectID) -> None:
         repository = self._open()
         if not repository.bare:
             raise Invalid("the repository has a working tree, which would become outdated; use a bare repository")
@@ -126,7 +126,7 @@ def _remote(place: RepositoryPlace, repository: Repository, request: messages.Gi
     policy = request.policy
     if place.scheme == "file":
         return Local(place, policy.folders)
-    way, meter = Way(place, policy, request.seconds), Meter(policy.limits.received)
+    way, meter = CheckedRoute(place, policy, request.seconds), Meter(policy.limits.received)
     if place.scheme == "ssh":
         from postern.integrations.git.git_ssh import Ssh
 

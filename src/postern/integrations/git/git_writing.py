@@ -11,7 +11,7 @@ from postern.domain.runbook import MARK, MAX_FILE
 from postern.errors import Conflict, Invalid
 from postern.integrations.git.messages import Writing
 from postern.integrations.git.packs import Objects
-from postern.integrations.git.remotes import Remote, Taken
+from postern.integrations.git.remotes import BranchState, Remote
 from postern.integrations.git.trees import FILES, FOLDER, MAX_MESSAGE, MAX_PATH, commit_of, entries_of
 
 _FILE = 0o100644
@@ -75,7 +75,7 @@ def _changed(
     return tree
 
 
-def _commit(taken: Taken, tree: Tree, writing: Writing) -> Commit:
+def _commit(taken: BranchState, tree: Tree, writing: Writing) -> Commit:
     commit = Commit()
     commit.tree = tree.id
     commit.parents = [taken.head] if taken.head else []

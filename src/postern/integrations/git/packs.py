@@ -36,7 +36,7 @@ class Objects(Protocol):
     def is_large(self, name: ObjectID) -> bool: ...
 
 
-class Unpacked:
+class PackObjects:
     """The objects of a pack."""
 
     def __init__(self, kept: Mapping[ObjectID, Object], large: frozenset[ObjectID]) -> None:
@@ -50,7 +50,7 @@ class Unpacked:
         return name in self._large
 
 
-def unpack(pack: bytes, limits: RepositoryLimits) -> Unpacked:
+def unpack(pack: bytes, limits: RepositoryLimits) -> PackObjects:
     """Unpack. Raises Invalid over a limit, Unavailable for an invalid pack."""
     try:
         _count(pack, limits)
@@ -61,7 +61,7 @@ def unpack(pack: bytes, limits: RepositoryLimits) -> Unpacked:
         raise _broken() from None
 
 
-def _objects(pack: bytes) -> Unpacked:
+def _objects(pack: bytes) -> PackObjects:
     kept: dict[ObjectID, Object] = {}
     large: set[ObjectID] = set()
     with PackData.from_file(BytesIO(pack), DEFAULT_OBJECT_FORMAT) as data:
@@ -72,7 +72,7 @@ def _objects(pack: bytes) -> Unpacked:
                 kept[one.id] = (one.type_num, b"")
             else:
                 kept[one.id] = (one.type_num, one.as_raw_string())
-    return Unpacked(kept, frozenset(large))
+    return PackObjects(kept, frozenset(large))
 
 
 def _count(pack: bytes, limits: RepositoryLimits) -> None:

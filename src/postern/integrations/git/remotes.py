@@ -15,14 +15,14 @@ from dulwich.refs import Ref
 from postern.domain.runbook import MAX_FILE
 from postern.errors import Conflict, Invalid, Unavailable
 from postern.integrations.git.messages import RepositoryLimits
-from postern.integrations.git.packs import Objects, Unpacked, unpack
+from postern.integrations.git.packs import Objects, PackObjects, unpack
 
 HEAD, BRANCHES = Ref(b"HEAD"), b"refs/heads/"
 DEFAULTS = ("main", "master")
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class BranchState:
     """The state of a branch. `ref` is the branch, `head` its commit: None in an empty repository."""
 
     ref: Ref
@@ -31,10 +31,10 @@ class Taken:
 
 
 class Remote(Protocol):
-    def take(self, branch: str) -> Taken:
+    def take(self, branch: str) -> BranchState:
         """Fetch a branch; an empty name is the repository's default. Raises Invalid, Unavailable."""
 
-    def put(self, taken: Taken, objects: list[ShaFile], commit: ObjectID) -> None:
+    def put(self, taken: BranchState, objects: list[ShaFile], commit: ObjectID) -> None:
         """Push a commit. Raises Conflict when the branch has moved meanwhile, Invalid, Unavailable."""
 
 
@@ -68,7 +68,7 @@ class ByDulwich:
         self._path = path
         self._limits = limits
 
-    def take(self, branch: str) -> Taken:
+    def take(self, branch: str) -> BranchState:
         pack = BytesIO()
 
         def wants(refs: Mapping[Ref, ObjectID], depth: int | None = None) -> list[ObjectID]:
@@ -90,9 +90,9 @@ class ByDulwich:
             raise Invalid("the repository names its objects by SHA-256, which is not read here yet")
         refs = {name: value for name, value in found.refs.items() if value is not None}
         ref, head = chosen(refs, found.symrefs, branch)
-        return Taken(ref, head, unpack(pack.getvalue(), self._limits) if head else Unpacked({}, frozenset()))
+        return BranchState(ref, head, unpack(pack.getvalue(), self._limits) if head else PackObjects({}, frozenset()))
 
-    def put(self, taken: Taken, objects: list[ShaFile], commit: ObjectID) -> None:
+    def put(self, taken: BranchState, objects: list[ShaFile], commit: ObjectID) -> None:
         def change(refs: Mapping[Ref, ObjectID]) -> dict[Ref, ObjectID]:
             if refs.get(taken.ref) != taken.head:
                 raise moved()

@@ -16,7 +16,7 @@ LIFE = 20.0  # seconds since the request; a changed value is used no longer than
 MOST = 256  # documents
 
 
-class Cached:
+class CachedSource:
     """A cache before a source: one request answers all concurrent callers. Errors are not cached."""
 
     def __init__(
@@ -130,7 +130,7 @@ class Sources:
         self._environ = environ
         self._shown = {name: value for name, value in environ.items() if shows(name)}
         self._cloud = f"_{cloud}"
-        self._sources: dict[str, Cached] = {}
+        self._sources: dict[str, CachedSource] = {}
         self._making = asyncio.Lock()
 
     async def value(self, reference: Reference) -> Secret:
@@ -152,12 +152,12 @@ class Sources:
     def _kind(self, provider: str) -> str:
         return self._cloud if provider == CLOUD else provider
 
-    async def _source(self, provider: str) -> Cached:
+    async def _source(self, provider: str) -> CachedSource:
         kind = self._kind(provider)
         async with self._making:
             if kind not in self._sources:
                 # Importing a provider's library takes a considerable part of a second.
-                self._sources[kind] = Cached(await asyncio.to_thread(self._make, kind))
+                self._sources[kind] = CachedSource(await asyncio.to_thread(self._make, kind))
             return self._sources[kind]
 
     def _make(self, kind: str) -> SecretSource:

@@ -15,7 +15,7 @@ from postern.domain.issue import Assets, NewIssue
 from postern.domain.lists import Page
 from postern.errors import Invalid
 from postern.integrations.trackers.tracker_calls import TrackerClient
-from postern.integrations.trackers.tracker_texts import MAX_TEXT, cut, line, plain, unmarked
+from postern.integrations.trackers.tracker_texts import MAX_TEXT, cut, line, plain, remove_marker
 
 Shape = Callable[[str, str], Any]
 _AT = re.compile(r"(?<!\w)@")
@@ -45,12 +45,12 @@ def contents_of(new: NewIssue, shapes: Mapping[str, Shape]) -> tuple[str, str, d
             fields[name] = given if said is None else shapes[name](said, name)
         else:
             lines.append(f"{line(name)}: {given if said is None else said}")
-    words = "\n".join([unmarked(new.text, new.marker), *([""] if lines else []), *lines])
+    words = "\n".join([remove_marker(new.text, new.marker), *([""] if lines else []), *lines])
     title = _AT.sub("@\u200b", line(new.summary, 240))
-    return title, f"{fenced(cut(words, MAX_TEXT))}\n\n{new.marker}", fields
+    return title, f"{add_fence(cut(words, MAX_TEXT))}\n\n{new.marker}", fields
 
 
-def fenced(words: str) -> str:
+def add_fence(words: str) -> str:
     """Return plain text, in a fence that is longer than any in it."""
     longest = max((len(run) for run in re.findall("`+", words)), default=0)
     fence = "`" * max(3, longest + 1)

@@ -20,7 +20,7 @@ from postern.integrations.trackers.tracker_calls import (
     MAX_PAUSE,
     TrackerClient,
     TrackerResponse,
-    cleaned,
+    clean_line,
     made,
     pause_of,
     require_its,
@@ -51,7 +51,7 @@ class GitHub(CodeHost):
 
     async def check(self, project_key: str = "") -> str:
         me = (await self._calls.ask("GET", "/user")).content
-        words = f"GitHub knows us as {cleaned(text(me, 'login'), 200)}"
+        words = f"GitHub knows us as {clean_line(text(me, 'login'), 200)}"
         if not project_key:
             return words
         repository = (await self._calls.ask("GET", f"/repos/{_checked(project_key)}")).content

@@ -13,7 +13,15 @@ from postern.domain.issue import Issue, NewIssue, TrackerSettings, Uncertain
 from postern.domain.secret import Secret
 from postern.errors import Invalid
 from postern.integrations.trackers.code_hosts import CodeHost, Shape, contents_of, number, several, wanted_state
-from postern.integrations.trackers.tracker_calls import TrackerClient, cleaned, made, require_its, rows, segment, text
+from postern.integrations.trackers.tracker_calls import (
+    TrackerClient,
+    clean_line,
+    made,
+    require_its,
+    rows,
+    segment,
+    text,
+)
 from postern.integrations.trackers.tracker_texts import has_marker, moment
 
 _TYPES = ("issue", "incident", "task", "test_case")
@@ -35,13 +43,13 @@ class GitLab(CodeHost):
 
     async def check(self, project_key: str = "") -> str:
         me = (await self._calls.ask("GET", "/user")).content
-        words = f"GitLab knows us as {cleaned(text(me, 'username'), 200)}"
+        words = f"GitLab knows us as {clean_line(text(me, 'username'), 200)}"
         if not project_key:
             return words
         project = (await self._calls.ask("GET", f"/projects/{segment(project_key, 'project_key')}")).content
         if text(project, "issues_access_level") == "disabled":
             raise Invalid(f"issues are switched off in {project_key}")
-        return f"{words}, and shows us the project {cleaned(text(project, 'path_with_namespace'), 200)}"
+        return f"{words}, and shows us the project {clean_line(text(project, 'path_with_namespace'), 200)}"
 
     async def create(self, new: NewIssue) -> Issue:
         kind = new.request_type_id.strip().lower()

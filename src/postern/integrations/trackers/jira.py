@@ -24,7 +24,7 @@ from postern.integrations.trackers.jira_fields import WIKI, Dialect, IssueForm, 
 from postern.integrations.trackers.tracker_calls import (
     TrackerClient,
     TrackerResponse,
-    cleaned,
+    clean_line,
     made,
     mapping,
     require_its,
@@ -32,7 +32,7 @@ from postern.integrations.trackers.tracker_calls import (
     segment,
     text,
 )
-from postern.integrations.trackers.tracker_texts import has_marker, undocumented
+from postern.integrations.trackers.tracker_texts import document_text, has_marker
 
 FORM_AGE = 300.0  # seconds for which a form is cached
 SEARCHED = 50  # issues per page
@@ -81,11 +81,11 @@ class Jira(ABC):
     async def check(self, project_key: str = "") -> str:
         """Check the credentials; see https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-myself/"""
         me = (await self._calls.ask("GET", f"{self.api}/myself")).content
-        words = f"Jira knows us as {cleaned(text(me, 'displayName'), 200) or 'somebody without a name'}"
+        words = f"Jira knows us as {clean_line(text(me, 'displayName'), 200) or 'somebody without a name'}"
         if not project_key:
             return words
         project = await self._project(project_key)
-        return f"{words}, and shows us the project {cleaned(text(project, 'name'), 200)} ({project_key})"
+        return f"{words}, and shows us the project {clean_line(text(project, 'name'), 200)} ({project_key})"
 
     async def create(self, new: NewIssue) -> Issue:
         form = await self._form(new.project_key, new.request_type_id)
@@ -129,7 +129,7 @@ class Jira(ABC):
         for one in await self._search(f"{where} ORDER BY created ASC"):
             fields = mapping(one, "fields")
             labels = fields.get("labels")
-            words = f"{text(fields, 'summary')} {undocumented(fields.get('description'))}"
+            words = f"{text(fields, 'summary')} {document_text(fields.get('description'))}"
             # Equal for the index does not mean identical.
             if (isinstance(labels, list) and new.marker in labels) or has_marker(words, new.marker):
                 return _made(await self._site(), text(one, "key"))
@@ -158,7 +158,7 @@ class Jira(ABC):
             return False
         names = [f"{text(one, 'name')} (to {text(mapping(one, 'to'), 'name')})" for one in known]
         there_are = f"there are: {', '.join(names)}" if names else "there is none that we may use"
-        raise Invalid(cleaned(f"{issue.key} has no transition to, or of the name, {name}; {there_are}"))
+        raise Invalid(clean_line(f"{issue.key} has no transition to, or of the name, {name}; {there_are}"))
 
     async def close(self) -> None:
         await self._calls.close()
@@ -170,7 +170,7 @@ class Jira(ABC):
         if len(found) != 1:
             what = "no object" if not found else f"several objects ({', '.join(one.id for one in found)})"
             words = f"{name}: there is {what} of type {object_type} with the name {wanted}"
-            raise Invalid(cleaned(words), field=name)
+            raise Invalid(clean_line(words), field=name)
         return self._reference(found[0])
 
     async def _form(self, project_key: str, type_id: str) -> IssueForm:

@@ -13,7 +13,7 @@ from typing import Any
 from postern.domain.issue import NewIssue
 from postern.errors import Invalid
 from postern.integrations.trackers.tracker_calls import mapping, text
-from postern.integrations.trackers.tracker_texts import cut, line, marked, moment, plain, wiki
+from postern.integrations.trackers.tracker_texts import append_marker, cut, line, moment, plain, wiki
 
 _BY_NAME = frozenset({"priority", "version", "component", "resolution", "group", "securitylevel", "issuetype"})
 _LINES = frozenset({"description", "environment"})
@@ -86,7 +86,7 @@ def values_of(form: IssueForm, new: NewIssue, dialect: Dialect) -> dict[str, Any
         else:
             values[field.id if field else name] = shaped(field, name, given, dialect)
     if "description" in form.fields:
-        values["description"] = dialect.whole(marked(dialect.escaped(said["description"]), new.marker))
+        values["description"] = dialect.whole(append_marker(dialect.escaped(said["description"]), new.marker))
         values["summary"] = line(said["summary"])
     elif "summary" in form.fields:
         values["summary"] = f"{line(said['summary'], 254 - len(new.marker) - 1)} {new.marker}"

@@ -148,7 +148,7 @@ class TrackerClient:
             except (OSError, httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as error:
                 # Only the kind: the text may contain what was sent.
                 raise lost(f"the connection to {url.host} broke: {type(error).__name__}") from None
-        raise Unavailable(f"{url.host} cannot be reached: {cleaned(str(problem) or type(problem).__name__)}")
+        raise Unavailable(f"{url.host} cannot be reached: {clean_line(str(problem) or type(problem).__name__)}")
 
     def _given(self, body: Mapping[str, Any] | None) -> dict[str, str]:
         # A compressed answer could be far larger than the bytes that are counted here.
@@ -194,7 +194,7 @@ class TrackerClient:
         found = "; ".join(part for part in self._said(reply.content) if part)
         for one in self._hidden():
             found = found.replace(one, "***")
-        return cleaned(found)
+        return clean_line(found)
 
     def _hidden(self) -> list[str]:
         """Return the credentials, the longest first: some are parts of others."""
@@ -265,7 +265,7 @@ def made(key: str, url: str) -> Issue:
 def require_its(issue: Issue, is_its: bool) -> None:
     """Check that the issue is in this tracker: in another one, its key may be a different issue's. Raises Invalid."""
     if not is_its:
-        raise Invalid(cleaned(f"{issue.key} is not in this tracker, but at {issue.url}; it stays as it is there"))
+        raise Invalid(clean_line(f"{issue.key} is not in this tracker, but at {issue.url}; it stays as it is there"))
 
 
 def pause_of(reply: TrackerResponse) -> int | None:
@@ -281,7 +281,7 @@ def pause_of(reply: TrackerResponse) -> int | None:
     return min(max(round(left.total_seconds()), 1), MAX_PAUSE)
 
 
-def cleaned(words: str, most: int = MAX_MESSAGE) -> str:
+def clean_line(words: str, most: int = MAX_MESSAGE) -> str:
     """Return one line without control characters."""
     line = " ".join("".join(one if one.isprintable() else " " for one in words[: most * 4]).split())
     return line if len(line) <= most else line[: most - 1] + "…"

@@ -44,12 +44,12 @@ def cut(text: str, most: int = MAX_TEXT) -> str:
     return text if len(text) <= most else text[: most - len(_CUT)] + _CUT
 
 
-def marked(text: str, marker: str) -> str:
+def append_marker(text: str, marker: str) -> str:
     """Append the marker, truncating the text if necessary."""
-    return f"{cut(unmarked(text, marker), MAX_TEXT - len(marker) - 2)}\n\n{marker}"
+    return f"{cut(remove_marker(text, marker), MAX_TEXT - len(marker) - 2)}\n\n{marker}"
 
 
-def unmarked(text: str, marker: str) -> str:
+def remove_marker(text: str, marker: str) -> str:
     """Remove the marker at the end."""
     return text.rstrip().removesuffix(marker).rstrip()
 
@@ -83,7 +83,7 @@ def _paragraph(block: str) -> dict[str, Any]:
     return {"type": "paragraph", "content": content}
 
 
-def undocumented(content: Any) -> str:
+def document_text(content: Any) -> str:
     """Return all text of a document, or of a text."""
     if isinstance(content, str):
         return content

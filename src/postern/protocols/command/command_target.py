@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from postern.agent.agent_policy import LocalPolicy
 from postern.agent.command_process import CommandProgram, CommandTransport, base_environment
-from postern.agent.secrets import Resolved
+from postern.agent.secrets import ResolvedSecrets
 from postern.domain.targets.command import is_variable
 from postern.errors import Unavailable
 from postern.relay.orders import Order
@@ -30,7 +30,7 @@ class CommandTargets:
         self._policy = policy
         self._base = base_environment(environ)
 
-    async def dial(self, order: Order, secrets: Resolved) -> Target:
+    async def dial(self, order: Order, secrets: ResolvedSecrets) -> Target:
         """Start the command. Raises Denied by the policy, and Unavailable if the command is not installed."""
         self._policy.check_command(order.connection)
         environment = self._environment(order, secrets)
@@ -47,10 +47,10 @@ class CommandTargets:
         stream.connection_made(transport)
         return Target(stream)
 
-    async def cancel(self, order: Order, secrets: Resolved, process: int, key: bytes) -> None:
+    async def cancel(self, order: Order, secrets: ResolvedSecrets, process: int, key: bytes) -> None:
         """Do nothing: a command ends with its stream."""
 
-    def _environment(self, order: Order, secrets: Resolved) -> dict[str, str]:
+    def _environment(self, order: Order, secrets: ResolvedSecrets) -> dict[str, str]:
         """Return the command's environment. The client's variables override only the defaults."""
         given = {name: value for name, value in order.start.environment.items() if is_variable(name)}
         own = {_MARK: str(order.session_id)}

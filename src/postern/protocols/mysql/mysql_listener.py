@@ -13,7 +13,7 @@ from uuid import UUID
 from postern.domain.rules.permit import Permit
 from postern.domain.targets.connection import Connection
 from postern.errors import Denied, Invalid, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
-from postern.gateway.clients.session_setup import ClientSession, SessionSetup, told
+from postern.gateway.clients.session_setup import ClientSession, SessionSetup, log_rejection
 from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.gateway.gateway_protocols import OpenWire, WireParts
 from postern.gateway.link_registry import LinkRegistry
@@ -36,7 +36,7 @@ _MARK: Final = b"m"
 
 def wires(parts: WireParts) -> OpenWire:
     """Return the factory of wires, which takes the client's login options."""
-    kills = Kills(parts.links, parts.signals)
+    kills = KillRequests(parts.links, parts.signals)
 
     def open_wire(permit: Permit, start: Start, parameters: Mapping[str, str]) -> Wire:
         chosen = ClientOptions.read(start.parameters)
@@ -61,7 +61,7 @@ class MysqlGate:
         self._version = version
         self._fronts = fronts
         self._decoy_secret = decoy_secret
-        self._digests = auth.Digests()
+        self._digests = auth.PasswordDigests()
         self._exchange_key = functools.cache(auth.ExchangeKey)
 
     async def native(self, stream: StreamHandshake, *, require_tls: bool) -> Awaitable[None] | None:
@@ -82,7 +82,7 @@ class MysqlGate:
         """Tell a client on the MySQL port why it cannot log in, instead of the greeting. The listener has already
         logged the error."""
         self._fronts.engine.turned_away(error)
-        text, hint = told(stream, error, level=logging.DEBUG)
+        text, hint = log_rejection(stream, error, level=logging.DEBUG)
         login.reject(stream, _CODES[TooMany][0], f"{text}. {hint}" if hint else text)
 
     async def carried(self, stream: StreamHandshake, wanted: TunnelRequest) -> Awaitable[None] | None:
@@ -162,7 +162,7 @@ def _key(thread: int) -> bytes:
     return _MARK + thread.to_bytes(4, "big")
 
 
-class Kills:
+class KillRequests:
     """KILL of the gateway's own connection ids: by the same principal only, because ids can be guessed."""
 
     def __init__(self, links: LinkRegistry, signals: Signals) -> None:
@@ -180,8 +180,8 @@ class Kills:
 
     def _kill(self, key: bytes, by: UUID, query: bool) -> None:
         if not self._links.kill(key, by, query=query):
-            told = {"key": key.hex(), "by": str(by), "query": "yes" if query else ""}
-            self._links.cancelling(self._signals.publish(Topic.CANCEL, **told))
+            log_rejection = {"key": key.hex(), "by": str(by), "query": "yes" if query else ""}
+            self._links.cancelling(self._signals.publish(Topic.CANCEL, **log_rejection))
 
 
 # Number and SQLSTATE of MySQL's server for such errors (Server Error Message Reference).
@@ -198,7 +198,7 @@ _CODES: Final[Mapping[type[PosternError], tuple[int, str]]] = {
 
 def _turn_away(stream: StreamHandshake, client: login.ClientLogin, error: PosternError) -> None:
     """Send the client an error in its own protocol, and log it in one line."""
-    text, hint = told(stream, error)
+    text, hint = log_rejection(stream, error)
     number, state = next((codes for kind, codes in _CODES.items() if isinstance(error, kind)), (1105, "HY000"))
     if isinstance(error, TargetRefused) and not error.refuses_login:
         said, _, own = error.code.partition("/")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from postern.agent.agent_policy import LocalPolicy
-from postern.agent.dialling import address, connect, required, text, tls_context
-from postern.agent.secrets import Resolved
+from postern.agent.dialling import address, connect, required_secret, text, tls_context
+from postern.agent.secrets import ResolvedSecrets
 from postern.domain.secret import Secret
 from postern.domain.tracing import SpanKind, part
 from postern.protocols.mysql.login import mysql_login as login
@@ -23,7 +23,7 @@ class MysqlTargets:
     def __init__(self, policy: LocalPolicy) -> None:
         self._policy = policy
 
-    async def dial(self, order: Order, secrets: Resolved) -> Target:
+    async def dial(self, order: Order, secrets: ResolvedSecrets) -> Target:
         """Dial and log in. Raises Denied, Unavailable, ConnectionError, or the target's login error."""
         env = secrets.values
         database = order.start.database or text(env, "DB") or None
@@ -36,7 +36,7 @@ class MysqlTargets:
         }
         return Target(stream, told, greeting.thread)
 
-    async def cancel(self, order: Order, secrets: Resolved, process: int, key: bytes) -> None:
+    async def cancel(self, order: Order, secrets: ResolvedSecrets, process: int, key: bytes) -> None:
         """Cancel by a separate login, the protocol's only way. `key` is unused."""
         stream, _ = await self._login(order, secrets.values, ClientOptions(), None)
         try:
@@ -53,7 +53,7 @@ class MysqlTargets:
         host, port, sslmode = address(order.connection, env, port=PORT)
         self._policy.check_target(host, port)
         asked = login.MysqlTargetLogin(
-            required(order.connection, env, "USER").reveal(),
+            required_secret(order.connection, env, "USER").reveal(),
             env.get("PASS", Secret("")),
             database,
             sslmode,

@@ -10,7 +10,7 @@ from typing import Final
 from postern.domain.rules.permit import Permit
 from postern.domain.targets.connection import Connection
 from postern.errors import Denied, Invalid, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
-from postern.gateway.clients.session_setup import ClientSession, SessionSetup, told
+from postern.gateway.clients.session_setup import ClientSession, SessionSetup, log_rejection
 from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.gateway.gateway_protocols import OpenWire, WireParts
 from postern.gateway.session_opening import SessionAborted
@@ -171,7 +171,7 @@ _CODES: Final[Mapping[type[PosternError], str]] = {
 
 def _turn_away(stream: StreamHandshake, error: PosternError, *, level: int = logging.INFO) -> None:
     """Send the client an error in its own protocol, and log it in one line."""
-    text, hint = told(stream, error, level=level)
+    text, hint = log_rejection(stream, error, level=level)
     code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), "58000")
     if isinstance(error, TargetRefused) and not error.refuses_login:
         code = error.code

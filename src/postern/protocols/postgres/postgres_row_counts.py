@@ -19,7 +19,7 @@ from postern.domain.rules.permit import Permit
 from postern.domain.rules.row_count import MOST_ROWS, CountPlan, CountPlans, PartCount, RowCount, Uncountable
 from postern.errors import PosternError, Unavailable
 from postern.gateway.rules.row_counts import HeldStatement
-from postern.gateway.target_question import answered
+from postern.gateway.target_question import query_rows
 from postern.protocols.gateway_queries import Row, TargetRefused
 from postern.protocols.postgres.queries import postgres_row_counting as counting
 from postern.protocols.postgres.queries.postgres_query import PostgresQuery
@@ -53,7 +53,7 @@ class CountLimits:
     most_waiting: int = 16
 
 
-class Estimates:
+class RowCountEstimates:
     """Row counts of one worker. They run one at a time, so that counting never loads a target more than one client
     could."""
 
@@ -234,7 +234,7 @@ class Counter:
     async def _rows(self, query: PostgresQuery) -> list[Row]:
         """Return the rows. Raises Uncountable when the target refuses the query."""
         rows: list[Row] = []
-        async for row in answered(self._target.stream, query):
+        async for row in query_rows(self._target.stream, query):
             if len(rows) >= _ROWS:
                 raise Unavailable("the target returned more rows than expected")
             rows.append(row)

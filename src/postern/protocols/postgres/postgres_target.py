@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Mapping
 
 from postern.agent.agent_policy import LocalPolicy
-from postern.agent.dialling import address, connect, required, text, tls_context
-from postern.agent.secrets import Resolved
+from postern.agent.dialling import address, connect, required_secret, text, tls_context
+from postern.agent.secrets import ResolvedSecrets
 from postern.domain.secret import Secret
 from postern.domain.tracing import SpanKind, part
 from postern.protocols.postgres.login import postgres_login as login
@@ -27,12 +27,12 @@ class PostgresTargets:
         self._policy = policy
         self._keys = KeyCache()
 
-    async def dial(self, order: Order, secrets: Resolved) -> Target:
+    async def dial(self, order: Order, secrets: ResolvedSecrets) -> Target:
         """Dial and log in. Raises Denied, Unavailable, ConnectionError, or the target's login error."""
         env = secrets.values
         host, port, sslmode = self._address(order, env)
         asked = login.PostgresTargetLogin(
-            required(order.connection, env, "USER").reveal(),
+            required_secret(order.connection, env, "USER").reveal(),
             env.get("PASS", Secret("")),
             order.start.database or text(env, "DB") or text(env, "USER"),
             sslmode,
@@ -50,7 +50,7 @@ class PostgresTargets:
             raise
         return Target(stream, greeting.parameters, greeting.pid, greeting.key)
 
-    async def cancel(self, order: Order, secrets: Resolved, process: int, key: bytes) -> None:
+    async def cancel(self, order: Order, secrets: ResolvedSecrets, process: int, key: bytes) -> None:
         env = secrets.values
         host, port, sslmode = self._address(order, env)
         stream = StreamHandshake(tls_context(sslmode, text(env, "SSLROOTCERT")), server_name=host)

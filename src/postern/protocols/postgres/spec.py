@@ -40,9 +40,9 @@ def _gate(parts: GateParts) -> Gate:
 
 def _row_counts(dialer: Dialer) -> RowCounter:
     from postern.protocols.postgres.dialect.postgres_count_plans import PostgresCounter
-    from postern.protocols.postgres.postgres_row_counts import Estimates
+    from postern.protocols.postgres.postgres_row_counts import RowCountEstimates
 
-    return Estimates(dialer, PostgresCounter().plans)
+    return RowCountEstimates(dialer, PostgresCounter().plans)
 
 
 def _targets(policy: LocalPolicy, environ: Mapping[str, str]) -> Targets:

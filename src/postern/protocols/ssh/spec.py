@@ -30,10 +30,10 @@ def _gate(parts: GateParts) -> Gate:
     from postern.protocols.ssh.listener.ssh_admission import Admission
     from postern.protocols.ssh.listener.ssh_gate import SshGate
     from postern.protocols.ssh.listener.ssh_host_key import ensure_host_key, host_key_file
-    from postern.protocols.ssh.listener.ssh_users import Proofs
+    from postern.protocols.ssh.listener.ssh_users import SshAuthenticators
 
     services = parts.services
-    proofs = Proofs(services.ssh_keys, services.ssh_authorities, services.ssh_logins)
+    proofs = SshAuthenticators(services.ssh_keys, services.ssh_authorities, services.ssh_logins)
     admission = Admission(parts.fronts, parts.logins, proofs, decoy_secret=parts.decoy_secret)
     key = ensure_host_key(host_key_file(parts.settings)).private
     return SshGate(admission, key, login_timeout=parts.settings.handshake_timeout)
@@ -47,9 +47,9 @@ def _host_key(settings: Settings) -> str:
 
 
 def _checked_agent(agent: ReachableAgent, services: Services) -> ReachableAgent:
-    from postern.protocols.ssh.listener.ssh_host_key_pinning import Believing
+    from postern.protocols.ssh.listener.ssh_host_key_pinning import HostKeyPinningAgent
 
-    return Believing(agent, services.host_keys)
+    return HostKeyPinningAgent(agent, services.host_keys)
 
 
 def _targets(policy: LocalPolicy, environ: Mapping[str, str]) -> Targets:

@@ -19,11 +19,11 @@ _MOST_HOST: Final = 255
 AGENT: Final = "ssh-agent"  # the listening address for agent forwarding; not a valid host:port
 
 
-class Listens(NamedTuple):
+class ListeningMessage(NamedTuple):
     port: int
 
 
-class Came(NamedTuple):
+class WaitingConnection(NamedTuple):
     """A waiting connection. `number` is assigned by the agent, in digits."""
 
     number: str
@@ -46,13 +46,13 @@ def refuse(number: str) -> bytes:
     return f"{_REFUSE} {number}".encode()
 
 
-def read_told(data: bytes) -> Listens | Came:
+def read_told(data: bytes) -> ListeningMessage | WaitingConnection:
     """Parse a message of the agent. Raises ProtocolViolation."""
     match data.decode("ascii", "replace").split(" "):
         case [word, port] if word == _LISTENS and _is_port(port):
-            return Listens(int(port))
+            return ListeningMessage(int(port))
         case [word, number, port, host] if word == _CAME and number.isdecimal() and _is_port(port) and host:
-            return Came(number, host, int(port))
+            return WaitingConnection(number, host, int(port))
     raise ProtocolViolation("the message of a listener at a target is not valid")
 
 

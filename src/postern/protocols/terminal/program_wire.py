@@ -16,7 +16,7 @@ from typing import Final
 from postern.interception.events import Output, Resized, Rows
 from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.terminal import terminal_frames as m
-from postern.protocols.terminal.terminal_output import Printed, refused, said, warned
+from postern.protocols.terminal.terminal_output import ProgramOutput, gateway_message, refusal_message, warning_message
 from postern.protocols.wire_base import Piece, Request, Side, Wants, Wire
 
 
@@ -54,7 +54,7 @@ class ProgramWire(Wire):
         return self._upward.popleft() if self._upward else None
 
     def warning_bytes(self, warning: Warn) -> bytes:
-        return warned(warning, terminal=self._is_terminal)
+        return warning_message(warning, terminal=self._is_terminal)
 
     def queue_warning(self, warning: Warn) -> None:
         self._downward.append(self.warning_bytes(warning))
@@ -67,7 +67,7 @@ class ProgramWire(Wire):
         return bool(self._downward)
 
     def render(self, event: Rows | Output) -> bytes:
-        assert isinstance(event, Printed)
+        assert isinstance(event, ProgramOutput)
         return event.encode()
 
     def position(self, side: Side) -> str:
@@ -81,7 +81,7 @@ class ProgramWire(Wire):
 
     def fatal_error(self, message: str, code: str, hint: str = "") -> bytes:
         text = f"{message}. {hint}" if hint else message
-        return said(text, terminal=self._is_terminal) + m.exit_frame(m.ENDED)
+        return gateway_message(text, terminal=self._is_terminal) + m.exit_frame(m.ENDED)
 
     @property
     def client_terminated(self) -> bool:
@@ -108,7 +108,7 @@ class ProgramWire(Wire):
 
     def _refuse_start(self, refusal: Refuse) -> bytes:
         """Refuse the start, and drop the input that was sent for it."""
-        self._downward.append(refused(refusal, terminal=self._is_terminal))
+        self._downward.append(refusal_message(refusal, terminal=self._is_terminal))
         self._exit(m.REFUSED)
         self._upward.clear()
         return b""

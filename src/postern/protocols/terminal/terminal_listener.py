@@ -5,11 +5,11 @@ from __future__ import annotations
 from postern.domain.rules.permit import Permit
 from postern.domain.sessions.session import Verb
 from postern.errors import Denied, PosternError
-from postern.gateway.clients.session_setup import ClientSession, told
+from postern.gateway.clients.session_setup import ClientSession, log_rejection
 from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.program_wire import ProgramWire
-from postern.protocols.terminal.terminal_output import said
+from postern.protocols.terminal.terminal_output import gateway_message
 from postern.protocols.terminal.terminal_wire import ForwardWire, PipedWire, ScriptWire, TypedWire
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Start, Target
@@ -50,7 +50,7 @@ class ProgramClient(ClientSession):
         self._seen = 0  # bytes
 
     def tell(self, text: str, hint: str) -> None:
-        self.stream.write(said(f"{text}. {hint}", terminal=self._is_terminal) + m.waits(True))
+        self.stream.write(gateway_message(f"{text}. {hint}", terminal=self._is_terminal) + m.waits(True))
         self._waited = True
 
     def check(self) -> None:
@@ -70,5 +70,7 @@ class ProgramClient(ClientSession):
         return b""
 
     def turn_away(self, error: PosternError) -> None:
-        text, hint = told(self.stream, error)
-        self.stream.write(said(f"{text}. {hint}" if hint else text, terminal=self._is_terminal) + m.exit_frame(m.ENDED))
+        text, hint = log_rejection(self.stream, error)
+        self.stream.write(
+            gateway_message(f"{text}. {hint}" if hint else text, terminal=self._is_terminal) + m.exit_frame(m.ENDED)
+        )

@@ -25,7 +25,7 @@ _OVERWRITE: Final = b"\r\x1b[K"  # for a row that began in an earlier piece
 CHANNELS: Final = {m.STDOUT: Channel.STDOUT, m.STDERR: Channel.STDERR}
 
 
-class Printed(Output):
+class ProgramOutput(Output):
     """Bytes of one channel, usually whole lines.
 
     `row` is the terminal row in which they begin. The next piece continues that row, unless this one `ends` it. Pieces
@@ -108,7 +108,7 @@ def _replaced(lines: list[TerminalLine], shown: bytes, overwritten: set[int]) ->
     return b"".join(made)
 
 
-class Held:
+class OutputBuffer:
     """The buffer of one channel, and the terminal row that the cursor is in."""
 
     def __init__(self) -> None:
@@ -140,17 +140,17 @@ def _cut(data: bytes, start: int) -> int:
     return last
 
 
-def said(text: str, *, terminal: bool) -> bytes:
+def gateway_message(text: str, *, terminal: bool) -> bytes:
     """Encode a message of the gateway as a frame."""
     end = "\r\n" if terminal else "\n"
     return m.frames(m.STDERR, f"postern: {text}{end}".encode("utf-8", "replace"))
 
 
-def refused(refusal: Refuse, *, terminal: bool) -> bytes:
+def refusal_message(refusal: Refuse, *, terminal: bool) -> bytes:
     text = f"{refusal.message}. {refusal.hint}" if refusal.hint else refusal.message
-    return said(text, terminal=terminal)
+    return gateway_message(text, terminal=terminal)
 
 
-def warned(warning: Warn, *, terminal: bool) -> bytes:
+def warning_message(warning: Warn, *, terminal: bool) -> bytes:
     text = f"{warning.message}. {warning.hint}" if warning.hint else warning.message
-    return said(text, terminal=terminal)
+    return gateway_message(text, terminal=terminal)

@@ -21,7 +21,7 @@ from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.files.detection import ProtocolDetector
 from postern.protocols.terminal.program_wire import ENDED, NEW, REQUESTED, RUNNING, ProgramWire
 from postern.protocols.terminal.terminal_lines import CLEAR, ENTER, INTERRUPT, LONGEST, TypedLine
-from postern.protocols.terminal.terminal_output import Held, Printed, refused, said
+from postern.protocols.terminal.terminal_output import OutputBuffer, ProgramOutput, gateway_message, refusal_message
 from postern.protocols.wire_base import Piece, Request
 
 _RECORDED = 1 << 20  # bytes of piped input that are recorded if no rule inspects it
@@ -31,7 +31,7 @@ _OPAQUE_HINT = "Ask an administrator for a connection without such rules"
 _TOO_LARGE = "this input is too large to be judged, so it was refused"
 
 
-class Entered(Request):
+class InputRequest(Request):
     """A script with all its input, or an entered line. `starts`: it starts the program."""
 
     def __init__(self, raw: bytes, *, starts: bool = False) -> None:
@@ -46,7 +46,7 @@ class PrintingWire(ProgramWire):
     def __init__(self, arguments: tuple[str, ...], *, is_terminal: bool = False) -> None:
         super().__init__(is_terminal=is_terminal)
         self._arguments = arguments
-        self._held = {m.STDOUT: Held(), m.STDERR: Held()}
+        self._held = {m.STDOUT: OutputBuffer(), m.STDERR: OutputBuffer()}
         self._output_ended = False  # possible before it exits, and before it is admitted
         self._printed = 0
 
@@ -60,7 +60,7 @@ class PrintingWire(ProgramWire):
         """End the program if it must not print this. Return True if it was ended."""
         raise NotImplementedError
 
-    def _drop_lines(self, request: Entered, refusal: Refuse) -> bytes:
+    def _drop_lines(self, request: InputRequest, refusal: Refuse) -> bytes:
         """Refuse input of a running program. Return the bytes that the program gets instead."""
         raise NotImplementedError
 
@@ -73,13 +73,13 @@ class PrintingWire(ProgramWire):
             self._take(kind, payload)
 
     def forward(self, request: Request) -> bytes:
-        assert isinstance(request, Entered)
+        assert isinstance(request, InputRequest)
         if request.starts:
             self._run()
         return request.raw
 
     def reject(self, request: Request, refusal: Refuse) -> bytes:
-        assert isinstance(request, Entered)
+        assert isinstance(request, InputRequest)
         return self._refuse_start(refusal) if request.starts else self._drop_lines(request, refusal)
 
     # Target to client
@@ -110,7 +110,7 @@ class PrintingWire(ProgramWire):
     def _print(self, kind: int, data: bytes, *, ends: bool) -> None:
         """Queue output. With `ends`, the row of the cursor is not buffered any longer."""
         if data:
-            self._downward.append(Printed(max(self._exchange, 1), kind, data, self._held[kind].row, ends=ends))
+            self._downward.append(ProgramOutput(max(self._exchange, 1), kind, data, self._held[kind].row, ends=ends))
 
     def _let_out(self) -> None:
         for kind, held in self._held.items():
@@ -139,7 +139,7 @@ class PrintingWire(ProgramWire):
 
     def _stop(self, text: str, code: int) -> None:
         """End a running program and tell the client why."""
-        self._downward.append(said(text, terminal=self._is_terminal))
+        self._downward.append(gateway_message(text, terminal=self._is_terminal))
         self._exit(code)
 
     def poll_target(self) -> list[Piece]:
@@ -147,7 +147,7 @@ class PrintingWire(ProgramWire):
         while self._downward:
             piece = self._downward.popleft()
             pieces.append(piece)
-            if isinstance(piece, Printed):
+            if isinstance(piece, ProgramOutput):
                 break
         return pieces
 
@@ -185,10 +185,10 @@ class ScriptWire(PrintingWire):
         else:
             self._script.clear()
 
-    def _script_request(self) -> Entered:
+    def _script_request(self) -> InputRequest:
         data = b"".join(self._script)
         self._script.clear()
-        request = Entered(m.START_FRAME + m.frames(m.STDIN, data) + m.STDIN_END_FRAME, starts=True)
+        request = InputRequest(m.START_FRAME + m.frames(m.STDIN, data) + m.STDIN_END_FRAME, starts=True)
         if self._script_size > self._max_message:
             request.forced = Refuse("size", _TOO_LARGE)
         text = data.decode("utf-8", "surrogateescape")
@@ -206,7 +206,7 @@ class ScriptWire(PrintingWire):
         """Abort the run: the rest of a script's output belongs to the same response."""
         self._downward.clear()
         self._exit(m.REFUSED)
-        return refused(refusal, terminal=False)
+        return refusal_message(refusal, terminal=False)
 
     @property
     def awaiting_response(self) -> bool:
@@ -267,15 +267,15 @@ class ConversationWire(PrintingWire):
             self._upward.append(Resized(*self._size))
         self._upward.append(self._start_request())
 
-    def _start_request(self) -> Entered:
-        request = Entered(m.START_FRAME, starts=True)
+    def _start_request(self) -> InputRequest:
+        request = InputRequest(m.START_FRAME, starts=True)
         if self._arguments:
             several = self._arguments if len(self._arguments) > 1 else ()  # a single argument is the operation's text
             request.operations.append(Operation(self._next(), " ".join(self._arguments), values=_encoded(several)))
         return request
 
-    def _drop_lines(self, request: Entered, refusal: Refuse) -> bytes:
-        self._downward.append(refused(refusal, terminal=self._is_terminal))
+    def _drop_lines(self, request: InputRequest, refusal: Refuse) -> bytes:
+        self._downward.append(refusal_message(refusal, terminal=self._is_terminal))
         return b""
 
     def _must_end(self, kind: int, payload: bytes) -> bool:
@@ -289,7 +289,7 @@ class ConversationWire(PrintingWire):
             return False
         error = f"this program speaks {protocol}, and file transfer is disabled on this connection"
         hint = "ask an administrator (access_file_transfer)"
-        self._downward.append(said(f"{error}; {hint}", terminal=self._is_terminal))
+        self._downward.append(gateway_message(f"{error}; {hint}", terminal=self._is_terminal))
         self._downward.append(Completed(max(self._exchange, 1), tag="refused", error=error))
         self._upward.clear()
         self._exit(m.REFUSED)
@@ -297,9 +297,9 @@ class ConversationWire(PrintingWire):
 
     def abort_response(self, event: Rows | Output, refusal: Refuse) -> bytes:
         """Withhold only this piece."""
-        assert isinstance(event, Printed)
+        assert isinstance(event, ProgramOutput)
         event.withheld()
-        return refused(refusal, terminal=self._is_terminal)
+        return refusal_message(refusal, terminal=self._is_terminal)
 
     @property
     def awaiting_response(self) -> bool:
@@ -370,11 +370,11 @@ class TypedWire(ConversationWire):
             if raw:
                 self._upward.append(raw)
             return
-        request = Entered(raw)
+        request = InputRequest(raw)
         request.operations.append(Operation(self._next(), text, truncated=truncated))
         self._upward.append(request)
 
-    def _drop_lines(self, request: Entered, refusal: Refuse) -> bytes:
+    def _drop_lines(self, request: InputRequest, refusal: Refuse) -> bytes:
         super()._drop_lines(request, refusal)
         self._typing = _SETTLES
         return m.frames(m.STDIN, INTERRUPT)
@@ -419,7 +419,7 @@ class PipedWire(ConversationWire):
             self._piped = b""
 
     def _pass_piped(self, data: bytes) -> None:
-        request = Entered(m.frames(m.STDIN, data))
+        request = InputRequest(m.frames(m.STDIN, data))
         self._piped_size += len(data)
         if self.wants.operations or self._piped_size <= _RECORDED:
             request.operations.append(Operation(self._next(), data.decode("utf-8", "surrogateescape")))
@@ -434,7 +434,7 @@ class ForwardWire(ConversationWire):
         super().__init__(arguments)
         self._passed = 0  # bytes of input
 
-    def _start_request(self) -> Entered:
+    def _start_request(self) -> InputRequest:
         request = super()._start_request()
         if self.wants.output:
             request.forced = Refuse("opaque", _OPAQUE, _OPAQUE_HINT)

@@ -10,7 +10,7 @@ from postern.agent.agent_database_uri import read
 from postern.agent.agent_policy import LocalPolicy
 from postern.agent.command_process import DEFAULT_PATH
 from postern.agent.declared_connection import DeclaredConnection
-from postern.agent.exported_variables import exported
+from postern.agent.exported_variables import select_exported
 from postern.agent.secret_files import SecretFiles
 from postern.agent.secrets import Resolver
 from postern.agent.target_dialer import TargetDialer
@@ -78,7 +78,7 @@ def declared(environ: Mapping[str, str], wanted: AgentRunRequest) -> tuple[Decla
     if database is not None:
         return declaration, database
     _check_command(environ, wanted.command)
-    return declaration, exported(environ, wanted.exports)
+    return declaration, select_exported(environ, wanted.exports)
 
 
 def _kind(protocol: str) -> DatabaseUri:

@@ -17,7 +17,7 @@ from postern.domain.identity.login import LoginMethod
 from postern.errors import Misconfigured
 from postern.gateway.clients.ports import settle
 from postern.gateway.processes.children import ChildSpec
-from postern.gateway.processes.data_folder import locked
+from postern.gateway.processes.data_folder import lock_data_folder
 from postern.gateway.processes.supervisor import Supervisor
 from postern.gateway.processes.supervisor import run as supervise
 from postern.settings import Settings
@@ -45,7 +45,7 @@ def run(settings: Settings, environ: Mapping[str, str]) -> None:
             f"POSTERN_WORKERS: {settings.workers} workers carry no traffic; give 1 or more", field="workers"
         )
     raise_limit()
-    with locked(settings.home):
+    with lock_data_folder(settings.home):
         try:
             asyncio.run(_run(settle(settings), {**environ, INHERITED: str(inherited_limit())}))
         finally:

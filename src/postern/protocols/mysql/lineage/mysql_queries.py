@@ -17,7 +17,7 @@ from postern.inspection.lineage.scope import NOTHING, Sources, WorkBudget
 from postern.protocols.mysql.lineage.mysql_builtins import BARE, COUNTING_SETTINGS, LAST_ID, QUOTING_SETTINGS
 from postern.protocols.mysql.lineage.mysql_lineage_catalogue import SessionState
 from postern.protocols.mysql.lineage.mysql_names import column_name
-from postern.protocols.mysql.lineage.mysql_spelling import FOREIGN, LAST, PLAIN, Spelled, called
+from postern.protocols.mysql.lineage.mysql_spelling import FOREIGN, LAST, PLAIN, SpelledQuery, called
 
 # Nodes that consist of their parts. Functions are among them: `mysql_spelling` has renamed the others.
 _PLAIN: Final = (
@@ -48,7 +48,7 @@ class MysqlExpressions:
         self,
         state: SessionState,
         work: WorkBudget,
-        spelled: Spelled,
+        spelled: SpelledQuery,
         given: Sources,
         query: Callable[[exp.Expr], rel.Query],
     ) -> None:
@@ -188,7 +188,7 @@ _UNKNOWN_ROWS: Final = rel.UnknownRows()
 class MysqlQueries:
     """The MySQL and MariaDB front end of relational terms. `given` are the sources of bind variables."""
 
-    def __init__(self, state: SessionState, work: WorkBudget, spelled: Spelled, given: Sources = NOTHING) -> None:
+    def __init__(self, state: SessionState, work: WorkBudget, spelled: SpelledQuery, given: Sources = NOTHING) -> None:
         self._work = work
         self._doubtful = spelled.doubtful
         self._assigns = spelled.assigns

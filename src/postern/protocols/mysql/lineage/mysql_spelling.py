@@ -32,7 +32,7 @@ _JOINED: Final = frozenset({"INNER", "CROSS", "LEFT", "RIGHT", "OUTER", "NATURAL
 
 
 @dataclass(frozen=True, slots=True)
-class Spelled:
+class SpelledQuery:
     """A spelled query. `variables` are the real names behind those in the tree; `doubtful` are column names that were
     written as strings and lost characters. `assigns`: it may assign a variable."""
 
@@ -42,7 +42,7 @@ class Spelled:
     assigns: bool
 
 
-def spelled(tokens: Sequence[SqlToken], verb: str, pure: Pure) -> Spelled:
+def spelled(tokens: Sequence[SqlToken], verb: str, pure: Pure) -> SpelledQuery:
     """Spell a query. Raises Unreadable."""
     variables: dict[str, str] = {}
     plain: list[SqlToken] = []
@@ -74,7 +74,7 @@ def spelled(tokens: Sequence[SqlToken], verb: str, pure: Pure) -> Spelled:
     _check_names(names, nodes)
     strings = {token.text for token in tokens if token.kind is SqlTokenKind.STRING}
     assigns = any(isinstance(node, exp.PropertyEQ) or called(node) == LAST for node in nodes)
-    return Spelled(tree, variables, frozenset(text for text in strings if "_" in text), assigns)
+    return SpelledQuery(tree, variables, frozenset(text for text in strings if "_" in text), assigns)
 
 
 def called(node: exp.Expr) -> str:

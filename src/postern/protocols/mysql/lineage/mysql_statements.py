@@ -50,7 +50,7 @@ from postern.protocols.mysql.lineage import mysql_builtins as builtins
 from postern.protocols.mysql.lineage.mysql_lineage_catalogue import DatabaseTables, MysqlLineageCatalogue, SessionState
 from postern.protocols.mysql.lineage.mysql_names import RULES
 from postern.protocols.mysql.lineage.mysql_queries import MysqlQueries
-from postern.protocols.mysql.lineage.mysql_spelling import Spelled, spelled
+from postern.protocols.mysql.lineage.mysql_spelling import SpelledQuery, spelled
 
 _ROUNDS: Final = 8  # repetitions of a statement's analysis for its assignments
 _MADE: Final = frozenset({ObjectKind.TABLE, ObjectKind.FUNCTION})
@@ -181,7 +181,7 @@ class MysqlStatements:
         schema = self._catalogue.schema
         return any(schema.relations[key].definition for key in self._catalogue.spelled("", name))
 
-    def _spelled(self, tokens: Sequence[SqlToken], verb: str) -> Spelled:
+    def _spelled(self, tokens: Sequence[SqlToken], verb: str) -> SpelledQuery:
         return spelled(tokens, verb, lambda parts: self._catalogue.pure(parts, self._state))
 
     def _query(self, tokens: list[SqlToken], verb: str) -> MysqlRead:

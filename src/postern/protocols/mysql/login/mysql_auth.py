@@ -94,7 +94,7 @@ def _masked(text: bytes, salt: bytes) -> bytes:
 _OAEP: Final = padding.OAEP(mgf=padding.MGF1(hashes.SHA1()), algorithm=hashes.SHA1(), label=None)  # noqa: S303
 
 
-def sealed(password: bytes, salt: bytes, pem: bytes) -> bytes:
+def encrypt_password(password: bytes, salt: bytes, pem: bytes) -> bytes:
     """Encrypt the password with the RSA key. Raises ProtocolViolation, and Unavailable for a weak key."""
     try:
         key = serialization.load_pem_public_key(pem)
@@ -131,7 +131,7 @@ class ExchangeKey:
             return None
 
 
-class Digests:
+class PasswordDigests:
     """Digests of the passwords that were seen, for `proves`. In memory only; the least recently used are dropped first.
 
     An entry belongs to a stored verifier: with another password, or without its credential, it is never used again.

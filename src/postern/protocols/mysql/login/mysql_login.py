@@ -143,7 +143,7 @@ class ClientLogin:
         return MysqlStartup(user, database, capabilities, answer.collation, answer.attributes, self._encrypted)
 
     async def authenticate(
-        self, verifier: Verifier, digests: auth.Digests, key: Callable[[], auth.ExchangeKey] | None
+        self, verifier: Verifier, digests: auth.PasswordDigests, key: Callable[[], auth.ExchangeKey] | None
     ) -> None:
         """Authenticate the client by caching SHA-2. Raises Unauthenticated when its password is wrong.
 
@@ -364,4 +364,4 @@ class _Prover:
         payload = _accepted(await line.read())
         if payload[0] != 1:
             raise ProtocolViolation("the target did not send the requested public key")
-        line.write(m.packet(line.sequence, auth.sealed(self._password, salt, payload[1:])))
+        line.write(m.packet(line.sequence, auth.encrypt_password(self._password, salt, payload[1:])))

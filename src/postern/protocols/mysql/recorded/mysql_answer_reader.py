@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from postern.domain.rules.trial import Answered
-from postern.protocols.mysql.recorded.mysql_reading import Cells, Found, Said, StatementEnd
-from postern.protocols.mysql.recorded.mysql_recorded_stream import Left, MysqlReading
+from postern.protocols.mysql.recorded.mysql_reading import Cells, Found, PlainAnswer, StatementEnd
+from postern.protocols.mysql.recorded.mysql_recorded_stream import MysqlReading, OmittedPayload
 from postern.protocols.mysql.wire import mysql_messages as m
 
 
@@ -19,7 +19,7 @@ class MysqlAnswers:
         return [answer for found in self._reading.feed(data) if (answer := _answer(found)) is not None]
 
 
-def _answer(found: Found | Left) -> Answered | None:
+def _answer(found: Found | OmittedPayload) -> Answered | None:
     if isinstance(found, Cells):
         return Answered(tuple(cell for cell in found.cells if cell is not None), rows=1)
     if isinstance(found, m.Failed):
@@ -27,8 +27,8 @@ def _answer(found: Found | Left) -> Answered | None:
     if isinstance(found, StatementEnd):
         info = found.done.info if found.done is not None else b""
         return Answered((info,) if info else (), ends=True)
-    if isinstance(found, Said):
+    if isinstance(found, PlainAnswer):
         return Answered((found.text,), ends=True)
-    if isinstance(found, Left):
+    if isinstance(found, OmittedPayload):
         return Answered((), lost=f"a row of {found.size} bytes")
     return None

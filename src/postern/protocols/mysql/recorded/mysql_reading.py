@@ -49,13 +49,13 @@ class StatementEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class PlainAnswer:
     """A text that is not a result, as COM_STATISTICS returns."""
 
     text: bytes
 
 
-Found = ResultHead | Cells | StatementEnd | Said | m.Failed
+Found = ResultHead | Cells | StatementEnd | PlainAnswer | m.Failed
 
 
 class _State(Enum):
@@ -120,9 +120,9 @@ class Answers:
         try:
             width, end = m.read_lenenc(payload, 0, len(payload))
         except ProtocolViolation:
-            return Said(payload)
+            return PlainAnswer(payload)
         if end != len(payload):
-            return Said(payload) if payload.isascii() and payload[:4] != b"\x03def" else None
+            return PlainAnswer(payload) if payload.isascii() and payload[:4] != b"\x03def" else None
         if not 0 < width <= MAX_COLUMNS:
             raise ProtocolViolation(f"an answer says that it has {width} columns")
         self._state, self._left, self._found, self._groups = _State.COLUMNS, int(width), [], []

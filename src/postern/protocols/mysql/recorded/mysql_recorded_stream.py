@@ -17,7 +17,7 @@ class MysqlMessage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class OmittedPayload:
     """A payload of `size` bytes that is left out."""
 
     size: int
@@ -64,13 +64,13 @@ class MysqlReading:
         self._messages = MysqlMessages()
         self._answers = Answers()
 
-    def feed(self, data: bytes) -> list[Found | Left]:
+    def feed(self, data: bytes) -> list[Found | OmittedPayload]:
         """Return the results that are complete now. Raises ProtocolViolation for bytes that are not packets."""
-        found: list[Found | Left] = []
+        found: list[Found | OmittedPayload] = []
         for message in self._messages.feed(data):
             if message.payload is None:
                 self._answers.passed()
-                found.append(Left(message.size))
+                found.append(OmittedPayload(message.size))
             elif (one := self._answers.take(message.payload)) is not None:
                 found.append(one)
         return found

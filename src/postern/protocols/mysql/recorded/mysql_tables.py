@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from postern.domain.sessions.results import Finished, Problem, Result, ResultColumns, Row
 from postern.protocols.mysql.recorded.mysql_reading import Cells, Found, ResultHead, StatementEnd
-from postern.protocols.mysql.recorded.mysql_recorded_stream import Left, MysqlReading
+from postern.protocols.mysql.recorded.mysql_recorded_stream import MysqlReading, OmittedPayload
 from postern.protocols.mysql.recorded.mysql_text_renderer import tag
 from postern.protocols.mysql.wire import mysql_messages as m
 
@@ -21,7 +21,7 @@ class MysqlResults:
         return [result for found in self._reading.feed(data) if (result := _result(found)) is not None]
 
 
-def _result(found: Found | Left) -> Result | None:
+def _result(found: Found | OmittedPayload) -> Result | None:
     if isinstance(found, Cells):
         return Row(tuple(None if cell is None else cell.decode("utf-8", "replace") for cell in found.cells))
     if isinstance(found, ResultHead):
@@ -30,6 +30,6 @@ def _result(found: Found | Left) -> Result | None:
         return Finished(tag(found))
     if isinstance(found, m.Failed):
         return Problem("ERROR", found.text, code=found.state)
-    if isinstance(found, Left):
+    if isinstance(found, OmittedPayload):
         return Problem("NOTE", f"an answer of {found.size} bytes is left out", fails=False)
     return None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 from operator import itemgetter
 
-from postern.protocols.mysql.recorded.mysql_reading import Cells, Found, ResultHead, Said, StatementEnd
-from postern.protocols.mysql.recorded.mysql_recorded_stream import Left, MysqlReading
+from postern.protocols.mysql.recorded.mysql_reading import Cells, Found, PlainAnswer, ResultHead, StatementEnd
+from postern.protocols.mysql.recorded.mysql_recorded_stream import MysqlReading, OmittedPayload
 from postern.protocols.mysql.wire import mysql_messages as m
 
 _ESCAPES = ((b"\\", b"\\\\"), (b"\t", b"\\t"), (b"\n", b"\\n"), (b"\0", b"\\0"))
@@ -31,16 +31,16 @@ class MysqlTextRenderer:
         return [("o", _line(cells))] if cells else []
 
 
-def _piece(found: Found | Left) -> tuple[str, bytes]:
+def _piece(found: Found | OmittedPayload) -> tuple[str, bytes]:
     if isinstance(found, Cells):
         return "o", _line(found.cells)
     if isinstance(found, ResultHead):
         return "o", _line(tuple(field.name.encode() for field in found.fields))
     if isinstance(found, m.Failed):
         return "e", f"ERROR {found.code} ({found.state}): {found.text}\n".encode()
-    if isinstance(found, Left):
+    if isinstance(found, OmittedPayload):
         return "o", b"[a row of %d bytes]\n" % found.size
-    if isinstance(found, Said):
+    if isinstance(found, PlainAnswer):
         return "o", found.text + b"\n"
     return "o", tag(found).encode() + b"\n"
 

@@ -174,7 +174,7 @@ def may_speak(payload: bytes) -> bool:
     return b"SET" in folded and (b"NAMES" in folded or b"CHARSET" in folded or b"CHARACTER" in folded)
 
 
-class Spoken:
+class CharsetState:
     """The state of the client's character set. `now` is "?" if a statement has set it to an unknown one; `kept` are
     variables that store one, by lower-case name."""
 

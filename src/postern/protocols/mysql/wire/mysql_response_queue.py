@@ -19,7 +19,7 @@ from typing import Final
 
 from postern.errors import ProtocolViolation
 from postern.protocols.mysql.wire import mysql_messages as m
-from postern.protocols.mysql.wire.mysql_charsets import Spoken, charset_of, codec_of
+from postern.protocols.mysql.wire.mysql_charsets import CharsetState, charset_of, codec_of
 from postern.protocols.refusal_texts import SQL_ASCII
 
 # Kinds of entries
@@ -159,7 +159,7 @@ class MysqlResponseQueue:
         self.file_wanted = False  # the target reads a file of the client, up to an empty packet
         self.behind_file = 0  # the id after the last packet of that file, as the target counts
         self.shift = 0  # difference of sequence ids to the client and from the target, in the current response
-        self.spoken = Spoken(charset_of(collation) or "utf8mb4")
+        self.spoken = CharsetState(charset_of(collation) or "utf8mb4")
         self.encoding = "utf-8"
         self.unread = ""  # see Operation
         self.speak(self.spoken.first)

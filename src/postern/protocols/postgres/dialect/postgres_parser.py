@@ -175,7 +175,7 @@ _TWO_WAYS: Final = "it holds a backslash, which is read otherwise where standard
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class AnalysedStatement:
     """A statement with its analysis: the name that it prepares or executes, if any, and whether it may set a client
     encoding that Postern cannot read."""
 
@@ -197,14 +197,14 @@ class PostgresParser(Shared):
     shapes = POSTGRES_SHAPES
 
     def __init__(self) -> None:
-        self._cache: TextCache[tuple[Judged, ...]] = TextCache()
+        self._cache: TextCache[tuple[AnalysedStatement, ...]] = TextCache()
         self._names: list[tuple[TargetSchema | None, TargetNames]] = []
 
     def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
         """Parse a text; see the port. Texts of more than 1 MiB are unknown."""
         return tuple(one.statement for one in self.judge(text, schema))
 
-    def judge(self, text: str, schema: TargetSchema | None = None) -> tuple[Judged, ...]:
+    def judge(self, text: str, schema: TargetSchema | None = None) -> tuple[AnalysedStatement, ...]:
         """Parse a text as `parse` does, with the names of prepared statements."""
         return self._cache.of(text, schema, self._judged)
 
@@ -216,18 +216,19 @@ class PostgresParser(Shared):
         self._names = [(schema, known), *self._names[: CACHED_SCHEMAS - 1]]
         return known
 
-    def _judged(self, text: str, schema: TargetSchema | None) -> tuple[Judged, ...]:
+    def _judged(self, text: str, schema: TargetSchema | None) -> tuple[AnalysedStatement, ...]:
         known = self._known(schema)
         try:
             ways = [[_walk(one, known, 0) for one in way] for way in readings(text)]
         except UnreadablePostgres as error:
-            return (Judged(unknown(str(error)), encodes=True),)
+            return (AnalysedStatement(unknown(str(error)), encodes=True),)
         except RecursionError:
-            return (Judged(unknown("it is nested too deeply"), encodes=True),)
+            return (AnalysedStatement(unknown("it is nested too deeply"), encodes=True),)
         except Exception as error:  # fail closed; a test checks that no known statement fails for this reason
-            return (Judged(unknown(f"it could not be judged ({type(error).__name__})"), encodes=True),)
+            return (AnalysedStatement(unknown(f"it could not be judged ({type(error).__name__})"), encodes=True),)
         judged = [
-            tuple(Judged(one.statement(), one.prepares, one.executes, one.encodes) for one in way) for way in ways
+            tuple(AnalysedStatement(one.statement(), one.prepares, one.executes, one.encodes) for one in way)
+            for way in ways
         ]
         if len(judged) == 1 or judged[0] == judged[1]:
             return judged[0]
@@ -259,7 +260,7 @@ def _code(known: TargetNames, deep: int) -> Callable[[str], Findings]:
     return code
 
 
-def _doubtful(one: Judged) -> Judged:
+def _doubtful(one: AnalysedStatement) -> AnalysedStatement:
     statement = one.statement
     reason = "; ".join(filter(None, (statement.reason, _TWO_WAYS)))
     return replace(one, statement=replace(statement, effects=statement.effects | {Effect.UNKNOWN}, reason=reason))

@@ -14,7 +14,11 @@ from postern.inspection.lineage.unread import UnreadText
 from postern.inspection.schema_ref import SchemaRef, pack_schema
 from postern.inspection.sql.postgres.postgres_tree import UnreadablePostgres, readings
 from postern.protocols.postgres.dialect.postgres_shapes import POSTGRES_SHAPES
-from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOUBTS, Doubts, PostgresLineageCatalogue
+from postern.protocols.postgres.lineage.postgres_lineage_catalogue import (
+    NO_DOUBTS,
+    CatalogueDoubts,
+    PostgresLineageCatalogue,
+)
 from postern.protocols.postgres.lineage.postgres_lineage_statements import Read, Statements
 
 log = logging.getLogger(__name__)
@@ -43,7 +47,7 @@ class Lineage:
             return None
         return tuple(out.sources for out in outs)
 
-    def read(self, text: str, schema: TargetSchema, doubts: Doubts = NO_DOUBTS) -> tuple[Read, ...] | None:
+    def read(self, text: str, schema: TargetSchema, doubts: CatalogueDoubts = NO_DOUBTS) -> tuple[Read, ...] | None:
         """Return the analysis of each statement of the text; None if it cannot be parsed, or is too large or too deep.
         If it depends on `standard_conforming_strings`, both readings are included."""
         if _is_never_read(text):
@@ -53,7 +57,7 @@ class Lineage:
         words = text if shape is None else shape  # the text without the values of constants
         return readings.of(words, doubts, lambda: _read(text, words, readings.catalogue, doubts))
 
-    def unread(self, text: str, schema: TargetSchema, doubts: Doubts = NO_DOUBTS) -> UnreadText | None:
+    def unread(self, text: str, schema: TargetSchema, doubts: CatalogueDoubts = NO_DOUBTS) -> UnreadText | None:
         """Return what another process has to read for `read`, or None if nothing."""
         readings = self._snapshots.of(schema)
         words = POSTGRES_SHAPES.of(text) or text
@@ -81,7 +85,7 @@ def _own() -> Lineage:
     return Lineage()
 
 
-def _read_elsewhere(ref: SchemaRef, text: str, doubts: Doubts) -> tuple[Read, ...] | None:
+def _read_elsewhere(ref: SchemaRef, text: str, doubts: CatalogueDoubts) -> tuple[Read, ...] | None:
     """Read in another process, which caches the schema."""
     return _own().read(text, ref.load(), doubts)
 
@@ -105,7 +109,9 @@ def _catalogue(schema: TargetSchema) -> PostgresLineageCatalogue:
     return catalogue
 
 
-def _read(text: str, words: str, catalogue: PostgresLineageCatalogue, doubts: Doubts) -> tuple[Read, ...] | None:
+def _read(
+    text: str, words: str, catalogue: PostgresLineageCatalogue, doubts: CatalogueDoubts
+) -> tuple[Read, ...] | None:
     """Read by each way in which the server may. If they differ, a response may belong to any statement of both."""
     folded = words.lower()
     sets = "set_config" in folded or "u&" in folded  # "u&" spells names by code points

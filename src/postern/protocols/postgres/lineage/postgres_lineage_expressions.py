@@ -13,7 +13,7 @@ from postern.inspection.lineage import relations as rel
 from postern.inspection.lineage.scope import NOTHING, Sources, WorkBudget
 from postern.inspection.sql.postgres.postgres_tree import Message, children, node
 from postern.protocols.postgres.lineage.postgres_builtins import WORDED_SETTINGS, ZONED
-from postern.protocols.postgres.lineage.postgres_lineage_catalogue import Doubts, PostgresLineageCatalogue
+from postern.protocols.postgres.lineage.postgres_lineage_catalogue import CatalogueDoubts, PostgresLineageCatalogue
 
 # Nodes that consist of their parts.
 _PLAIN_WORDS: Final = """
@@ -68,7 +68,7 @@ class PostgresExpressions:
     def __init__(
         self,
         catalogue: PostgresLineageCatalogue,
-        doubts: Doubts,
+        doubts: CatalogueDoubts,
         work: WorkBudget,
         query: Callable[[Message | None], rel.Query],
     ) -> None:

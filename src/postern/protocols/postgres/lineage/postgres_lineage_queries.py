@@ -9,7 +9,7 @@ from postern.inspection.lineage import relations as rel
 from postern.inspection.lineage.scope import WorkBudget
 from postern.inspection.sql.postgres.postgres_tree import Message, node
 from postern.protocols.postgres.lineage.postgres_builtins import COLUMNS, RECORDS
-from postern.protocols.postgres.lineage.postgres_lineage_catalogue import Doubts, PostgresLineageCatalogue
+from postern.protocols.postgres.lineage.postgres_lineage_catalogue import CatalogueDoubts, PostgresLineageCatalogue
 from postern.protocols.postgres.lineage.postgres_lineage_expressions import (
     PostgresExpressions,
     Windows,
@@ -24,7 +24,7 @@ _UNKNOWN_ROWS = rel.UnknownRows()
 class PostgresQueries:
     """The PostgreSQL front end of relational terms."""
 
-    def __init__(self, catalogue: PostgresLineageCatalogue, doubts: Doubts, work: WorkBudget) -> None:
+    def __init__(self, catalogue: PostgresLineageCatalogue, doubts: CatalogueDoubts, work: WorkBudget) -> None:
         self._work = work
         self.expressions = PostgresExpressions(catalogue, doubts, work, self.query)
 

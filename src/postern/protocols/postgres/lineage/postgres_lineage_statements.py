@@ -13,8 +13,8 @@ from postern.inspection.sql.postgres.postgres_tree import Message, children, nod
 from postern.protocols.postgres.lineage.postgres_lineage_catalogue import (
     NO_DOUBTS,
     RULES,
+    CatalogueDoubts,
     DoubtedTables,
-    Doubts,
     PostgresLineageCatalogue,
 )
 from postern.protocols.postgres.lineage.postgres_lineage_expressions import strings
@@ -37,7 +37,7 @@ class Read:
     outs: tuple[Out, ...] | None = None
     shows: tuple[KeptNames, str] | None = None
     keeps: tuple[KeptNames, str] | None = None
-    doubts: Doubts = NO_DOUBTS
+    doubts: CatalogueDoubts = NO_DOUBTS
 
 
 # Statements that do not change tables, views and functions.
@@ -69,7 +69,7 @@ _PATH: Final = frozenset({"search_path", "role", "session_authorization"})
 class Statements:
     """The analysis of one text. `sets`: one of its queries may change a setting."""
 
-    def __init__(self, catalogue: PostgresLineageCatalogue, doubts: Doubts, *, sets: bool = False) -> None:
+    def __init__(self, catalogue: PostgresLineageCatalogue, doubts: CatalogueDoubts, *, sets: bool = False) -> None:
         self._catalogue = catalogue
         self._doubts = doubts
         self._sets = sets
@@ -173,7 +173,7 @@ class Statements:
             found += [(sort, child) for _, sort, child in children(*each)]
         return found
 
-    def _doubts_after(self, kind: str, message: Message) -> Doubts:
+    def _doubts_after(self, kind: str, message: Message) -> CatalogueDoubts:
         if kind == "ExplainStmt":
             inner = node(message.get("query"))
             return self._doubts_after(*inner) if inner[0] else NO_DOUBTS
@@ -202,4 +202,4 @@ class Statements:
             names.update(strings(message.get("funcname"))[-1:])
         else:
             everything = kind not in _HARMLESS
-        return Doubts(frozenset(names), everything, path, settings, kept)
+        return CatalogueDoubts(frozenset(names), everything, path, settings, kept)

@@ -13,7 +13,7 @@ from postern.inspection.lineage.scope import Out, union
 from postern.inspection.lineage.unread import UnreadText
 from postern.interception.events import Column
 from postern.protocols.postgres.lineage.postgres_lineage import Lineage
-from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOUBTS, Doubts
+from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOUBTS, CatalogueDoubts
 from postern.protocols.postgres.lineage.postgres_lineage_names import cut
 from postern.protocols.postgres.lineage.postgres_lineage_statements import KeptNames, Read
 
@@ -39,7 +39,7 @@ class SessionLineage:
         self._known = schema
         self._doubts = NO_DOUBTS
         self._kept: dict[tuple[KeptNames, str], list[Outs | None]] = {}
-        self._last: tuple[str, TargetSchema, Doubts, tuple[Read, ...] | None] | None = None
+        self._last: tuple[str, TargetSchema, CatalogueDoubts, tuple[Read, ...] | None] | None = None
 
     @property
     def _schema(self) -> TargetSchema:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from postern.errors import ProtocolViolation
 from postern.interception.events import Channel, Completed, CopyFormat, Fill, Output
 from postern.interception.verdicts import Refuse, Warn
-from postern.protocols.framing import packed
+from postern.protocols.framing import encode_length
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.protocols.postgres.wire.postgres_copies import Changed, CopiedColumns, change_lines, filled
 from postern.protocols.postgres.wire.postgres_types import BINARY, UNKNOWN
@@ -240,6 +240,6 @@ class CopiedLines(Output):
         lines = self._filled(self._lines) if self._changed is None else [*self._head, *self._changed.written()]
         for line in lines:
             out.append(b"d")
-            out.append(packed(len(line) + 4))
+            out.append(encode_length(len(line) + 4))
             out.append(line)
         return b"".join(out)

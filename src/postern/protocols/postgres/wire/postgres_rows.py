@@ -15,7 +15,7 @@ from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
 from postern.interception.events import Change, Column, Fill, Rows, TextKind
-from postern.protocols.framing import packed, uint32
+from postern.protocols.framing import encode_length, uint32
 from postern.protocols.postgres.wire.postgres_messages import PostgresField, parse_row_description
 from postern.protocols.postgres.wire.postgres_types import TextCodec, describe
 from postern.protocols.postgres.wire.postgres_values import cell_change
@@ -115,13 +115,13 @@ def rebuild(block: bytes, old: list[Cells | None], new: list[Cells | None]) -> b
                         out.append(_NULL_SIZE)
                     else:
                         grown += len(cell) - size
-                        out.append(packed(len(cell)))
+                        out.append(encode_length(len(cell)))
                         out.append(cell)
                     copied = pos + size
             pos += size
             column += 1
         if at >= 0:
-            out[at] = packed(uint32(block, head + 1) + grown)
+            out[at] = encode_length(uint32(block, head + 1) + grown)
         row += 1
     out.append(block[copied:])
     return b"".join(out)

@@ -18,12 +18,12 @@ from postern.errors import Denied, PosternError, Unauthenticated
 from postern.gateway.clients.listener import HandshakeRunner
 from postern.gateway.clients.session_setup import ClientSession, SessionSetup
 from postern.gateway.clients.tunnel_request import TunnelRequest
-from postern.protocols.ssh.listener.ssh_browser_login import LONGEST, Browsers, Invitation
+from postern.protocols.ssh.listener.ssh_browser_login import LONGEST, BrowserLogins, PendingBrowserLogin
 from postern.protocols.ssh.listener.ssh_client_channel import ClientChannel
 from postern.protocols.ssh.listener.ssh_clients import ChannelClient
-from postern.protocols.ssh.listener.ssh_permit_cache import Right
-from postern.protocols.ssh.listener.ssh_users import Proofs, Proved, SshUser, by_certificate, by_key
-from postern.protocols.ssh.listener.ssh_visit import Visit
+from postern.protocols.ssh.listener.ssh_permit_cache import CachedPermit
+from postern.protocols.ssh.listener.ssh_users import Proved, SshAuthenticators, SshUser, by_certificate, by_key
+from postern.protocols.ssh.listener.ssh_visit import SshClientState
 from postern.relay.relay_handshake import StreamHandshake
 from postern.services.admission import REFUSED_LOGIN
 from postern.services.identity.logins.ssh_logins import SshClaim as WantedInBrowser
@@ -35,10 +35,12 @@ class Admission:
     """Authenticates clients and admits their channels. `decoy_secret` makes unknown user names look like wrong
     passwords."""
 
-    def __init__(self, fronts: SessionSetup, logins: HandshakeRunner, proofs: Proofs, *, decoy_secret: bytes) -> None:
+    def __init__(
+        self, fronts: SessionSetup, logins: HandshakeRunner, proofs: SshAuthenticators, *, decoy_secret: bytes
+    ) -> None:
         self.fronts = fronts
         self.decoy_secret = decoy_secret
-        self.browsers = Browsers(proofs.logins)
+        self.browsers = BrowserLogins(proofs.logins)
         self._logins = logins
         self._proofs = proofs
         self._tasks: set[asyncio.Task[None]] = set()
@@ -49,7 +51,9 @@ class Admission:
     async def person_by_certificate(self, user: str, certificate: SshCertificate, address: str) -> SshUser:
         return await by_certificate(self._proofs.authorities, user, certificate, address)
 
-    async def invite(self, visit: Visit, abort: Callable[[], None], wanted: WantedInBrowser) -> Invitation:
+    async def invite(
+        self, visit: SshClientState, abort: Callable[[], None], wanted: WantedInBrowser
+    ) -> PendingBrowserLogin:
         """Start a browser login, which has no short login deadline and takes one of the slots for these. Raises
         TooMany, Unavailable."""
         assert visit.stream is not None
@@ -59,10 +63,10 @@ class Admission:
         visit.stream.on_held()
         return await self.browsers.invite(visit.peer, wanted)
 
-    def admitted(self, visit: Visit, proved: Proved) -> None:
+    def admitted(self, visit: SshClientState, proved: Proved) -> None:
         """Record the authenticated user. The permit is requested with the first channel."""
         admit = partial(self._admit_grant, proved) if isinstance(proved, Grant) else partial(self._admit, visit, proved)
-        visit.right = Right(self.fronts.engine.links, admit, visit.since)
+        visit.right = CachedPermit(self.fronts.engine.links, admit, visit.since)
         if isinstance(proved, SshUser) and visit.known is None:
             self._later(self.quietly(proved.used()))
 
@@ -74,7 +78,7 @@ class Admission:
             grant = now
         return await self.fronts.permit_of(client, grant)
 
-    async def _admit(self, visit: Visit, person: SshUser, client: ClientSession, *, again: bool) -> Permit:
+    async def _admit(self, visit: SshClientState, person: SshUser, client: ClientSession, *, again: bool) -> Permit:
         if not visit.target:
             raise Denied("no connection was named; use ssh USER#CONNECTION@GATEWAY, or ssh -J USER@GATEWAY CONNECTION")
         if person.expires_at is not None:
@@ -85,7 +89,7 @@ class Admission:
         )
         return await self.fronts.permit_for(client, wanted)
 
-    async def permitted(self, visit: Visit, client: ChannelClient) -> Permit:
+    async def permitted(self, visit: SshClientState, client: ChannelClient) -> Permit:
         assert visit.right is not None
         permit = await visit.right.permit(client)
         client.fits(permit.connection)

@@ -30,7 +30,7 @@ MOST_OF_ADDRESS = 20
 LONGEST = LIFE.total_seconds() + 30  # maximum seconds of a connection that has shown a URL and is not logged in
 
 
-class Invitation:
+class PendingBrowserLogin:
     """A pending browser login, which waits from its creation on."""
 
     def __init__(self, logins: SshLogins, waiting: WaitingSshLogin) -> None:
@@ -60,7 +60,7 @@ class Invitation:
         await self._logins.end(given)
 
 
-class Browsers:
+class BrowserLogins:
     """The browser logins of one worker. Clean-up of a wait continues without its client."""
 
     def __init__(self, logins: SshLogins) -> None:
@@ -76,11 +76,11 @@ class Browsers:
     def leave(self, address: str) -> None:
         self._places.leave(address)
 
-    async def invite(self, address: str, wanted: SshClaim) -> Invitation:
+    async def invite(self, address: str, wanted: SshClaim) -> PendingBrowserLogin:
         """Create a pending login. Raises TooMany, Unavailable."""
-        return Invitation(self._logins, await self._logins.begin(address, wanted))
+        return PendingBrowserLogin(self._logins, await self._logins.begin(address, wanted))
 
-    def withdraw(self, invitation: Invitation) -> None:
+    def withdraw(self, invitation: PendingBrowserLogin) -> None:
         task = asyncio.get_running_loop().create_task(_told(invitation.withdraw()))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

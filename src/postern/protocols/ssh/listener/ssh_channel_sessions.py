@@ -17,7 +17,7 @@ from postern.protocols.ssh.listener.ssh_admission import Admission
 from postern.protocols.ssh.listener.ssh_client_channel import ClientChannel
 from postern.protocols.ssh.listener.ssh_clients import ChannelClient, ForwardClient
 from postern.protocols.ssh.listener.ssh_limits import end_in_time
-from postern.protocols.ssh.listener.ssh_visit import Visit
+from postern.protocols.ssh.listener.ssh_visit import SshClientState
 from postern.protocols.ssh.ssh_transport import bound_channel
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import ChannelKind, ChannelRequest, Terminal
@@ -35,7 +35,12 @@ class ChannelSession(asyncssh.SSHServerSession[bytes]):
     forwarded."""
 
     def __init__(
-        self, admission: Admission, visit: Visit, channel: Any, client: str, lends: Callable[[], Awaitable[bool]]
+        self,
+        admission: Admission,
+        visit: SshClientState,
+        channel: Any,
+        client: str,
+        lends: Callable[[], Awaitable[bool]],
     ) -> None:
         self._admission = admission
         self._visit = visit
@@ -131,10 +136,10 @@ class ChannelSession(asyncssh.SSHServerSession[bytes]):
         self._transport.filled(False)
 
 
-class Forwarded(asyncssh.SSHTCPSession[bytes]):
+class ForwardedChannel(asyncssh.SSHTCPSession[bytes]):
     """A forwarded TCP connection, from the client to the target's side or in reverse."""
 
-    def __init__(self, admission: Admission, visit: Visit, wanted: ChannelRequest, client: str) -> None:
+    def __init__(self, admission: Admission, visit: SshClientState, wanted: ChannelRequest, client: str) -> None:
         self._admission = admission
         self._visit = visit
         self._transport = ClientChannel(None, visit.peer, forward=True)
@@ -144,7 +149,7 @@ class Forwarded(asyncssh.SSHTCPSession[bytes]):
         self._wanted = ForwardClient(self._stream, wanted, None, {}, client)
         self._permit: Permit | None = None
 
-    async def admitted(self) -> Forwarded:
+    async def admitted(self) -> ForwardedChannel:
         """Admit the connection before its channel is opened, so that a denied client gets the reason."""
         try:
             self._permit = await self._admission.permitted(self._visit, self._wanted)

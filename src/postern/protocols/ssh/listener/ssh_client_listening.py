@@ -24,11 +24,11 @@ from postern.domain.text import one_line
 from postern.errors import PosternError, ProtocolViolation
 from postern.protocols.ssh import ssh_listening as told
 from postern.protocols.ssh.listener.ssh_admission import Admission
-from postern.protocols.ssh.listener.ssh_channel_sessions import Forwarded, known
+from postern.protocols.ssh.listener.ssh_channel_sessions import ForwardedChannel, known
 from postern.protocols.ssh.listener.ssh_client_channel import WINDOW, ClientChannel
 from postern.protocols.ssh.listener.ssh_clients import ForwardClient
-from postern.protocols.ssh.listener.ssh_limits import Bounded
-from postern.protocols.ssh.listener.ssh_visit import Visit
+from postern.protocols.ssh.listener.ssh_limits import LimitedSshConnection
+from postern.protocols.ssh.listener.ssh_visit import SshClientState
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import ChannelKind, ChannelRequest
 
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 MOST_LISTENERS = 20  # per connection
 
 
-class Accepted(Forwarded):
+class AcceptedConnection(ForwardedChannel):
     """A connection that a listener accepted. It ends the wait for its acceptance when it is over."""
 
     def __init__(self, listener: ClientListener, number: str, *arguments: Any) -> None:
@@ -56,7 +56,9 @@ class ClientListener(asyncssh.SSHListener):
 
     _wish = "listen at the target"
 
-    def __init__(self, admission: Admission, visit: Visit, conn: Bounded, host: str, port: int, client: str) -> None:
+    def __init__(
+        self, admission: Admission, visit: SshClientState, conn: LimitedSshConnection, host: str, port: int, client: str
+    ) -> None:
         super().__init__()
         self._admission = admission
         self._visit = visit
@@ -129,7 +131,7 @@ class ClientListener(asyncssh.SSHListener):
             log.error("%s", error.message)
             self.close()
             return
-        if isinstance(said, told.Listens):
+        if isinstance(said, told.ListeningMessage):
             self._place = (self._place[0], said.port)
             self._settle(True)  # the client gets this response in the next step, before any accepted connection
         else:
@@ -164,7 +166,7 @@ class ClientListener(asyncssh.SSHListener):
 
     # Accepted connections
 
-    async def _take(self, came: told.Came) -> None:
+    async def _take(self, came: told.WaitingConnection) -> None:
         """Offer a connection to the client. It has no deadline to respond except its own connection's; the offer counts
         as a channel."""
         place, origin = self._what, told.place(came.host, came.port)
@@ -172,7 +174,7 @@ class ClientListener(asyncssh.SSHListener):
         if self._over or not self._visit.has_room:
             self.refuse(came.number)
             return
-        session = Accepted(self, came.number, self._admission, self._visit, wanted, self._client)
+        session = AcceptedConnection(self, came.number, self._admission, self._visit, wanted, self._client)
         try:
             await session.admitted()
             await self._open(session, came)
@@ -181,7 +183,7 @@ class ClientListener(asyncssh.SSHListener):
             log.info("client %s did not accept a connection from %s to %s: %s", self._visit.peer, origin, place, reason)
             session.gone()
 
-    async def _open(self, session: Any, came: told.Came) -> None:
+    async def _open(self, session: Any, came: told.WaitingConnection) -> None:
         channel = self._conn.create_tcp_channel(window=WINDOW)
         await channel.accept(lambda: session, *self._place, came.host, came.port)
 
@@ -194,13 +196,13 @@ class ClientListener(asyncssh.SSHListener):
             self._listens.set_result(listens)
 
 
-class Lender(ClientListener):
+class AgentForwarder(ClientListener):
     """Agent forwarding for programs of the client that requested it. They share a separate target login, because a
     server may offer a forwarded agent to all programs of one login."""
 
     _wish = "lend its agent"
 
-    def __init__(self, admission: Admission, visit: Visit, conn: Bounded, client: str) -> None:
+    def __init__(self, admission: Admission, visit: SshClientState, conn: LimitedSshConnection, client: str) -> None:
         super().__init__(admission, visit, conn, "", 0, client)
 
     @property
@@ -221,5 +223,5 @@ class Lender(ClientListener):
         await asyncio.wait((self._listens,))
         return not self._listens.cancelled() and self._listens.result()
 
-    async def _open(self, session: Any, came: told.Came) -> None:
+    async def _open(self, session: Any, came: told.WaitingConnection) -> None:
         await self._conn.create_agent_channel(window=WINDOW).open(lambda: session)

@@ -6,14 +6,14 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from postern.protocols.ssh.listener.ssh_limits import Bounded
+from postern.protocols.ssh.listener.ssh_limits import LimitedSshConnection
 from postern.protocols.ssh.ssh_transport import SshStream
 
 
 class ClientStream(SshStream):
     """The stream, which also is a channel's asyncssh session. `lost` is set when the connection has ended."""
 
-    def __init__(self, inner: Bounded, on_full: Callable[[bool], None]) -> None:
+    def __init__(self, inner: LimitedSshConnection, on_full: Callable[[bool], None]) -> None:
         super().__init__(inner, on_full, "an SSH client", logging.INFO)
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

@@ -24,7 +24,7 @@ from postern.protocols.ssh.listener.ssh_client_channel import WINDOW
 from postern.protocols.ssh.listener.ssh_client_stream import ClientStream
 from postern.protocols.ssh.listener.ssh_server import SshConnection, SshServer
 from postern.protocols.ssh.listener.ssh_users import Proved, SshUser
-from postern.protocols.ssh.listener.ssh_visit import Visit
+from postern.protocols.ssh.listener.ssh_visit import SshClientState
 from postern.protocols.ssh.ssh_transport import CIPHERS, COSTLY_KEX, HYBRID_KEX, KEX, MACS
 from postern.relay.relay_handshake import StreamHandshake
 from postern.services.admission import REFUSED_LOGIN
@@ -73,7 +73,7 @@ class SshGate:
 
     async def native(self, stream: StreamHandshake, *, require_tls: bool) -> Awaitable[None] | None:
         """Serve a client on the SSH port. SSH has its own encryption, so TLS is not required."""
-        visit = Visit(stream.peer, self._engine.links.changes, stream)
+        visit = SshClientState(stream.peer, self._engine.links.changes, stream)
         connection = self.connection(visit)
         wire = ClientStream(connection, visit.below_filled)
         assert stream.transport is not None
@@ -119,7 +119,7 @@ class SshGate:
             if isinstance(proved, SshUser):
                 await self.admission.quietly(proved.left())
 
-    def _waited(self, visit: Visit, connection: SshConnection) -> None:
+    def _waited(self, visit: SshClientState, connection: SshConnection) -> None:
         if visit.over is not None:
             visit.over.cancel()
             self.admission.browsers.leave(visit.peer)
@@ -131,10 +131,10 @@ class SshGate:
         for connection in list(self._connections):
             connection.disconnect(asyncssh.DISC_BY_APPLICATION, reason)
 
-    def connection(self, visit: Visit) -> SshConnection:
+    def connection(self, visit: SshClientState) -> SshConnection:
         return SshConnection(self._outer if visit.known is None else self._inside, visit)
 
-    def inside(self, visit: Visit) -> ClientStream:
+    def inside(self, visit: SshClientState) -> ClientStream:
         """Start the SSH server of one connection inside a channel of another (ProxyJump). Raises ChannelOpenError."""
         assert visit.known is not None
         person = visit.known.principal.id

@@ -26,7 +26,7 @@ class PinnedHostKeys(Protocol):
         """Pin a key. Raises Denied when another one is pinned, Conflict, Invalid, Unavailable."""
 
 
-class Believing:
+class HostKeyPinningAgent:
     """A `ReachableAgent` that adds pinning to another one."""
 
     def __init__(self, agent: ReachableAgent, host_keys: PinnedHostKeys) -> None:

@@ -40,7 +40,7 @@ UNREAD = 30.0  # seconds
 MOST_VARIABLES, LONGEST_VARIABLE = 128, 2_000  # bytes of name and value
 
 
-class Bounded(asyncssh.SSHServerConnection):
+class LimitedSshConnection(asyncssh.SSHServerConnection):
     """A connection with limits. `on_exchange` is called when a key exchange begins, and when it has ended."""
 
     def __init__(

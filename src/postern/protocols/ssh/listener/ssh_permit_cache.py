@@ -16,7 +16,7 @@ from postern.gateway.clients.session_setup import ClientSession
 from postern.gateway.link_registry import LinkRegistry
 
 
-class Right:
+class CachedPermit:
     """The cached permit.
 
     `admit` requests the first permit, which may wait for an approval. `again` requests a later one with the user's

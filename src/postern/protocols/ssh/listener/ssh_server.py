@@ -30,14 +30,14 @@ from postern.domain.secret import Secret
 from postern.domain.text import one_line
 from postern.errors import Invalid, PosternError, Unauthenticated
 from postern.protocols.ssh.listener.ssh_admission import Admission
-from postern.protocols.ssh.listener.ssh_browser_login import Invitation
-from postern.protocols.ssh.listener.ssh_channel_sessions import ChannelSession, Forwarded
+from postern.protocols.ssh.listener.ssh_browser_login import PendingBrowserLogin
+from postern.protocols.ssh.listener.ssh_channel_sessions import ChannelSession, ForwardedChannel
 from postern.protocols.ssh.listener.ssh_client_channel import WINDOW
-from postern.protocols.ssh.listener.ssh_client_listening import MOST_LISTENERS, ClientListener, Lender
+from postern.protocols.ssh.listener.ssh_client_listening import MOST_LISTENERS, AgentForwarder, ClientListener
 from postern.protocols.ssh.listener.ssh_client_stream import ClientStream
-from postern.protocols.ssh.listener.ssh_limits import Bounded
+from postern.protocols.ssh.listener.ssh_limits import LimitedSshConnection
 from postern.protocols.ssh.listener.ssh_users import Proved, SshUser, may_be_credential, may_be_person, split
-from postern.protocols.ssh.listener.ssh_visit import MOST_CHANNELS, Visit
+from postern.protocols.ssh.listener.ssh_visit import MOST_CHANNELS, SshClientState
 from postern.protocols.ssh.ssh_listening import place
 from postern.protocols.verifiers import decoy, fits
 from postern.relay.relay_target import ChannelKind, ChannelRequest
@@ -49,11 +49,11 @@ MOST_PASSWORDS = 6  # attempts per connection
 MOST_KEYS = 30  # the same for keys: an ssh-agent offers all of its keys
 
 
-class SshConnection(Bounded):
+class SshConnection(LimitedSshConnection):
     """Reports to its server which key has signed, which asyncssh does not, and the content of a certificate, which
     asyncssh does not evaluate."""
 
-    def __init__(self, options: asyncssh.SSHServerConnectionOptions, visit: Visit) -> None:
+    def __init__(self, options: asyncssh.SSHServerConnectionOptions, visit: SshClientState) -> None:
         super().__init__(asyncio.get_running_loop(), options, visit.exchanging)
         self.visit = visit
 
@@ -83,12 +83,12 @@ class SshConnection(Bounded):
 class SshServer(asyncssh.SSHServer):
     """The server. `connect` makes the stream of a nested connection inside this one. Raises ChannelOpenError."""
 
-    def __init__(self, admission: Admission, connect: Callable[[Visit], ClientStream]) -> None:
+    def __init__(self, admission: Admission, connect: Callable[[SshClientState], ClientStream]) -> None:
         self._admission = admission
         self._connect = connect
-        self._lender: Lender | None = None
+        self._lender: AgentForwarder | None = None
         self._candidate: SshUser | None = None  # user of the key that is being checked
-        self._invitation: Invitation | None = None  # the pending browser login
+        self._invitation: PendingBrowserLogin | None = None  # the pending browser login
         self.proved: Proved | None = None
         self._passwords = self._keys = 0
         self._username = ""
@@ -236,7 +236,7 @@ class SshServer(asyncssh.SSHServer):
         channel = self._conn.create_tcp_channel(window=WINDOW)
         if self._has_target:
             wanted = ChannelRequest(ChannelKind.FORWARD, place(dest_host, dest_port), self.visit.login)
-            forwarded = Forwarded(self._admission, self.visit, wanted, self._client)
+            forwarded = ForwardedChannel(self._admission, self.visit, wanted, self._client)
             return channel, forwarded.admitted()
         return channel, self._inside(dest_host)
 
@@ -244,7 +244,7 @@ class SshServer(asyncssh.SSHServer):
         """Start the nested SSH server of one connection, for the user who is authenticated here."""
         if not target or not target.isprintable():
             raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "say which connection")
-        wire = self._connect(Visit(self.visit.peer, self.visit.since, known=self.proved, target=target))
+        wire = self._connect(SshClientState(self.visit.peer, self.visit.since, known=self.proved, target=target))
         self.visit.inside.add(wire)
         wire.lost.add_done_callback(lambda _: self.visit.inside.discard(wire))
         return wire
@@ -275,7 +275,7 @@ class SshServer(asyncssh.SSHServer):
         lender = self._lender
         if lender is not None and not lender.is_over:
             return await lender.lends()
-        self._lender = lender = Lender(self._admission, self.visit, self._conn, self._client)
+        self._lender = lender = AgentForwarder(self._admission, self.visit, self._conn, self._client)
         try:
             return await lender.granted() is not False
         except BaseException:

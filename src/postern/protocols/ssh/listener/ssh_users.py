@@ -26,7 +26,7 @@ _TARGET, _ORGANISATION = "#", "/"
 
 
 @dataclass(frozen=True, slots=True)
-class Proofs:
+class SshAuthenticators:
     """The services that authenticate users."""
 
     keys: SshKeys

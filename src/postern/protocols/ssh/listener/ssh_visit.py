@@ -10,7 +10,7 @@ import asyncssh
 
 from postern.protocols.ssh.listener.ssh_client_channel import ClientChannel
 from postern.protocols.ssh.listener.ssh_client_stream import ClientStream
-from postern.protocols.ssh.listener.ssh_permit_cache import Right
+from postern.protocols.ssh.listener.ssh_permit_cache import CachedPermit
 from postern.protocols.ssh.listener.ssh_users import Proved, SshUser
 from postern.relay.relay_handshake import StreamHandshake
 
@@ -18,7 +18,7 @@ MOST_CHANNELS = 100  # per connection at a time
 
 
 @dataclass(eq=False)
-class Visit:
+class SshClientState:
     """One connection, outer or nested. `since` is `LinkRegistry.changes` from before authentication. For a nested
     connection, `known` is the user and `target` its connection name; only an outer one has a `stream`."""
 
@@ -31,7 +31,7 @@ class Visit:
     channels: set[ClientChannel] = field(default_factory=set)
     # channels with the same value share one login at the target
     login: str = field(default_factory=lambda: str(uuid4()))
-    right: Right | None = None  # set after authentication
+    right: CachedPermit | None = None  # set after authentication
     over: asyncio.TimerHandle | None = None  # timer during and after a browser login
     listeners: set[asyncssh.SSHListener] = field(default_factory=set)
     # the target login of programs that requested agent forwarding

@@ -43,9 +43,9 @@ def read(order: Order, values: Mapping[str, Secret]) -> SshTargetAccess:
     connection, none = order.connection, Secret("")
     found = SshTargetAccess(
         connection=connection,
-        host=dialling.required(connection, values, "HOST").reveal(),
+        host=dialling.required_secret(connection, values, "HOST").reveal(),
         port=dialling.port_of(connection, values, 22),
-        user=dialling.required(connection, values, "USER").reveal(),
+        user=dialling.required_secret(connection, values, "USER").reveal(),
         password=values.get("PASS", none),
         key=next((values[name] for name in _KEYS if values.get(name)), none),
         passphrase=values.get("PRIVATE_KEY_PASS", none),

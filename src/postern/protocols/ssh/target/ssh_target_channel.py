@@ -24,7 +24,7 @@ import asyncssh
 from postern.domain.text import one_line
 from postern.errors import PosternError, ProtocolViolation
 from postern.protocols.ssh.ssh_transport import ChannelFrames, bound_channel
-from postern.protocols.ssh.target.ssh_target_login import Environment, SshTargetLogin, Throttled
+from postern.protocols.ssh.target.ssh_target_login import ConnectionUser, Environment, SshTargetLogin
 from postern.protocols.terminal import terminal_frames as m
 from postern.relay.relay_target import ChannelRequest, Terminal
 
@@ -35,7 +35,7 @@ _STDERR = asyncssh.EXTENDED_DATA_STDERR
 _NAME = re.compile(r"[A-Za-z0-9@._-]{1,20}")
 
 
-class TargetChannel(ChannelFrames, Throttled):
+class TargetChannel(ChannelFrames, ConnectionUser):
     """The transport. `timeout` is in seconds, for the server to open the channel. `another` returns the next connection
     of the same login, for a server that accepts no more sessions on this one; None if there is none."""
 

@@ -84,7 +84,7 @@ def one_line(key: asyncssh.SSHKey) -> str:
     return " ".join(key.export_public_key().decode().split()[:2])
 
 
-def believed(access: SshTargetAccess, pinned: Sequence[str] | None) -> AcceptedHostKeys:
+def accepted_host_keys(access: SshTargetAccess, pinned: Sequence[str] | None) -> AcceptedHostKeys:
     """Return the accepted keys. Raises Unavailable."""
     if access.host_keys.strip():
         return _configured(access)

@@ -18,7 +18,7 @@ import asyncssh
 from postern.domain.text import one_line
 from postern.errors import ProtocolViolation
 from postern.protocols.ssh import ssh_listening as told
-from postern.protocols.ssh.target.ssh_target_login import SshTargetLogin, Throttled
+from postern.protocols.ssh.target.ssh_target_login import ConnectionUser, SshTargetLogin
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.terminal_target import FramedTransport
 
@@ -28,7 +28,7 @@ MOST_WAITING = 50  # waiting connections of one listener
 PATIENCE = 60.0  # seconds that a connection waits
 
 
-class TargetListener(FramedTransport, Throttled):
+class TargetListener(FramedTransport, ConnectionUser):
     """The transport. `what` is `host:port` or the agent. `timeout` is in seconds, for the server to listen. Raises
     ValueError."""
 

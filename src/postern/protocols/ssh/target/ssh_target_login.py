@@ -138,7 +138,7 @@ class _Client(asyncssh.SSHClient):
 
 
 @dataclass(eq=False)
-class Lending:
+class ForwardedAgent:
     """Agent forwarding to programs of one login at the server. `came` is called for each use of the agent there and
     returns its session; None: it is not allowed."""
 
@@ -149,14 +149,16 @@ class SshTargetLogin:
     """One connection. Its channels are throttled while it is full. `lending` is that of the client's previous
     connection."""
 
-    def __init__(self, access: SshTargetAccess, host_keys: AcceptedHostKeys, lending: Lending | None = None) -> None:
+    def __init__(
+        self, access: SshTargetAccess, host_keys: AcceptedHostKeys, lending: ForwardedAgent | None = None
+    ) -> None:
         self.access = access
-        self.lending = lending or Lending()
+        self.lending = lending or ForwardedAgent()
         self._host_keys = host_keys
         self._connection: asyncssh.SSHClientConnection | None = None
         self.is_full = False
         self.is_crowded = False  # it was refused a session, and none has ended since
-        self.channels: set[Throttled] = set()
+        self.channels: set[ConnectionUser] = set()
         # connections that came to a listener and wait for a session
         self.newcomers: dict[str, asyncio.Future[Any]] = {}
         self._newest = 0
@@ -312,14 +314,14 @@ class SshTargetLogin:
         if self._connection is not None:
             self._connection.close()
 
-    def refused(self, channel: Throttled, error: asyncssh.ChannelOpenError) -> bool:
+    def refused(self, channel: ConnectionUser, error: asyncssh.ChannelOpenError) -> bool:
         """Return True if the refusal can mean that there are too many sessions on this connection."""
         has_more = any(other.is_program for other in self.channels if other is not channel)
         if has_more and not self.is_over and error.code in _TOO_MANY:
             self.is_crowded = True
         return self.is_crowded
 
-    def leave(self, channel: Throttled) -> None:
+    def leave(self, channel: ConnectionUser) -> None:
         self.channels.discard(channel)
         self.is_crowded = False
 
@@ -333,7 +335,7 @@ class SshTargetLogin:
             channel.lost(error)
 
 
-class Throttled:
+class ConnectionUser:
     """A user of a login's channels: `throttle` is called when `SshTargetLogin.is_full` has changed, `lost` when its
     connection has ended. `is_program`: it is one of the server's sessions."""
 

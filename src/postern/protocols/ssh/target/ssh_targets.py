@@ -15,14 +15,14 @@ from collections.abc import Callable, Hashable
 from functools import partial
 
 from postern.agent.agent_policy import LocalPolicy
-from postern.agent.secrets import Resolved
+from postern.agent.secrets import ResolvedSecrets
 from postern.domain.targets.command import is_variable
 from postern.domain.tracing import SpanKind, part
 from postern.errors import Unavailable
 from postern.protocols.ssh.ssh_listening import read_what
 from postern.protocols.ssh.target import ssh_access as settings
 from postern.protocols.ssh.target.ssh_target_channel import TargetChannel
-from postern.protocols.ssh.target.ssh_target_host_keys import believed, one_line
+from postern.protocols.ssh.target.ssh_target_host_keys import accepted_host_keys, one_line
 from postern.protocols.ssh.target.ssh_target_listening import TargetListener
 from postern.protocols.ssh.target.ssh_target_login import Environment, SshTargetLogin, address
 from postern.protocols.terminal.terminal_target import FramedTransport
@@ -190,13 +190,13 @@ class SshTargets:
         self._policy = policy
         self._logins = SshConnectionPool()
 
-    async def dial(self, order: Order, secrets: Resolved) -> Target:
+    async def dial(self, order: Order, secrets: ResolvedSecrets) -> Target:
         """Open a channel. Raises Denied by the policy, Unavailable, or the server's login error."""
         access = settings.read(order, secrets.values)
         self._policy.check_target(access.host, access.port)
         if access.agent:
             self._policy.check_ssh_agent(access.agent)
-        host_keys = believed(access, order.start.host_keys)
+        host_keys = accepted_host_keys(access, order.start.host_keys)
         channel = _channel(order)
         # A login is never shared with others: a channel must have the same principal and the same secrets.
         key = (order.connection_id, order.user_id, channel.login, access)
@@ -229,7 +229,7 @@ class SshTargets:
         parameters = {"host_key": one_line(login.host_key)} if host_keys.first_use else {}
         return Target(stream, parameters, release=place.release)
 
-    async def cancel(self, order: Order, secrets: Resolved, process: int, key: bytes) -> None:
+    async def cancel(self, order: Order, secrets: ResolvedSecrets, process: int, key: bytes) -> None:
         """Do nothing: a channel ends with its stream."""
 
 

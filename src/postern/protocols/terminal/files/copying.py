@@ -21,7 +21,7 @@ from postern.interception.verdicts import Refuse
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.files.commands import copies, program
 from postern.protocols.terminal.files.file_hashing import FileHash
-from postern.protocols.terminal.files.file_wire import CANNOT_MASK, Beginning, FileWire
+from postern.protocols.terminal.files.file_wire import CANNOT_MASK, FileWire, StartRequest
 from postern.protocols.terminal.program_wire import ENDED, RUNNING
 from postern.protocols.wire_base import Request, UnrecordedOutput
 
@@ -92,7 +92,7 @@ class Scp:
         return self._name if self._left or self._status else ""
 
 
-class Sent(Request):
+class ScpFileRequest(Request):
     """The record of a file that the client sends."""
 
     def __init__(self, raw: bytes) -> None:
@@ -116,7 +116,7 @@ class CopyingWire(FileWire):
 
     # Client to target
 
-    def _begins(self, request: Beginning) -> None:
+    def _begins(self, request: StartRequest) -> None:
         if self._sends and self.wants.output:
             request.forced = CANNOT_MASK
 
@@ -148,7 +148,7 @@ class CopyingWire(FileWire):
             pos, part = scp.step(data, pos)
             if scp.is_record and part[:1] == b"C":
                 self._undecided = True
-                request = Sent(part)
+                request = ScpFileRequest(part)
                 request.operations.append(Operation(self._next(), f"put {_name_in(part)}"))
                 break
             passed.append(part)
@@ -160,7 +160,7 @@ class CopyingWire(FileWire):
             self._upward.append(request)
 
     def _admitted(self, request: Request) -> bytes:
-        assert isinstance(request, Sent)
+        assert isinstance(request, ScpFileRequest)
         assert self._scp is not None
         self._undecided = False
         self._file = request.operations[0].exchange

@@ -14,7 +14,7 @@ from postern.interception.events import Operation, Output, Rows
 from postern.interception.verdicts import Refuse
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.program_wire import ENDED, NEW, REQUESTED, ProgramWire
-from postern.protocols.terminal.terminal_output import Held, Printed, refused
+from postern.protocols.terminal.terminal_output import OutputBuffer, ProgramOutput, refusal_message
 from postern.protocols.terminal.terminal_rendering import TerminalRow
 from postern.protocols.wire_base import Piece, Request
 
@@ -25,7 +25,7 @@ CANNOT_MASK: Final = Refuse(
 )
 
 
-class Beginning(Request):
+class StartRequest(Request):
     """The request to start the program."""
 
 
@@ -35,11 +35,11 @@ class FileWire(ProgramWire):
     def __init__(self, command: str) -> None:
         super().__init__()
         self._command = command
-        self._errors = Held()
+        self._errors = OutputBuffer()
 
     # Overridden by each kind of program
 
-    def _begins(self, request: Beginning) -> None:
+    def _begins(self, request: StartRequest) -> None:
         """Prepare the start. May force a refusal."""
 
     def _take(self, data: bytes) -> None:
@@ -86,22 +86,22 @@ class FileWire(ProgramWire):
         if self._state is not NEW or self._upward:
             raise ProtocolViolation("a program was started a second time")
         self._state = REQUESTED
-        request = Beginning()
+        request = StartRequest()
         request.operations.append(Operation(self._next(), self._command))
         self._begins(request)
         self._upward.append(request)
 
     def forward(self, request: Request) -> bytes:
-        if isinstance(request, Beginning):
+        if isinstance(request, StartRequest):
             self._run()
             return m.START_FRAME
         return self._admitted(request)
 
     def reject(self, request: Request, refusal: Refuse) -> bytes:
-        if isinstance(request, Beginning):
+        if isinstance(request, StartRequest):
             return self._refuse_start(refusal)
         self._refused(request, refusal)
-        self._downward.append(refused(refusal, terminal=False))  # these clients cannot display a message
+        self._downward.append(refusal_message(refusal, terminal=False))  # these clients cannot display a message
         return b""
 
     # Target to client
@@ -127,7 +127,7 @@ class FileWire(ProgramWire):
 
     def _print(self, data: bytes) -> None:
         if data:
-            self._downward.append(Printed(1, m.STDERR, data, TerminalRow(), ends=True))
+            self._downward.append(ProgramOutput(1, m.STDERR, data, TerminalRow(), ends=True))
 
     def poll_target(self) -> list[Piece]:
         pieces = list(self._downward)
@@ -135,4 +135,4 @@ class FileWire(ProgramWire):
         return pieces
 
     def abort_response(self, event: Rows | Output, refusal: Refuse) -> bytes:
-        return refused(refusal, terminal=False)
+        return refusal_message(refusal, terminal=False)

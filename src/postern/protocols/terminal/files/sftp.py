@@ -22,7 +22,7 @@ from postern.interception.verdicts import Refuse
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.files import sftp_messages as s
 from postern.protocols.terminal.files.file_wire import CANNOT_MASK, FileWire
-from postern.protocols.terminal.files.transfers import Ahead, Transfer
+from postern.protocols.terminal.files.transfers import OutOfOrderBytes, Transfer
 from postern.protocols.terminal.program_wire import ENDED
 from postern.protocols.wire_base import Request, UnrecordedOutput
 
@@ -88,7 +88,7 @@ class SftpWire(FileWire):
         self._pending: dict[int, _Pending] = {}
         self._undecided: set[int] = set()  # ids of requests that wait for a decision
         self._open: dict[bytes, Transfer] = {}
-        self._ahead = Ahead()
+        self._ahead = OutOfOrderBytes()
         self._greeted = False  # INIT was received
 
     # Client to target

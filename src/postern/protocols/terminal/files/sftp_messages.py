@@ -10,7 +10,7 @@ import struct
 from typing import Final
 
 from postern.errors import ProtocolViolation
-from postern.protocols.framing import packed, uint32
+from postern.protocols.framing import encode_length, uint32
 
 INIT: Final = 1
 VERSION: Final = 2
@@ -57,17 +57,19 @@ _OFFSET: Final = struct.Struct(">Q")
 
 
 def text(data: bytes) -> bytes:
-    return packed(len(data)) + data
+    return encode_length(len(data)) + data
 
 
 def packet(kind: int, *parts: bytes) -> bytes:
     body = b"".join(parts)
-    return packed(len(body) + 1) + bytes((kind,)) + body
+    return encode_length(len(body) + 1) + bytes((kind,)) + body
 
 
 def status(number: int, code: int, message: str) -> bytes:
     """Encode a STATUS response to the request with that id."""
-    return packet(STATUS, packed(number), packed(code), text(message.encode("utf-8", "replace")), text(b""))
+    return packet(
+        STATUS, encode_length(number), encode_length(code), text(message.encode("utf-8", "replace")), text(b"")
+    )
 
 
 class SftpReader:

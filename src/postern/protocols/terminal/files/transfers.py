@@ -15,7 +15,7 @@ MOST_AHEAD: Final = 4 << 20  # bytes
 _PIECE: Final = 200  # overhead of a piece besides its bytes
 
 
-class Ahead:
+class OutOfOrderBytes:
     """Counter of the bytes that wait out of order, over all files of a session."""
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Ahead:
 class FileDigest:
     """Hash of a file's bytes from offset 0 on. `size` counts all transferred bytes, including repeated ones."""
 
-    def __init__(self, ahead: Ahead) -> None:
+    def __init__(self, ahead: OutOfOrderBytes) -> None:
         self.size = 0
         self._all = ahead
         self._hash = FileHash()
@@ -73,7 +73,7 @@ class FileDigest:
 class Transfer:
     """One open file, identified by the exchange that opened it. `path` is the client's name of it."""
 
-    def __init__(self, exchange: int, path: bytes, ahead: Ahead) -> None:
+    def __init__(self, exchange: int, path: bytes, ahead: OutOfOrderBytes) -> None:
         self.exchange = exchange
         self.path = path
         self.read = FileDigest(ahead)
