@@ -103,7 +103,7 @@ def check_saved(
     """
     address = parse_host(host)
     if is_forbidden(host):
-        raise Invalid(f"{field}: {host!r} is a link-local or metadata address, which is never asked", field=field)
+        raise Invalid(f"{field}: {host!r} is a link-local or metadata address, which is never contacted", field=field)
     if address is not None and not may_ask(address, allowed, loopback=loopback):
         raise Invalid(
             f"{field}: {host!r} is not a public address; if it is meant to be in a private network, name that network "

@@ -140,7 +140,7 @@ def _read(data: bytes) -> SshCertificate:
         raise ValueError("more behind it")
     algorithm = certificate.authority.algorithm
     if signature.string().decode() not in (RSA_SIGNATURES if algorithm == "ssh-rsa" else (algorithm,)):
-        raise Invalid("certificate: is signed in a way that is too weak, or not its authority's; sign it anew")
+        raise Invalid("certificate: its signature algorithm is too weak or does not match its authority; sign it again")
     if len(certificate.principals) > MAX_PRINCIPALS:
         raise Invalid(f"certificate: at most {MAX_PRINCIPALS} principals")
     if len(certificate.critical.get(_SOURCES, b"")) > MAX_SOURCES:
@@ -154,7 +154,7 @@ def _authority(reader: SshReader) -> PublicKey:
     blob = reader.string()
     algorithm = SshReader(blob).string().decode()
     if algorithm not in ALGORITHMS:
-        raise Invalid("certificate: who signed it is no plain key of a kind that is taken here")
+        raise Invalid("certificate: it must be signed by a plain key of a supported type")
     return key_of_wire(algorithm, blob, "certificate: its authority")
 
 

@@ -61,7 +61,7 @@ def public_key(given: str, field: str = "public_key") -> PublicKey:
     """
     if _PRIVATE.search(given):
         raise Invalid(
-            f"{field}: this is a private key, which nobody but you may have; it was not kept. Give the public one, "
+            f"{field}: this is a private key, which must stay secret; it was not stored. Give the public one, "
             "from the file whose name ends in .pub",
             field=field,
         )

@@ -22,7 +22,7 @@ def kind_of(verb: Verb) -> ReviewKind:
 def demands_of(
     principal: Principal, connection: Connection, rules: Sequence[ReviewRule], verb: Verb
 ) -> tuple[ApprovalRequirement, ...]:
-    """What they need before they may do this; empty when nobody has to agree. The connection's own reviewers come
+    """What they need before they may do this; empty when no approval is required. The connection's own reviewers come
     first: each of its groups must agree. `rules` are all of the organisation."""
     found = []
     if connection.reviewers:

@@ -66,7 +66,7 @@ def weigh(
     """
     seat = None if reviewer.principal_id is None else seats.get(reviewer.principal_id)
     if seat is None or not seat.is_active:
-        raise Denied("whoever decides must be an active user of this organisation")
+        raise Denied("only an active user of this organisation can decide")
     if not seat.is_person:
         # Who may make keys would decide on what is their own by one of them.
         raise Denied("people decide on reviews; a program's key does not")
@@ -96,12 +96,12 @@ def _approve(
     named = (*review.groups, *(review.force_groups if ruling.force else ()))
     groups = seat.groups & frozenset(named)
     if ruling.force and not seat.groups & frozenset(review.force_groups):
-        raise Denied(f"only members of {_names(review.force_groups)} may force the approval of this review")
+        raise Denied(f"only members of {_names(review.force_groups)} can force the approval of this review")
     if not groups:
         raise Denied(f"this review is for {_names(review.groups)}, and you are in none of these groups")
     own = review.is_own(reviewer)
     if own and not own_allowed:
-        raise Denied("nobody approves what they have asked for themselves; ask another reviewer")
+        raise Denied("you cannot approve your own request; ask another reviewer")
     if ruling.time_window is not None:
         if review.kind is ReviewKind.STATEMENT:
             raise Invalid("time_window: a statement runs at once, or not at all", field="time_window")
@@ -134,7 +134,7 @@ def _refuse(review: Review, reviewer: Person, ruling: Ruling, seat: Seat) -> Wei
         raise Invalid("force_review and time_window go with an approval only", field="status")
     own = review.is_own(reviewer)
     if not (own or seat.is_admin or review.may_review(seat.groups)):
-        raise Denied("only its reviewers, administrators and who asked for it may reject or revoke a review")
+        raise Denied("only its reviewers, its owner and administrators can reject or revoke a review")
     _require(review, event, ruling.at)
     groups = seat.groups & frozenset((*review.groups, *review.force_groups))
     voice = Vote(reviewer, ruling.choice, groups, ruling.at, False, own, ruling.comment)
@@ -143,7 +143,7 @@ def _refuse(review: Review, reviewer: Person, ruling: Ruling, seat: Seat) -> Wei
 
 def _require(review: Review, event: ReviewEvent, at: datetime) -> None:
     if review.has_lapsed(at):
-        raise Conflict(f"this review cannot be {event} any more: its time is over")
+        raise Conflict(f"this review cannot be {event} any more: it has expired")
     if after(review.kind, review.status, event) is None:
         hint = ""
         if review.status is ReviewStatus.APPROVED and event is ReviewEvent.REJECTED:

@@ -111,7 +111,8 @@ def time_window(type_: str, configuration: Mapping[str, str]) -> TimeWindow:
     zone = configuration.get("time_zone", "UTC")
     if zone not in _zones():
         raise Invalid(
-            f"{_FIELD}.configuration.time_zone: {zone!r} is no time zone; write one as Europe/Vienna", field=_FIELD
+            f"{_FIELD}.configuration.time_zone: {zone!r} is not a time zone; give one such as Europe/Vienna",
+            field=_FIELD,
         )
     return TimeWindow(ends[0], ends[1], zone)
 

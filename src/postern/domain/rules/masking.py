@@ -326,7 +326,7 @@ def check_rule(rule: MaskingRule, compiles: Callable[[str], str | None], models:
         at = f"custom_entity_types[{index}]"
         _check_name(f"{at}.name", custom.name)
         if info_type(custom.name) is not None or names.count(custom.name) > 1:
-            raise Invalid(f"{at}.name: {custom.name!r} is taken by another type", field=at)
+            raise Invalid(f"{at}.name: {custom.name!r} is already in use by another type", field=at)
         _check_custom(at, custom, compiles)
     _check_columns(rule.columns)
 

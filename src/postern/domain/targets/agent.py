@@ -108,7 +108,7 @@ class AgentKey:
         whole = found is not None and found.name and found.host and found.port
         if found is None or not whole or parts.scheme != "grpcs" or not SECRET_FORM.fullmatch(found.secret.reveal()):
             raise Misconfigured(
-                "this is no agent key; copy the whole line that `postern admin agents create` showed, "
+                "this is not an agent key; copy the whole line that `postern admin agents create` showed, "
                 "grpcs://NAME:xagt-…@HOST:PORT?…",
                 field="key",
             )
