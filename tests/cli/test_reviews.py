@@ -309,7 +309,7 @@ def test_access_is_requested_ahead_of_time_and_connects_at_once(ann: Served, mon
         (("reviews", "request", "guarded"), False, "EXPIRED", "has expired: nobody decided in time"),
         (("reviews", "request", "guarded"), True, "ENDED", "was approved, and the time of its access is over"),
         ((*EXEC, "--no-wait-review"), False, "EXPIRED", "has expired: nobody decided in time"),
-        ((*EXEC, "--no-wait-review"), True, "UNUSED", "was approved, but was not run in time"),
+        ((*EXEC, "--no-wait-review"), True, "UNUSED", "was approved, and nobody ran it in time"),
     ],
 )
 def test_reviews_that_nobody_decided_are_listed_apart_from_used_ones(

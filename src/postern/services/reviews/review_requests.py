@@ -234,8 +234,8 @@ class ReviewRequests:
         """Return why the approval of a live link is no longer valid, or what is missing now; None while it is valid."""
         try:
             await self.standing(permit)
-        except Denied as final_state_text:
-            return final_state_text.message
+        except Denied as denial:
+            return denial.message
         return None
 
     async def standing(self, permit: Permit) -> Review | None:
