@@ -115,7 +115,7 @@ async def test_guessing_codes_ends_after_a_few_tries(api: Api) -> None:
     page = await browser(api)
     codes = ["BBBB-BBB" + letter for letter in "BCDFGHJKLM"]
     for code in codes:
-        assert "no such code" in await shown(page, code)
+        assert "this code is unknown" in await shown(page, code)
     begun = await begin(api)
     assert "too many" in await shown(page, begun["user_code"])
     other = await browser(api, "bob")
@@ -124,7 +124,7 @@ async def test_guessing_codes_ends_after_a_few_tries(api: Api) -> None:
 
 async def test_the_devices_code_is_no_users_code_and_the_other_way_round(api: Api) -> None:
     begun, page = await begin(api), await browser(api)
-    assert "no such code" in await shown(page, begun["device_code"][:64])
+    assert "this code is unknown" in await shown(page, begun["device_code"][:64])
     for guess in (begun["user_code"], f"user code {begun['user_code'].replace('-', '')}", "", "\N{SNOWMAN}"):
         answer = await api.nobody.post("/login/device/token", json={"device_code": guess})
         assert answer.status_code in (401, 429), guess

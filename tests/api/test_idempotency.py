@@ -124,7 +124,7 @@ async def test_one_that_is_under_way_is_a_conflict_until_whoever_answered_it_is_
     first = asyncio.create_task(both.as_admin.post("/users", json=body, headers=KEY))
     await reached.wait()
     meanwhile = await both.as_admin.post("/users", json=body, headers=KEY)
-    assert "under way" in message(meanwhile, 409)
+    assert "in progress" in message(meanwhile, 409)
     assert meanwhile.headers["Retry-After"] == "2"
     go_on.set()
     assert (await first).status_code == 201

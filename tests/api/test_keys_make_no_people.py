@@ -12,7 +12,7 @@ from tests.api.conftest import PASSWORD, Api, message
 from tests.api.test_authorisation_matrix import OPEN, SCIM_GROUP, SCIM_PATCH, SCIM_USER, SSH_KEY, TABLE
 from tests.support.application import routed_once
 
-NEEDS_PERSON = re.compile(r"an API key may not .*; log in as an administrator")
+NEEDS_PERSON = re.compile(r"an API key cannot .*; log in as an administrator")
 OIDC = {"issuer_url": "https://idp.example.com", "client_id": "postern", "client_secret": "x"}
 
 

@@ -190,7 +190,7 @@ async def test_login_csrf_an_answer_of_another_browser_is_refused(site: Site) ->
     await victim.get("/login")
     back = await site.at_provider((await attacker.get("/login")).json()["login_url"])
     answer = await victim.get(back)
-    assert "another browser" in message(answer, 401)
+    assert "different browser" in message(answer, 401)
     assert "set-cookie" not in answer.headers
 
 

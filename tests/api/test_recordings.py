@@ -32,7 +32,7 @@ async def test_checkpoints_are_made_and_listed_with_their_anchors(
     proving: tuple[Api, Records], anchor: HeldAnchor
 ) -> None:
     api, records = proving
-    assert "nothing in the ledger" in message(await api.as_admin.post("/recordings/checkpoints"), 409)
+    assert "the ledger is empty" in message(await api.as_admin.post("/recordings/checkpoints"), 409)
     await records.recorded()
     anchor.away = True
     made = await api.as_admin.post("/recordings/checkpoints")

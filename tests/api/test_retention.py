@@ -276,7 +276,7 @@ async def test_reports_that_would_lose_what_was_purged_are_not_rebuilt(kept: tup
         wanted = {"what": what, "reason": "asked to"}
         assert (await api.as_admin.post(f"/sessions/{key}/purge", json=wanted)).status_code == 202
         await keeping.round()
-    assert "would lose them" in message(await api.as_admin.post("/reports/rebuild"), 409)
+    assert "would remove them from reports" in message(await api.as_admin.post("/reports/rebuild"), 409)
 
 
 async def test_a_purged_recording_is_gone_and_its_session_says_so(tmp_path: Path, sqlite_database: Database) -> None:

@@ -155,7 +155,7 @@ async def test_nobody_decides_what_is_not_theirs(api: Api, crowd: Principal) -> 
     bob, ann = await browser(api, "bob"), await browser(api, "ann")
     refused = await answer(bob, own, "approve")
     assert refused.status_code == 403
-    assert "nobody approves what they have asked for" in refused.text
+    assert "you cannot approve your own request" in refused.text
     assert (await ann.get(f"/reviews/page/{own.id}")).status_code == 404
     assert (await ann.get("/reviews/page/made-up")).status_code == 404
     forced = await waiting(api)

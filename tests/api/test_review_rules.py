@@ -175,7 +175,7 @@ async def test_access_says_that_nobody_must_agree(api: Api) -> None:
     await api.make_connection()
     for found in (await reviews(api.as_ann)).values():
         assert (found["needed"], found["demands"], found["access_max_duration"]) == (False, [], None)
-        assert found["reason"] == "nobody has to agree"
+        assert found["reason"] == "no approval is required"
 
 
 async def test_access_says_that_reviews_are_switched_off(api: Api) -> None:

@@ -170,7 +170,7 @@ async def test_who_decides_sees_the_script_and_approves_and_who_asked_runs_it(gu
     waits = (await guarded.as_bob.get(f"/sessions/{session_id}/exec")).json()
     assert (waits["output_status"], waits["has_review"], waits["review"]["status"]) == ("waiting", True, "APPROVED")
     message(await guarded.as_ann.post(f"/sessions/{session_id}/exec"), 404)
-    assert "only who asked" in message(await guarded.as_admin.post(f"/sessions/{session_id}/exec"), 403)
+    assert "only the owner of a review" in message(await guarded.as_admin.post(f"/sessions/{session_id}/exec"), 403)
     runs = await guarded.as_bob.post(f"/sessions/{session_id}/exec")
     assert (runs.status_code, runs.json()["output_status"], runs.json()["has_review"]) == (202, "running", False)
     assert runs.json()["review"]["status"] == "PROCESSING"
@@ -471,7 +471,7 @@ async def test_the_deadline_is_told_and_ends_the_session(guarded: Api) -> None:
     answer = await submitted(guarded)
     guarded.world.clock.forward(hours=25)
     ann, bob = await again(guarded, "ann"), await again(guarded, "bob")
-    assert "its time is over" in message(await decide(ann, answer["review"]["id"]), 409)
+    assert "it has expired" in message(await decide(ann, answer["review"]["id"]), 409)
     await guarded.services.reviews.settle()
     session = (await bob.get(f"/sessions/{answer['session_id']}")).json()
     assert (session["status"], session["review"]["status"]) == (SessionStatus.DONE, "EXPIRED")

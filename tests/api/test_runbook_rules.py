@@ -53,7 +53,7 @@ async def test_a_rule_from_its_making_to_its_end(api: Api) -> None:
     [
         ({"runbooks": []}, 422, "runbooks: must be 1 to 100"),
         ({"runbooks": [{"repository": OPS, "name": str(n)} for n in range(101)]}, 422, "runbooks: at most 100"),
-        ({"runbooks": [{"repository": " "}]}, 422, "runbooks: repository: ' ' is no host/owner/repository"),
+        ({"runbooks": [{"repository": " "}]}, 422, "runbooks: repository: ' ' is not host/owner/repository"),
         *(
             ({"runbooks": [{"repository": f"https://{host}/ops/runbooks"}]}, 422, "runbooks: repository: 'https://")
             for host in ("[::1", "h:x", "h:65536")

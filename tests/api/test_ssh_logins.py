@@ -91,7 +91,7 @@ async def test_who_is_not_logged_in_is_led_there_and_an_unknown_code_is_told(api
     page = await browser(api)
     assert "Code that is in the address" in (await page.get("/login/ssh")).text
     shown = await page.get("/login/ssh", params={"user_code": "<script>"})
-    assert "there is no such code" in shown.text
+    assert "this code is unknown" in shown.text
     assert "<script>" not in shown.text
 
 

@@ -41,12 +41,12 @@ def tracker(api: Api) -> AskedTracker:
 
 
 async def test_a_tracker_is_set_up_once_changed_and_removed(api: Api, tracker: AskedTracker) -> None:
-    assert message(await api.as_admin.get(PATH), 404).startswith("no tracker is set up; an administrator can")
-    assert message(await api.as_admin.put(PATH, json=BODY), 404).startswith("no tracker is set up")
-    assert message(await api.as_admin.delete(PATH), 404).startswith("no tracker is set up")
+    assert message(await api.as_admin.get(PATH), 404).startswith("no tracker is configured; ask an administrator")
+    assert message(await api.as_admin.put(PATH, json=BODY), 404).startswith("no tracker is configured")
+    assert message(await api.as_admin.delete(PATH), 404).startswith("no tracker is configured")
     made = await api.as_admin.post(PATH, json=BODY)
     assert (made.status_code, made.json()) == (201, SHOWN)
-    assert message(await api.as_admin.post(PATH, json=BODY), 409).startswith("a tracker is set up already")
+    assert message(await api.as_admin.post(PATH, json=BODY), 409).startswith("a tracker is already configured")
     api.world.clock.forward(seconds=1)
     changes = {key: value for key, value in SHOWN.items() if key != "user"} | {"when_down": "go_on", "enabled": False}
     put = await api.as_admin.put(PATH, json=changes)
@@ -106,7 +106,7 @@ async def test_attack_a_token_that_was_changed_meanwhile_does_not_come_back(
     monkeypatch.setattr(store, "get", overtaken)
     kept = {key: value for key, value in BODY.items() if key != "token"} | {"when_down": "go_on"}
     refused = message(await api.as_admin.put(PATH, json=kept), 409)
-    assert refused == "the tracker was changed or removed meanwhile; look at it, and try again"
+    assert refused == "the tracker was changed or removed meanwhile; read it again, and retry"
     left = await api.services.tracker.of(api.world.org_id)
     assert (left and left.token) == (Secret("good") if other == "rotates the token" else None)
 
@@ -163,7 +163,7 @@ async def test_without_a_client_nothing_is_asked(api: Api) -> None:
 
 async def test_assets_are_shown_to_who_is_asked_for_them(api: Api, tracker: AskedTracker) -> None:
     path = f"{PATH}/assets/objects?object_type=Server"
-    assert message(await api.as_admin.get(path), 404).startswith("no tracker is set up")
+    assert message(await api.as_admin.get(path), 404).startswith("no tracker is configured")
     await api.as_admin.post(PATH, json=BODY)
     found = (await api.as_auditor.get(f"{path}&query=db&limit=1&offset=1")).json()
     assert found == {"data": [{"id": "db2", "name": "db2"}], "total": 2, "has_next_page": False}

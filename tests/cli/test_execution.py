@@ -117,7 +117,7 @@ def test_what_is_approved_runs_by_itself(capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.usefixtures("at_once")
 def test_one_that_another_has_begun_meanwhile_is_followed() -> None:
-    gateway = Reviewed("APPROVED", runs=(409, {"message": "somebody was faster"}))
+    gateway = Reviewed("APPROVED", runs=(409, {"message": "it was already started"}))
     assert waited(gateway)["output_status"] == "success"
     assert gateway.asked[-1] == "GET /api/sessions/s1/exec"
 

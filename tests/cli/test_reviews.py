@@ -279,7 +279,7 @@ def test_exec_asks_for_no_review_while_the_agent_is_offline(ann: Served) -> None
     refused = ann.cli(*EXEC, "--no-wait")
     assert refused.exit_code == 6
     assert "the agent 'edge' of connection 'guarded' is offline" in refused.stderr
-    assert "no review was asked for" in refused.stderr
+    assert "no review was requested" in refused.stderr
     assert ann.json("reviews")["data"] == []
     assert ann.json("sessions")["data"] == []
 

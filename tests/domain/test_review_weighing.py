@@ -104,7 +104,7 @@ def test_force_counts_only_for_groups_that_reviewer_is_still_in() -> None:
 
 def test_denial_names_groups_or_nobody() -> None:
     seats = {UUID(int=2): seat("dev")}
-    with pytest.raises(Denied, match="only members of nobody may force"):
+    with pytest.raises(Denied, match="only members of nobody can force"):
         weigh(review(), ANN, Ruling(Choice.APPROVED, AT, force=True), seats, own_allowed=False)
     with pytest.raises(Denied, match="this review is for 'dba', 'legal'"):
         weigh(

@@ -117,7 +117,7 @@ def test_a_certificate_in_the_place_of_the_authority_is_refused(authority: Autho
     """CVE-2025-49825: whatever the nested one says, nobody has checked it."""
     nested = Authority(tmp_path).sign("-n", "ann@example.com")
     data = ssh_ca.changed(authority.sign("-n", "ann@example.com"), AUTHORITY, nested)
-    with pytest.raises(Invalid, match="no plain key"):
+    with pytest.raises(Invalid, match="by a plain key"):
         read_certificate(data)
 
 
@@ -187,9 +187,9 @@ def test_one_that_never_ends_has_no_end(authority: Authority) -> None:
         (PRINCIPALS, b"\0\0\0\xffann", "cannot be read"),
         (PRINCIPALS, string(b"\xff\xfe"), "cannot be read"),
         (PRINCIPALS, string(b"x") * (MAX_PRINCIPALS + 1), "at most 32 principals"),
-        (AUTHORITY, string(b"ssh-dss") + string(b"x"), "no plain key"),
+        (AUTHORITY, string(b"ssh-dss") + string(b"x"), "by a plain key"),
         (AUTHORITY, string(b"ssh-ed25519") + string(b"x" * 31), "cannot be read"),
-        (SIGNATURE, string(b"ssh-rsa") + string(b"x"), "too weak, or not its authority's"),
+        (SIGNATURE, string(b"ssh-rsa") + string(b"x"), "too weak or does not match its authority"),
         (0, b"ssh-dss-cert-v01@openssh.com", "of no kind"),
         (0, b"ssh-ed25519", "of no kind"),
     ],

@@ -102,7 +102,7 @@ def test_another_subtype_ends_the_sessions_of_the_one_before(gateway: Gateway, t
     gateway.connection("mysql-later", target)
     with psycopg.connect(gateway.url("mysql-later")) as connection:
         change(gateway, "mysql-later", subtype="mysql")
-        assert "of another type now" in cut(connection)
+        assert "has a different type now" in cut(connection)
 
 
 def test_what_names_and_sorts_it_leaves_running_sessions_alone(gateway: Gateway, target: PostgresServer) -> None:

@@ -182,7 +182,7 @@ def test_it_runs_as_its_owner_until_they_may_not(site: Site, direct: psycopg.Con
     }
     rule = gateway.call(gateway.services.runbook_rules.create(gateway.admin, others))
     try:
-        assert "no rule lets you run" in site.reason("as-its-owner", seconds=1)
+        assert "no runbook rule allows you to run" in site.reason("as-its-owner", seconds=1)
     finally:
         gateway.call(gateway.services.runbook_rules.remove(gateway.admin, str(rule.id)))
     (told,) = site.told("as-its-owner")

@@ -113,7 +113,7 @@ def test_an_authority_that_is_removed_ends_what_runs_by_it(
         session = gateway.newest("web-1")
     assert client.wait(within(5)) == 255
     assert client.stdout is not None
-    assert b"not trusted any more" in client.stdout.read()
+    assert b"is no longer trusted" in client.stdout.read()
     assert reason(gateway.finished(session.id)) == "revoked"
     assert b"Permission denied" in clients.run(key, "true", user="ann#web-1").stderr
 
@@ -243,7 +243,7 @@ def test_who_is_refused_hears_it(gateway: Gateway, clients: Clients, ann: Princi
     client = waits(clients, nothing, "true")
     code, _ = invited(client)
     decide(gateway, ann, code, allow=False)
-    assert b"refused in the browser" in shows(client, b"browser")
+    assert b"denied in the browser" in shows(client, b"browser")
     assert client.wait(60) == 255
     client = waits(clients, nothing, "true")
     code, number = invited(client)

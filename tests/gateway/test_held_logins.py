@@ -114,7 +114,7 @@ async def test_nobody_waits_where_nobody_has_to_agree() -> None:
     ("status", "words"),
     [
         (ReviewStatus.REJECTED, "rejected by chief@example.com: not today"),
-        (ReviewStatus.EXPIRED, "the time of the access that it gave is over"),
+        (ReviewStatus.EXPIRED, "the access that it gave has expired"),
         (ReviewStatus.WITHDRAWN, "withdrawn"),
         (ReviewStatus.REVOKED, "revoked by chief@example.com: not today"),
     ],
@@ -226,7 +226,7 @@ async def test_a_review_whose_deadline_comes_is_closed(monkeypatch: pytest.Monke
     client = await enter_held(place, somebody())
     review = place.table.only
     place.table.kept[review.id] = replace(review, expires_at=now() - timedelta(seconds=1))
-    assert b"nobody decided in time" in await client.ended()
+    assert b"it was not decided in time" in await client.ended()
     assert place.table.only.status is ReviewStatus.EXPIRED
 
 

@@ -111,7 +111,7 @@ async def test_a_connection_made_while_the_agent_is_deleted_keeps_it(
         await remove(world.stores.agents, agent)
 
     monkeypatch.setattr(type(world.stores.agents), "remove", late)
-    with pytest.raises(Conflict, match="just given a connection"):
+    with pytest.raises(Conflict, match="has just got a connection"):
         await services.agent_keys.remove(admin, "edge")
     assert (await services.agent_keys.get(admin, "edge")).id == issued.id
 

@@ -336,7 +336,7 @@ WORDS = {
     ),
     "a person of each of the groups 'a' and 'b' must agree, 3 people in all, or force it as a member of 'c' or 'd' "
     "(rule 'r')": ApprovalRequirement("r", ("a", "b"), 3, True, ("c", "d")),
-    "nobody is left who may agree (rule 'r')": ApprovalRequirement("r", ()),
+    "no eligible approver remains (rule 'r')": ApprovalRequirement("r", ()),
 }
 
 

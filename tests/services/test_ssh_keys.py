@@ -69,7 +69,7 @@ async def test_a_key_belongs_to_one_user(world: World, services: Services, ann: 
     await services.ssh_keys.add(ann, "laptop", line)
     with pytest.raises(Conflict, match="you have this key already, as 'laptop'"):
         await services.ssh_keys.add(ann, "another", line)
-    with pytest.raises(Conflict, match="belongs to somebody already"):
+    with pytest.raises(Conflict, match="already belongs to a user"):
         await services.ssh_keys.add(bob, "laptop", line)
     with pytest.raises(Conflict, match="there is a key 'laptop'"):
         await services.ssh_keys.add(ann, "laptop", ed25519_line())

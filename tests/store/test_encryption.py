@@ -69,7 +69,7 @@ async def test_a_value_copied_to_another_organisation_does_not_open(database: Da
     encryption = opened(database)
     here, there = await organisation(database, "here"), await organisation(database, "there")
     sealed = await encryption.seal(b"secret", row="r", org_id=here)
-    with pytest.raises(Misconfigured, match="another organisation"):
+    with pytest.raises(Misconfigured, match="a different organisation"):
         await encryption.open(sealed, row="r", org_id=there)
     # Even one who rewrites whose data key it is gains nothing: the wrapping is bound to the owner.
     async with database.statement() as connection:
@@ -87,7 +87,7 @@ async def test_a_connection_copied_to_another_row_or_organisation_does_not_open(
         await connection.execute(update(connections).where(connections.c.id == one.id).values(org_id=other))
     with pytest.raises(Misconfigured):
         await world.stores.connections.get(world.org_id, "two")
-    with pytest.raises(Misconfigured, match="another organisation"):
+    with pytest.raises(Misconfigured, match="a different organisation"):
         await world.stores.connections.get(other, "one")
 
 
@@ -290,5 +290,5 @@ async def test_attack_a_key_is_not_derived_for_another_organisation(database: Da
     encryption = opened(database)
     here, there = await organisation(database, "here"), await organisation(database, "there")
     key = await encryption.in_use(here)
-    with pytest.raises(Malformed, match="another organisation"):
+    with pytest.raises(Malformed, match="a different organisation"):
         encryption.derive_key(key, there, salt=b"salt", info=b"info")

@@ -1,10 +1,10 @@
-"""The one rule about addresses that this server may ask for somebody else: repositories, trackers, sinks, chats,
+"""The rule for addresses that administrators set and this server contacts: repositories, trackers, sinks, chats,
 identity providers.
 
-Whoever administers an organisation chooses such addresses. None of them may lead to what only this machine, its network
-or its cloud can reach (server-side request forgery), unless a setting of the machine names that network. The rule is
-asked twice: when an address is saved, as far as it is one and no name, and of each resolved address before connecting.
-It does not cover what the machine's own environment names (VAULT_ADDR, anchors, the blob store): its operator does.
+None of them may lead to what only this machine, its network or its cloud can reach (server-side request forgery),
+unless a setting of the machine names that network. The rule is applied twice: when an address is saved, if it is an IP
+address, and to each resolved address before connecting. It does not cover what the machine's own environment names
+(VAULT_ADDR, anchors, the blob store): its operator does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class AllowedNetworks:
-    """The private networks that one setting of this machine names, loopback too."""
+    """The private networks that one setting of this machine names, loopback included."""
 
     setting: str
     networks: tuple[Network, ...] = ()
@@ -43,7 +43,7 @@ _LOOPBACK = IPv4Address("127.0.0.1")
 
 
 def parse_host(host: str) -> Address | None:
-    """Return the address that a host is, as resolvers read it; None for a name.
+    """Return the IP address that a host is, as resolvers read it; None for a name.
 
     `0xa9fea9fe`, `2852039166`, `169.254.43518` and `::ffff:169.254.169.254` are 169.254.169.254, too.
     """
@@ -67,7 +67,7 @@ def inner_address(address: Address) -> Address:
 
 
 def is_forbidden(host: str) -> bool:
-    """Return whether nobody may ever mean this host: link-local, unspecified, multicast, or a metadata service."""
+    """Return whether the host is never allowed: link-local, unspecified, multicast, or a metadata service."""
     address = parse_host(host)
     return host.lower().rstrip(".") in _METADATA_NAMES if address is None else is_special(address)
 
@@ -83,8 +83,8 @@ def is_within(text: str, networks: Sequence[Network]) -> bool:
 
 
 def may_ask(address: Address, allowed: Sequence[Network], *, loopback: bool = False) -> bool:
-    """Return whether this server may ask at `address`. `allowed` are networks that the machine's settings name;
-    `loopback` says that this machine is meant."""
+    """Return whether this server can contact `address`. `allowed` are networks from the machine's settings;
+    `loopback` says that this machine is allowed."""
     address = inner_address(address)
     if is_special(address):
         return False
@@ -98,12 +98,12 @@ def check_saved(
 ) -> None:
     """Check a host that is saved. A name is checked once it is resolved.
 
-    `loopback`: this machine may be meant. `private`: only a network that the setting names is fine, as for receivers
+    `loopback`: this machine is allowed. `private`: only a network that the setting names is allowed, as for receivers
     without TLS. Raises Invalid.
     """
     address = parse_host(host)
     if is_forbidden(host):
-        raise Invalid(f"{field}: {host!r} is a link-local or metadata address, which is never asked", field=field)
+        raise Invalid(f"{field}: {host!r} is a link-local or metadata address, which is never contacted", field=field)
     if address is not None and not may_ask(address, allowed, loopback=loopback):
         raise Invalid(
             f"{field}: {host!r} is not a public address; if it is meant to be in a private network, name that network "
@@ -120,7 +120,7 @@ def check_saved(
 def check_resolved(
     what: str, found: Sequence[str], allowed: Sequence[Network], setting: str, *, loopback: bool = False
 ) -> None:
-    """Check all addresses that a host was resolved to, before one of them is connected to; `what` is there. Raises
+    """Check all resolved addresses of a host before connecting to one; `what` describes the service. Raises
     Unavailable."""
     if not found:
         raise Unavailable(f"{what} has no address")
@@ -134,7 +134,7 @@ def check_resolved(
 
 
 def _old_spelling(host: str) -> IPv4Address | None:
-    """The forms of inet_aton: one to four numbers, decimal, octal or hexadecimal; the last fills what is left."""
+    """Parse the forms of inet_aton: one to four numbers, decimal, octal or hexadecimal; the last fills the rest."""
     pieces = host.rstrip(".").split(".")
     try:
         numbers = [_number(piece) for piece in pieces]

@@ -1,7 +1,7 @@
-"""What chats show of a review, and whom they know.
+"""What chats show of a review, and which users they know.
 
-A Card is the same for each chat: its texts are as people wrote them, with nothing in them that steers a reader; each
-chat escapes them in its own tongue.
+A Card is the same for each chat: its texts are as users wrote them, without control characters; each chat escapes them
+in its own syntax.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ _ASKS = {
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """`facts` are (label, value). `input`: the script or statement, None where it is not to be shown or there is none.
-    `is_open`: a decision is awaited; `may_force`: some group may approve alone."""
+    """A review as a chat shows it. `facts` are (label, value).
+
+    `input`: the script or statement, None where it is hidden or there is none. `is_open`: a decision is awaited;
+    `may_force`: some group can approve alone.
+    """
 
     review_id: UUID
     title: str
@@ -42,8 +45,8 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """Where a sink has told of a review. `channel` and `reference` are the chat's words for the message: in Slack its
-    channel and `ts`; of mails, the Message-ID."""
+    """The message in which a sink showed a review. `channel` and `reference` identify it: in Slack its channel and
+    `ts`; for mail, the Message-ID."""
 
     sink_id: UUID
     review_id: UUID
@@ -54,9 +57,11 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True)
 class ChatLink:
-    """An account of a chat is this principal's, who showed it. `realm` is the chat's application, by a digest of its
-    workspace, its id, where it is spoken to and what it signs with: a link holds for nobody else who claims to speak
-    for that chat."""
+    """The link of a chat account to the principal who proved it.
+
+    `realm` is the chat's application, by a digest of its workspace, its id, its address and its signing secret: a link
+    is not valid for any other sender that claims to be that chat.
+    """
 
     id: UUID
     org_id: UUID
@@ -68,8 +73,11 @@ class ChatLink:
 
 
 def card_of(review: Review, script: str | None, url: str, *, with_input: bool, with_estimate: bool = False) -> Card:
-    """`script` is the session's, for a review of one, whose `input` has its arguments. `url` is of the page where it is
-    decided. `with_estimate`: for who may review alone; to who asked it would tell what they may not read."""
+    """Return the card. `script` is the session's, for a review of one, whose `input` has its arguments.
+
+    `url` is the page where it is decided. `with_estimate`: for users who can review alone; the owner could learn from
+    it what they cannot read.
+    """
     # In this order: a script may hold what looks like arguments, and these no line that looks like a script.
     given = "\n\n".join(part for part in (review.input, script) if part)
     return Card(
@@ -108,7 +116,7 @@ def _facts(review: Review, *, with_estimate: bool) -> list[tuple[str, str]]:
 
 
 def rows_of(estimate: Mapping[str, object]) -> str:
-    """What counting told, as words."""
+    """Describe the row estimate."""
     said = estimate.get("said")
     return "; ".join(one_line(str(line)) for line in said)[:MAX_REASON] if isinstance(said, list) and said else "none"
 
@@ -148,7 +156,7 @@ def _said(voice: Vote) -> str:
 
 
 def _who(person: Person) -> str:
-    """By the address, which is one person's; names are what people call themselves."""
+    """Return the address, which is unique; names are chosen freely."""
     return _short(person.email or person.subject or person.name)
 
 
@@ -159,7 +167,7 @@ def _short(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Press:
-    """Somebody pressed a button of a message. `trigger` lets a form be opened, for three seconds."""
+    """A user pressed a button of a message. `trigger` allows a form to be opened, for three seconds."""
 
     user: str
     channel: str
@@ -171,7 +179,7 @@ class Press:
 
 @dataclass(frozen=True, slots=True)
 class Reasoned:
-    """Somebody sent the form that asks why. `form` is what was put into it."""
+    """A user sent the form that asks for a reason. `form` is the value that it carries."""
 
     user: str
     form: str
@@ -180,7 +188,7 @@ class Reasoned:
 
 @dataclass(frozen=True, slots=True)
 class Introduced:
-    """Somebody gave a code that shows whose account theirs is; `in_form` says how."""
+    """A user gave a code that links their account; `in_form` says how."""
 
     user: str
     code: str

@@ -1,6 +1,6 @@
-"""What is told to the outside: every kind of event there is, and when it happens.
+"""Events for sinks: every kind there is, and when it happens.
 
-What each carries, with its schema, is in `services/notifications/payloads.py`; docs/events.md is made of both.
+Payloads and their schemas are in `services/notifications/payloads.py`; docs/events.md is generated from both.
 """
 
 from __future__ import annotations

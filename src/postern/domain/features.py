@@ -1,9 +1,9 @@
-"""What an organisation can switch on and off. A flag is here only when something asks for it.
+"""Features that an organisation can enable or disable.
 
-Each flag is on or off in the safe direction: what it makes stricter holds at once. Most are ways in: a flag that is off
-takes a way away. `access-control` is the other way round: while it is ON access rules take connections away from whom
-they do not name, and while it is off every active member of the organisation may see and use every connection, as
-before anybody wrote a rule. `self-review` gives a right to those who could give it to each other anyway.
+A stricter setting takes effect at once. Most features are ways of access: disabling one closes it. `access-control` is
+the reverse: while it is ON access rules hide connections from those whom they do not name, and while it is off every
+active member of the organisation can see and use every connection. `self-review` gives a right to users who could
+approve for each other anyway.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Feature(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FeatureSpec:
-    """`meaning` is what holds while it is on; `default` is taken where nobody chose."""
+    """`meaning` is what applies while it is on; `default` applies where nothing was chosen."""
 
     meaning: str
     default: bool = True

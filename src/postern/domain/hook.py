@@ -1,6 +1,6 @@
 """Session hooks: Python scripts of a repository with runbooks, run on the agent's machine beside a session.
 
-What comes of one is kept and shown, and changes nothing for its session.
+The result of a hook is stored and shown, and does not affect its session.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HOOK_SECONDS = 60.0  # that one may run
 
 
 class HookKind(StrEnum):
-    """By the moment that it runs at."""
+    """The moment at which the hook runs."""
 
     OPEN = "session-open"
     CLOSE = "session-close"
@@ -30,7 +30,7 @@ FILE_OF = {HookKind.OPEN: OPEN_HOOK, HookKind.CLOSE: CLOSE_HOOK}
 
 @dataclass(frozen=True, slots=True)
 class HookScript:
-    """What is run: `text` is the Python of a repository's commit."""
+    """The script of a hook: `text` is Python from a repository's commit."""
 
     kind: HookKind
     repository: str
@@ -40,8 +40,10 @@ class HookScript:
 
 @dataclass(frozen=True, slots=True)
 class HookOutcome:
-    """`exit_code` is None where it did not run to its end, which `reason` explains to people. `output` is what it
-    printed, both ways, up to MAX_OUTPUT characters."""
+    """The result of a hook. `exit_code` is None where it did not run to its end, which `reason` explains.
+
+    `output` is its standard output and error, up to MAX_OUTPUT characters.
+    """
 
     exit_code: int | None
     output: str = ""
@@ -50,7 +52,7 @@ class HookOutcome:
 
 @dataclass(frozen=True, slots=True)
 class HookRun:
-    """One hook of one session; `seconds` is how long it took."""
+    """One run of a hook for one session; `seconds` is its duration."""
 
     id: UUID
     org_id: UUID

@@ -1,4 +1,4 @@
-"""Issues in a tracker that sessions open and close, and the templates by which they are filled in (spec 2.4)."""
+"""Issues that sessions open and close in a tracker, and the templates that fill them in (spec 2.4)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TrackerKind(StrEnum):
 
 
 class WhenDown(StrEnum):
-    """What becomes of a session whose issue cannot be made now."""
+    """What happens to a session whose issue cannot be created now."""
 
     REFUSE = "refuse"
     GO_ON = "go_on"  # the issue is made later
@@ -57,7 +57,7 @@ class PromptType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldMapping:
-    """Sent with every issue: a value of the session, by the name of a preset, or one that is always the same."""
+    """A field of every issue: a value of the session, by the name of a preset, or a constant."""
 
     tracker_field: str
     type: MappingType
@@ -67,7 +67,7 @@ class FieldMapping:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Asked of who opens a session."""
+    """A field that the user who opens a session fills in."""
 
     tracker_field: str
     label: str
@@ -78,8 +78,10 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class CmdbField:
-    """An object of the tracker's asset management, found by its name in objects of `tracker_object_type`. Without a
-    `value` it is asked of who opens a session, as a prompt is."""
+    """An object of the tracker's asset management, found by its name among objects of `tracker_object_type`.
+
+    Without a `value` the user who opens a session is prompted for it.
+    """
 
     tracker_field: str
     tracker_object_type: str
@@ -90,8 +92,10 @@ class CmdbField:
 
 @dataclass(frozen=True, slots=True)
 class IssueTemplate:
-    """`connection_ids` are the connections whose sessions open issues by it: a connection has one template. In a
-    write, None leaves them as they are."""
+    """`connection_ids` are the connections whose sessions open issues by it: a connection has one template.
+
+    In a write, None leaves them unchanged.
+    """
 
     id: UUID
     org_id: UUID
@@ -111,7 +115,7 @@ class IssueTemplate:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One that is there: its key, and where people read it."""
+    """An existing issue: its key, and its page."""
 
     key: str
     url: str
@@ -119,9 +123,12 @@ class Issue:
 
 @dataclass(frozen=True, slots=True)
 class NewIssue:
-    """What a tracker is asked to make. `fields` are by the tracker's own names, `objects` are names of assets by field:
-    (object type, name). `marker` is in the issue's text, and on no other: by it one that was made already is found. It
-    has letters, digits, - and _, so that it may be a label."""
+    """An issue to create. `fields` are by the tracker's own names, `objects` are names of assets by field: (object
+    type, name).
+
+    `marker` is in the issue's text only, and finds an issue that was created already. It has letters, digits, - and _,
+    so that it can be a label.
+    """
 
     project_key: str
     request_type_id: str
@@ -142,7 +149,7 @@ class Asset:
 
 @dataclass(frozen=True, slots=True)
 class Assets:
-    """One page. `total` is None where the tracker does not count."""
+    """One page of assets. `total` is None where the tracker does not count."""
 
     items: Sequence[Asset]
     total: int | None
@@ -150,12 +157,15 @@ class Assets:
 
 
 class Uncertain(Unavailable):
-    """The tracker was asked, and nobody knows whether it did it: it did not answer to the end, or with a fault of its
-    own. Whatever else is Unavailable was surely not done."""
+    """It is unknown whether the tracker carried out the request: it did not answer completely, or with an internal
+    error.
+
+    Other errors of type Unavailable mean that it did not.
+    """
 
 
 class IssueState(StrEnum):
-    """Of the issue of one session."""
+    """The state of one session's issue."""
 
     WANTED = "wanted"
     WITHDRAWN = "withdrawn"  # its session did not come about, and a tracker may know of it
@@ -167,11 +177,10 @@ class IssueState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SessionIssue:
-    """What is to be done about the issue of a session, and what was done. `issue` is None before it is made, `new` from
-    then on.
+    """The issue of a session, and what is to be done about it. `issue` is None before it is created, `new` afterwards.
 
-    `ended`: the session is over, so that the issue, once it is made, goes through `transition`; "" for none.
-    `attempts`: since it was wanted, or since it is to be closed. `next_at`: None when nothing is to be done.
+    `ended`: the session has ended, so the issue, once created, goes through `transition`; "" for none. `attempts`:
+    since it was wanted, or since it is to be closed. `next_at`: None when nothing is to be done.
     """
 
     session_id: UUID
@@ -192,5 +201,5 @@ ISSUE_KEY, ISSUE_URL = "tracker_issue_key", "tracker_issue_url"
 
 
 def in_session(issue: Issue) -> dict[str, str]:
-    """What a session says of its issue, in `integrations_metadata`."""
+    """Return a session's `integrations_metadata` for its issue."""
     return {ISSUE_KEY: issue.key, ISSUE_URL: issue.url}

@@ -1,7 +1,7 @@
-"""What goes into an issue: the checks of a template, and the values that it takes from a session and from who opens it.
+"""The content of an issue: checks of a template, and the values from a session and the user who opens it.
 
-Whoever opens a session decides what some fields say. Nothing of that steers a terminal, and none of it can pass for the
-marker by which the issue of another session is found.
+That user chooses some values. None of them can steer a terminal, or pass for the marker that identifies the issue of
+another session.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?")
 
 
 def check_template(template: IssueTemplate) -> None:
-    """Raises Invalid, which names the item and its field as requests call them."""
+    """Check a template. Raises Invalid, which names the item and its field as requests call them."""
     _check_text(template.name, "name", MAX_NAME)
     _check_text(template.project_key, "project_key")
     _check_text(template.request_type_id, "request_type_id")
@@ -79,7 +79,7 @@ def is_preset(name: str) -> bool:
 
 
 def preset_value(name: str, session: Session, link: str) -> str:
-    """Empty where the session has no such thing. `link` is where people look at it."""
+    """Return the value of a preset; empty where the session has none. `link` is the session's page."""
     if name == _LINK:
         return link
     if name.startswith(_TAG):
@@ -89,7 +89,7 @@ def preset_value(name: str, session: Session, link: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PromptedField:
-    """What a template asks of who opens a session: a prompt, or the name of an asset."""
+    """A field that a template prompts for: a prompt, or the name of an asset."""
 
     tracker_field: str
     label: str
@@ -108,13 +108,13 @@ def prompted_fields(template: IssueTemplate) -> tuple[PromptedField, ...]:
 
 
 def missing_prompts(template: IssueTemplate, given: Mapping[str, str]) -> list[PromptedField]:
-    """All that is required and not given, or blank."""
+    """Return all required fields that are missing or blank."""
     return [one for one in prompted_fields(template) if one.required and not given.get(one.tracker_field, "").strip()]
 
 
 def checked_prompts(template: IssueTemplate, given: Mapping[str, str]) -> dict[str, str]:
-    """What was given, without blanks at the ends, by field; nothing of what is blank. Raises Invalid, which lists all
-    that is missing, by label and field, or else all that is wrong."""
+    """Return the given values by field, stripped, without blank ones. Raises Invalid, which lists all missing ones,
+    by label and field, or else all bad ones."""
     missing = missing_prompts(template, given)
     if missing:
         listed = ", ".join(f"{one.label} ({one.tracker_field})" for one in missing)
@@ -133,7 +133,7 @@ def checked_prompts(template: IssueTemplate, given: Mapping[str, str]) -> dict[s
 
 
 def new_issue(template: IssueTemplate, session: Session, prompts: Mapping[str, str], link: str) -> NewIssue:
-    """`prompts` as `checked_prompts` gives them. The text ends with the marker, also where the template fills it in."""
+    """Return the issue to create; `prompts` as `checked_prompts` returns them. The text always ends with the marker."""
     fields: dict[str, Any] = {}
     for mapping in template.mappings:
         if mapping.type is MappingType.CUSTOM:
@@ -164,7 +164,7 @@ def new_issue(template: IssueTemplate, session: Session, prompts: Mapping[str, s
 
 
 def _items(template: IssueTemplate) -> Iterator[tuple[str, Any]]:
-    """All that fills in a field, by where requests have it. Raises Invalid when there are too many."""
+    """Return all items that fill in a field, by their place in requests. Raises Invalid when there are too many."""
     for name, items in (
         ("mapping_types", template.mappings),
         ("prompt_types", template.prompts),
@@ -196,7 +196,7 @@ def _wrong(one: PromptedField, value: str) -> Iterator[str]:
 
 
 def _is_moment(value: str) -> bool:
-    """As forms send `datetime-local`: without a zone, in UTC."""
+    """Return whether it is a timestamp as forms send `datetime-local`: without a zone, in UTC."""
     if not _MOMENT.fullmatch(value):
         return False
     try:
@@ -207,7 +207,7 @@ def _is_moment(value: str) -> bool:
 
 
 def _prompted(prompt: Prompt, value: str) -> Any:
-    """As the tracker's port wants it (services/issues/tracker.py)."""
+    """Return the value in the form of the tracker's port (services/issues/tracker.py)."""
     if prompt.field_type is PromptType.SELECT:
         return {"value": value}
     return {"moment": value} if prompt.field_type is PromptType.DATETIME else value

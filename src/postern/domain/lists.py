@@ -1,4 +1,4 @@
-"""How lists are cut into pages: one way for all of them."""
+"""Pagination of lists."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXACT_CAP = 1_000_000  # rows that Count.EXACT counts at most
 
 
 class Count(StrEnum):
-    """How far a total is counted: up to EXACT_CAP, not at all, or up to COUNT_CAP."""
+    """How a total is counted: up to EXACT_CAP, not at all, or up to COUNT_CAP."""
 
     EXACT = "exact"
     NONE = "none"
@@ -28,10 +28,10 @@ class Count(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The place of an item in a list that is sorted by a moment and an identifier.
+    """The position of an item in a list that is sorted by a timestamp and an identifier.
 
-    `section` is for lists that consist of several sorted lists in turn, such as reviews: first those that wait.
-    A list that is sorted by a number has it as `id`.
+    `section` is for lists that consist of several sorted lists in turn, such as reviews: pending ones first. A list
+    that is sorted by a number has it as `id`.
     """
 
     at: datetime
@@ -41,8 +41,8 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A piece of a list: `limit` items from `offset` on; in long lists also those behind a position, however many came
-    before it since."""
+    """A part of a list: `limit` items from `offset` on; in long lists also those after a position, however many were
+    added before it."""
 
     limit: int = DEFAULT_LIMIT
     offset: int = 0
@@ -52,7 +52,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Listed(Generic[Item]):
-    """One page, in an order that does not change between pages, and how many there are over all pages."""
+    """One page, in a stable order, and the total over all pages."""
 
     items: Sequence[Item]
     total: int
@@ -62,8 +62,8 @@ class Listed(Generic[Item]):
 class Stretch(Generic[Item]):
     """One page of a list that may be too long to count. `next` is where the next one begins, None at the end.
 
-    A stretch may hold less than its limit, or nothing, and go on: then as many rows were looked at as one call may.
-    `total` is None where it was not counted; where it is capped there are at least so many.
+    A stretch may hold less than its limit, or nothing, and go on: then one call has looked at as many rows as it can.
+    `total` is None where it was not counted; a capped total is a lower bound.
     """
 
     items: Sequence[Item]

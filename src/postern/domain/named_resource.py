@@ -1,4 +1,4 @@
-"""What every resource has that administrators name: rules, keys, machines, sinks, templates and the like."""
+"""What all named resources have in common: rules, keys, machines, sinks, templates and the like."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import UUID
 
 
 class NamedResource(Protocol):
-    """`version` counts its changes: whoever changes it says which version they have read."""
+    """`version` counts its changes: a writer says which version they have read."""
 
     @property
     def id(self) -> UUID: ...
@@ -23,6 +23,6 @@ class NamedResource(Protocol):
 
 
 def plural(noun: str) -> str:
-    """Return what several of a kind are called: rules, keys, authorities."""
+    """Return the plural of a noun: rules, keys, authorities."""
     ends_in_consonant_and_y = noun.endswith("y") and noun[-2] not in "aeiou"
     return f"{noun[:-1]}ies" if ends_in_consonant_and_y else f"{noun}s"

@@ -1,8 +1,8 @@
-"""References: where a secret's value is kept, when it is not in the connection itself (spec 2.1, "Secret format").
+"""References to secret stores, instead of a secret's value in the connection (spec 2.1, "Secret format").
 
     _provider:name:key
 
-The agent resolves them when a session is opened. A reference is no secret: administrators see it as they wrote it.
+The agent resolves them when a session is opened. A reference is not secret: administrators see it as they wrote it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Reference:
 
     @classmethod
     def read(cls, text: str) -> Reference:
-        """Raises Invalid, which repeats nothing of a text that may be a secret written by mistake."""
+        """Parse a reference. Raises Invalid, which does not repeat the text: it may be a secret written by mistake."""
         provider, _, rest = text.partition(":")
         if provider not in FORMS:
             raise Invalid(f"unknown provider; the references are {', '.join(FORMS.values())}", field="secret")

@@ -1,4 +1,4 @@
-"""What reports count, and how it is grouped and cut in time."""
+"""The counts of reports, and how they are grouped by time and resource."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Interval(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReportPeriod:
-    """From the first quarter of an hour until before the last, both since 1970."""
+    """Quarters of an hour since 1970: from the first, until before the last."""
 
     first: int
     last: int
@@ -40,7 +40,7 @@ class ReportPeriod:
 
 @dataclass(frozen=True, slots=True)
 class ReportFilter:
-    """All given conditions hold. `user` is an e-mail, `connection` a name, as the sessions say."""
+    """All given conditions apply. `user` is an e-mail, `connection` a name, as in sessions."""
 
     session_id: UUID | None = None
     user: str | None = None
@@ -51,7 +51,7 @@ class ReportFilter:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Of some sessions. `failed` and `killed` of these ended so; `refused` are requests that a rule refused."""
+    """Sums over some sessions. `failed` and `killed` of these ended so; `refused` are requests that a rule denied."""
 
     sessions: int = 0
     failed: int = 0
@@ -81,7 +81,7 @@ class MaskedCount:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What happened in the hour, day, week or month that begins at `start`, in the asked time zone."""
+    """The counts of the hour, day, week or month that begins at `start`, in the requested time zone."""
 
     start: datetime
     group: str | None

@@ -1,4 +1,4 @@
-"""The one grammar for names of what administrators name. Connections, and what clients log in by, are stricter."""
+"""The common grammar of resource names. Connections and credentials have a stricter one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ MAX_NAME = 128
 
 
 def check_resource_name(name: str) -> None:
-    """A name is looked up beside identifiers and stands in paths of the API, so it must not look like either. Raises
-    Invalid."""
+    """Check a name. It is looked up beside identifiers and is part of API paths, so it must not look like either.
+    Raises Invalid."""
     if not 1 <= len(name) <= MAX_NAME or not name.isprintable() or name != name.strip() or "/" in name:
         raise Invalid(
             f"name: must have 1 to {MAX_NAME} printable characters, without '/' and without blanks at its ends",
@@ -22,7 +22,7 @@ def check_resource_name(name: str) -> None:
 
 
 def as_identifier(text: str) -> UUID | None:
-    """Return the identifier that a person or a program typed, None where it is something else."""
+    """Return the identifier in a text, None where it is not one."""
     try:
         return UUID(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Sinks: where an organisation's events go, outside of this server."""
+"""Sinks: external receivers of an organisation's events."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SigningSecret:
-    """`whsec_` and Base64, as https://www.standardwebhooks.com has it. One that was replaced signs until `until`."""
+    """`whsec_` and Base64, as in https://www.standardwebhooks.com. A replaced one signs until `until`."""
 
     value: Secret
     until: datetime | None = None
@@ -49,8 +49,7 @@ class SigningSecret:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why a sink's first event waits: how often in a row it could not be delivered, since when, and when it is tried
-    again."""
+    """Why a sink's first event waits: the number of failures in a row, since when, and the time of the next attempt."""
 
     failures: int = 0
     since: datetime | None = None
@@ -63,15 +62,15 @@ NO_TROUBLE = Trouble()
 
 @dataclass(frozen=True, slots=True)
 class SinkScope:
-    """The reviews that a sink is told of: on one of these connections, by name or because it carries all of
-    `connection_tags`; and for one of `groups` to review. What is empty bounds nothing."""
+    """The reviews that a sink receives: those on one of these connections, by name or because it carries all of
+    `connection_tags`; and for one of `groups` to review. Empty fields do not limit."""
 
     connections: tuple[str, ...] = ()
     connection_tags: Mapping[str, str] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
 
     def covers(self, review: Review, tags: Mapping[str, str]) -> bool:
-        """`tags` are the connection's."""
+        """Return whether a review is in scope; `tags` are the connection's."""
         if self.groups and not review.may_review(self.groups):
             return False
         if not (self.connections or self.connection_tags):
@@ -120,7 +119,7 @@ class Sink:
 
 @dataclass(frozen=True, slots=True)
 class SinkOutline:
-    """What decides whether an event is for a sink."""
+    """The fields that decide whether a sink receives an event."""
 
     id: UUID
     org_id: UUID
@@ -132,7 +131,7 @@ class SinkOutline:
 
 @dataclass(frozen=True, slots=True)
 class NewDelivery:
-    """An event for one sink. `event_id` is the same for each sink and each try. `body` is a JSON object."""
+    """An event for one sink. `event_id` is the same for each sink and each attempt. `body` is a JSON object."""
 
     sink_id: UUID
     org_id: UUID
@@ -144,7 +143,7 @@ class NewDelivery:
 
 @dataclass(frozen=True, slots=True)
 class Delivery(NewDelivery):
-    """Deliveries of a sink go out in the order of their numbers."""
+    """A stored delivery. Those of a sink are sent in the order of their numbers."""
 
     number: int
     state: DeliveryState

@@ -1,4 +1,4 @@
-"""Texts from elsewhere, made safe to show."""
+"""Untrusted texts, made safe to show."""
 
 from __future__ import annotations
 
@@ -13,25 +13,28 @@ _BEYOND_JSON = re.compile(rf"[\x7f-\x9f\u2028\u2029{BIDI}]")  # JSON escapes C0 
 
 
 def small_letters(text: str) -> str:
-    """`text` in small letters: each word of a to z that a search without regard to case would find stands there as it
-    is. Looking for words in it takes a hundredth of the time of such a search."""
+    """Return `text` in lower case, so that each ASCII word that a case-insensitive search would find is in it
+    unchanged.
+
+    Searching words in it takes a hundredth of the time of such a search.
+    """
     if text.isascii():
         return text.lower()
     return text.casefold().replace("i\u0307", "i").replace("\u0131", "i")  # a capital I with a dot, a small one without
 
 
 def one_line(text: str) -> str:
-    """`text` on one line: control characters as `\\n`, `\\x1b`, `\\u2028`."""
+    r"""Return `text` on one line: control characters as `\n`, `\x1b`, `\u2028`."""
     return _CONTROL.sub(_escape, text)
 
 
 def printable(text: str) -> str:
-    """`text` with its tabs and lines, and without what could steer a terminal."""
+    """Return `text` with its tabs and lines, and without other control characters."""
     return _UNPRINTABLE.sub(_escape, text.replace("\r\n", "\n"))
 
 
 def json_text(text: str) -> str:
-    """JSON, which means the same: nothing in it can steer a terminal or change how it reads."""
+    """Return equivalent JSON without control characters, which cannot steer a terminal or change how it reads."""
     return _BEYOND_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

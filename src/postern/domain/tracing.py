@@ -1,7 +1,7 @@
-"""Spans: what took how long, told to a collector of traces where one is set up, and nothing anywhere else.
+"""Spans: the duration of operations, sent to a collector of traces where one is configured, and nowhere else.
 
 A span's name and the names of its attributes are written in the code. Values are identifiers, counts, words of the
-domain and names that administrators chose; never what was asked or answered, no secret and no e-mail address.
+domain and names that administrators chose; never input or output, no secret and no e-mail address.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TRACEPARENT = "traceparent"  # what it is called in requests, signals and orders
 
 
 class SpanKind(StrEnum):
-    """What a span is to the one above it."""
+    """The relation of a span to its parent."""
 
     INTERNAL = "internal"
     SERVER = "server"
@@ -32,32 +32,33 @@ class SpanKind(StrEnum):
 
 
 class Span(Protocol):
-    """Nothing here raises or waits."""
+    """A span. Its methods never raise or block."""
 
     @property
     def is_recorded(self) -> bool:
-        """Whether anybody will see it."""
+        """Whether it is sent to a collector."""
 
     @property
     def trace_id(self) -> str:
-        """32 hexadecimal digits; empty where nobody will see it."""
+        """32 hexadecimal digits; empty where it is not sent."""
 
     @property
     def traceparent(self) -> str:
-        """For others to go on from; empty where nothing is traced."""
+        """The W3C traceparent for other processes; empty where nothing is traced."""
 
     def child(self, name: str, kind: SpanKind = SpanKind.INTERNAL, attributes: Attributes = _NOTHING) -> Span: ...
 
     def set(self, attributes: Attributes) -> None: ...
 
     def event(self, name: str) -> None:
-        """Something happened now."""
+        """Record an event now."""
 
     def fail(self, kind: str) -> None:
-        """`kind` is a class of errors or a word of the domain, never a message: that may quote anything."""
+        """Record a failure. `kind` is a class of errors or a word of the domain, never a message, which may quote
+        anything."""
 
     def end(self) -> None:
-        """Once; what is said later is dropped."""
+        """End the span, once; later calls are ignored."""
 
 
 class Tracer(Protocol):
@@ -70,8 +71,10 @@ class Tracer(Protocol):
         parent: str = "",
         began: int | None = None,
     ) -> Span:
-        """A span that no other span of this process is above. `parent` is a traceparent of somebody who is trusted;
-        `began` in nanoseconds since 1970, now when None."""
+        """Start a span without a parent in this process.
+
+        `parent` is a traceparent from a trusted sender; `began` in nanoseconds since 1970, now when None.
+        """
 
 
 class _NoSpan:
@@ -112,17 +115,17 @@ _current: ContextVar[Span] = ContextVar("postern_span", default=NO_SPAN)
 
 
 def current() -> Span:
-    """What this task is doing, as far as it is traced."""
+    """Return this task's current span."""
     return _current.get()
 
 
 def make_current(span: Span) -> None:
-    """For the rest of this task."""
+    """Make the span current for the rest of this task."""
     _current.set(span)
 
 
 def within(span: Span) -> AbstractContextManager[Span]:
-    """The block is what the span is about: it ends with it, and has failed when that raises."""
+    """Make the span current for the block: it ends with it, and fails when that raises."""
     return _UNTRACED if span is NO_SPAN else _within(span)
 
 
@@ -142,16 +145,16 @@ def _within(span: Span) -> Iterator[Span]:
 def part(
     name: str, kind: SpanKind = SpanKind.INTERNAL, attributes: Attributes = _NOTHING
 ) -> AbstractContextManager[Span]:
-    """The block as a part of what this task is doing."""
+    """Run the block as a child span of the current one."""
     return within(_current.get().child(name, kind, attributes))
 
 
 def trace_payload() -> dict[str, str]:
-    """What is sent along with a message, so that its receiver goes on from here. Empty where nothing is traced."""
+    """Return what to send with a message, so that its receiver continues the trace; empty where nothing is traced."""
     parent = _current.get().traceparent
     return {TRACEPARENT: parent} if parent else {}
 
 
 def parent_of(text: object) -> str:
-    """The traceparent that somebody sent; empty when it is none."""
+    """Return the received traceparent; empty when it is invalid."""
     return text if isinstance(text, str) and _TRACEPARENT.fullmatch(text) else ""

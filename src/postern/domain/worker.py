@@ -12,7 +12,7 @@ LIVES_FOR = timedelta(seconds=15)
 
 @dataclass(frozen=True, slots=True)
 class RelayWorker:
-    """`id` is that of one life of the process; `name`, such as w1, is taken up again by the next."""
+    """`id` is that of one life of the process; `name`, such as w1, is reused by the next."""
 
     id: UUID
     name: str

@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 # One text for an unknown user name, a wrong password, and a connection that is hidden from its user.
 REFUSED_LOGIN = "the user name or password is wrong, or the credential is no longer valid"
-_AUDITOR = "auditors read what others did, and do not connect themselves"
+_AUDITOR = "auditors can read what others did, but cannot connect"
 
 Modes = tuple[Verb, ...]
 # What needs an access mode, where one SSH connection offers both.
@@ -215,7 +215,7 @@ class Access:
         The caller checks that the review lets it run. This checks that its owner is still allowed to run it. Raises
         NotFound, Denied, Unavailable.
         """
-        missing = NotFound(f"there is no connection {review.connection!r} any more, or it is hidden from you")
+        missing = NotFound(f"there is no connection {review.connection!r} any more, or you cannot see it")
         found = await self._connections.get(principal.org_id, str(review.binding.connection_id))
         if found is None:
             raise missing
@@ -303,7 +303,8 @@ class Access:
         reason = reason or await self._runbook_reason(principal, connection, runbook)
         if reason is None and runbook is not None and runbook.place not in ("", str(connection.place)):
             reason = (
-                f"connection {connection.name!r} leads elsewhere since {runbook.file!r} was filled in; run it again"
+                f"connection {connection.name!r} has a different target than when {runbook.file!r} was rendered; "
+                "run it again"
             )
         if reason is not None:
             raise Denied(reason)
@@ -316,7 +317,8 @@ class Access:
             principal, runbook.repository, runbook.file, connection.id
         ):
             return None
-        return f"no rule lets you run {runbook.file!r} on connection {connection.name!r}; ask an administrator"
+        rule = f"no runbook rule allows you to run {runbook.file!r} on connection {connection.name!r}"
+        return f"{rule}; ask an administrator"
 
     async def _shut_reason(self, principal: Principal, connection: Connection) -> str | None:
         """Return why every access mode is closed to the principal; None where one is open."""
@@ -362,8 +364,8 @@ class Access:
             rules = await self._store.rules_of(connection.id)
         except (ValueError, KeyError, TypeError) as error:
             raise Unavailable(
-                f"a guard rail or masking rule of connection {connection.name!r} cannot be read, so it is refused; "
-                "ask an administrator to save them again"
+                f"a guard rail or masking rule of connection {connection.name!r} cannot be read, so the connection is "
+                "denied; ask an administrator to save them again"
             ) from error
         if rules is None:
             raise Unavailable(f"connection {connection.name!r} was deleted")
@@ -434,7 +436,7 @@ class Access:
         if connection is None:
             raise Denied(f"connection {permit.connection.name!r} was deleted")
         if (connection.type, connection.subtype) != (permit.connection.type, permit.connection.subtype):
-            raise Denied(f"connection {connection.name!r} is of another type now; connect again")
+            raise Denied(f"connection {connection.name!r} has a different type now; connect again")
         standing = await self._store.standing(permit.principal.id, connection.id, permit.credential_id)
         # A credential that is being rotated has a new end; whatever else they logged in with has the one it had.
         expires_at = permit.means_until if permit.credential_id is None else standing.credential_expires_at
@@ -469,8 +471,8 @@ def masked_types(connection: Connection) -> frozenset[InfoType]:
     unknown = [name for name, kind in found.items() if kind is None]
     if unknown:
         raise Unavailable(
-            f"connection {connection.name!r} masks {', '.join(unknown)}, which this version does not know, "
-            "so it is refused; ask an administrator to correct its redact_types"
+            f"connection {connection.name!r} masks {', '.join(unknown)}, which this version does not support, "
+            "so the connection is denied; ask an administrator to correct its redact_types"
         )
     return frozenset(kind for kind in found.values() if kind is not None)
 

@@ -191,7 +191,7 @@ def check_version(what: str, current: int, wanted: int | None) -> None:
     """Raise PreconditionFailed where the request names a different version than the current one."""
     if wanted is not None and current != wanted:
         raise PreconditionFailed(
-            f"{what} has version {current} by now, not {wanted}; read it again, and repeat the change"
+            f"{what} has version {current} now, not {wanted}; read it again, and repeat the change"
         )
 
 

@@ -238,8 +238,8 @@ class Sessions:
         if agent is None or not agent.is_online(self._now()):
             name = "" if agent is None else f" {agent.name!r}"
             raise Unavailable(
-                f"the agent{name} of connection {target.name!r} is offline, so that nothing can run there; no review "
-                "was asked for. Start the agent, or ask who runs it, and try again"
+                f"the agent{name} of connection {target.name!r} is offline, so nothing can run there; no review "
+                "was requested. Start the agent, or ask its operator, and try again"
             )
 
     def require_runnable(self, target: Connection) -> None:
@@ -308,7 +308,7 @@ class Sessions:
         if wanted.search is not None and page.count is Count.EXACT:
             raise Invalid("count: what a search finds is not counted exactly", field="count")
         if wanted.held is not None and not _sees_all(principal):
-            raise Denied("held: only administrators and auditors may see which sessions are held")
+            raise Denied("held: only administrators and auditors can see which sessions are held")
         if not _sees_all(principal):
             wanted = replace(wanted, owner=principal.subject)
         return await self._store.find(principal.org_id, wanted, page)
@@ -398,7 +398,7 @@ class Sessions:
         session = await self.get(principal, given_id)
         session_id = session.id
         if not (principal.is_admin or _owns(principal, session)):
-            raise Denied("only the owner of a session or an administrator may kill it")
+            raise Denied("only the owner of a session or an administrator can kill it")
         detail = f"killed by {principal.email}"
         if session.status is not SessionStatus.DONE:
             record_change({"id": session.id, "status": session.status}, {"id": session.id, "detail": detail})

@@ -483,7 +483,7 @@ async def test_an_expired_request(gateway: SamlGateway) -> None:
 async def test_an_answer_in_another_browser(gateway: SamlGateway) -> None:
     """Login CSRF: the victim's browser is made to send the attacker's own genuine answer."""
     returning = await gateway.leave()
-    await gateway.forbidden(Returning(returning.form, {}), "another browser")
+    await gateway.forbidden(Returning(returning.form, {}), "different browser")
 
 
 @pytest.mark.parametrize(

@@ -272,7 +272,7 @@ async def test_nothing_begins_once_it_has_ended(
         world.clock.forward(hours=2)
         assert (await conn.run("true")).exit_status != 0
     assert not site.flow.started
-    assert "does not hold any more" in site.flow.refused[0].message
+    assert "is no longer valid" in site.flow.refused[0].message
 
 
 def _line(data: bytes) -> bytes:

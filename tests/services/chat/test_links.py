@@ -45,7 +45,7 @@ async def test_a_code_is_typed_as_a_command_too(office: Office) -> None:
     answer = (await office.send(commanded(f"link {code}"))).answer
     assert answer == {
         "response_type": "ephemeral",
-        "text": "From now on you are bob@example.com here. Press the button again to decide.",
+        "text": "Your account here is now linked to bob@example.com. Press the button again to decide.",
     }
     found = await office.services.chat_links.find(office.bob, PAGE)
     assert [(one.chat_id, one.email) for one in found.items] == [("U0BOB", "bob@example.com")]
@@ -120,7 +120,7 @@ async def test_attack_nobody_says_whose_an_account_is_but_its_owner(office: Offi
     code = (await links.code(office.admin)).reveal()
     assert (await office.send(commanded(code, "U0ADMIN"))).actor == office.admin  # only ever as themselves
     await office.send(pressed(review.id, user="U0ADMIN"))
-    assert "none of the groups" in office.slack.whispers[-1]["text"]
+    assert "not in a group that reviews this" in office.slack.whispers[-1]["text"]
 
 
 async def test_accounts_are_their_owners_and_administrators_business(office: Office) -> None:

@@ -201,14 +201,14 @@ async def test_who_may_not_decide_is_told_so_and_nothing_happens(office: Office)
     await office.link(office.ann, "U0ANN")
     review = await office.ask()
     await office.send(pressed(review.id, user="U0ANN"))
-    assert "none of the groups" in office.slack.whispers[-1]["text"]
+    assert "not in a group that reviews this" in office.slack.whispers[-1]["text"]
     assert office.slack.whispers[-1]["user"] == "U0ANN"
     own = await asked(office.world, office.bob, kind=ReviewKind.ONETIME, created_at=office.now)
     await office.round()
     await office.link(office.bob, "U0BOB")
     form = await opened_form(office, own)
     answer = (await office.send(submitted(REASON, form, ""))).answer
-    assert "nobody approves what they have asked for" in answer["errors"][REASON]
+    assert "you cannot approve your own request" in answer["errors"][REASON]
     assert (await office.state(own)).status is ReviewStatus.PENDING
     await decided(office.world, review, office.bob, at=office.now)
     await office.send(pressed(review.id))
@@ -224,7 +224,7 @@ async def test_only_what_a_sink_was_told_of_is_decided_by_it(office: Office) -> 
     assert office.slack.messages == {}
     for given in (review.id, uuid4()):
         await office.send(pressed(given))
-        assert "not told here" in office.slack.whispers[-1]["text"]
+        assert "not sent to this channel" in office.slack.whispers[-1]["text"]
     assert office.slack.views == []
 
 

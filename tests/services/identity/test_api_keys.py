@@ -85,10 +85,10 @@ async def test_a_key_ignores_no_address_limit(services: Services, root: Principa
     for good in ("192.0.2.7", "2001:db8::1", "::ffff:192.0.2.9"):
         await used(services, issued.secret, good)
     for bad in ("192.0.3.1", "2001:db9::1", "::ffff:192.0.3.1", "unknown", ""):
-        await refused(services, issued.secret, "may not be used from", bad)
+        await refused(services, issued.secret, "cannot be used from", bad)
     await used(services, issued.secret)
     await services.api_keys.update(root, "ci", {"allowed_networks": ("198.51.100.1",)})
-    await refused(services, issued.secret, "may not be used from")
+    await refused(services, issued.secret, "cannot be used from")
     await services.api_keys.update(root, "ci", {"allowed_networks": ()})
     await used(services, issued.secret, "203.0.113.1")
 
@@ -193,7 +193,7 @@ async def test_a_key_gives_nobody_a_new_way_in(services: Services, root: Princip
         services.users.create(key, {"email": "eve@example.com", "password": password}),
         services.users.update(key, root.email, {"password": password}),
     ):
-        with pytest.raises(Denied, match="an API key may not"):
+        with pytest.raises(Denied, match="an API key cannot"):
             await deed
     await services.users.create(key, {"email": "ann@example.com"})
 

@@ -276,7 +276,7 @@ async def test_service_accounts_and_nobodies_do_not_log_in(world: World, sign_in
     with pytest.raises(Denied, match="service account"):
         await sign_in.account_of(world.org_id, robot)
     for nobody in (identity(subject=""), identity(issuer=""), identity(subject="x" * 256), identity(subject="a\0")):
-        with pytest.raises(Denied, match="who you are"):
+        with pytest.raises(Denied, match="no valid user identifier"):
             await sign_in.account_of(world.org_id, nobody)
 
 

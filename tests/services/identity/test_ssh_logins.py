@@ -98,7 +98,7 @@ async def test_only_whom_the_client_named_lets_it_in(
 ) -> None:
     bob = await world.add_user("bob")
     waiting = await worker.ssh_logins.begin(HERE, WANTED)
-    with pytest.raises(Denied, match="for another user"):
+    with pytest.raises(Denied, match="for a different user"):
         await let_in(api, bob, waiting)
     with pytest.raises(Denied):
         await worker.ssh_logins.wait(waiting)

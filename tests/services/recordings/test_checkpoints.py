@@ -24,7 +24,7 @@ def auditor(records: Records) -> Principal:
 
 async def test_a_checkpoint_on_demand_covers_everything_and_reaches_the_anchor(records: Records) -> None:
     services = records.services()
-    with pytest.raises(Conflict, match="nothing in the ledger"):
+    with pytest.raises(Conflict, match="the ledger is empty"):
         await services.checkpoints.make(records.user)
     await records.recorded()
     made = await services.checkpoints.make(records.user)
@@ -101,7 +101,7 @@ async def test_an_anchor_that_is_set_up_no_more_is_shown(records: Records) -> No
     records.world.clock.forward(hours=2)
     await without.checkpoints.bring()
     [(_, [state])] = (await without.checkpoints.find(records.user, Page())).items
-    assert "not set up" in state.error
+    assert "no longer configured" in state.error
 
 
 async def test_another_key_is_introduced_by_the_one_before(records: Records) -> None:

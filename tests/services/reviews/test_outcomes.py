@@ -16,10 +16,10 @@ async def asked(desk: Desk, kind: ReviewKind) -> Review:
 @pytest.mark.parametrize(
     ("kind", "approved", "outcome", "said"),
     [
-        (ReviewKind.JIT, False, ReviewOutcome.EXPIRED, "nobody decided in time"),
-        (ReviewKind.JIT, True, ReviewOutcome.ENDED, "the time of the access that it gave is over"),
-        (ReviewKind.ONETIME, False, ReviewOutcome.EXPIRED, "nobody decided in time"),
-        (ReviewKind.ONETIME, True, ReviewOutcome.UNUSED, "it was approved, and nobody ran it in time"),
+        (ReviewKind.JIT, False, ReviewOutcome.EXPIRED, "it was not decided in time"),
+        (ReviewKind.JIT, True, ReviewOutcome.ENDED, "the access that it gave has expired"),
+        (ReviewKind.ONETIME, False, ReviewOutcome.EXPIRED, "it was not decided in time"),
+        (ReviewKind.ONETIME, True, ReviewOutcome.UNUSED, "it was approved, but was not run in time"),
     ],
 )
 async def test_outcome_tells_apart_what_has_expired(

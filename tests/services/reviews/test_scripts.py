@@ -84,7 +84,7 @@ async def test_a_script_waits_runs_once_and_is_done(desk: Desk) -> None:
     assert await sessions.claim(session.id, "w2") is None
     await sessions.close(session.id, reason=EndReason.COMPLETED, exit_code=0, metrics={}, event_size=0)
     assert await status(desk, session) == (SessionStatus.DONE, ReviewStatus.EXECUTED)
-    with pytest.raises(Conflict, match="EXECUTED, it has been run, which it may once"):
+    with pytest.raises(Conflict, match="EXECUTED, it has already run, and can run only once"):
         await sessions.execute(desk.ann, session.id)
 
 
@@ -98,9 +98,9 @@ async def test_of_many_who_run_it_one_does(desk: Desk) -> None:
 
 async def test_only_its_owner_runs_it(desk: Desk) -> None:
     session = await desk.ready()
-    with pytest.raises(Denied, match="only who asked"):
+    with pytest.raises(Denied, match="only the owner of a review"):
         await desk.services.sessions.execute(desk.root, session.id)
-    with pytest.raises(Denied, match="only who asked"):
+    with pytest.raises(Denied, match="only the owner of a review"):
         await desk.services.sessions.execute(desk.otto, session.id)
     for stranger in (desk.rita, desk.zoe):
         with pytest.raises(NotFound):
@@ -124,11 +124,11 @@ async def test_what_was_not_reviewed_is_not_executed(desk: Desk) -> None:
     await desk.world.add_connection("free")
     session = await desk.services.sessions.submit(desk.ann, "free", "select 1", source=SOURCE, means=MEANS)
     assert (session.status, session.review_id) == (SessionStatus.READY, None)
-    with pytest.raises(Conflict, match="no script that was reviewed"):
+    with pytest.raises(Conflict, match="is not a reviewed script"):
         await desk.services.sessions.execute(desk.ann, session.id)
     access = await desk.approve(await desk.ask())
     assert access.session_id is not None
-    with pytest.raises(Conflict, match="no script that was reviewed"):
+    with pytest.raises(Conflict, match="is not a reviewed script"):
         await desk.services.sessions.execute(desk.ann, access.session_id)
 
 
@@ -276,7 +276,7 @@ async def test_a_worker_that_died_leaves_nothing_open(desk: Desk) -> None:
 
 
 async def test_it_runs_whoever_the_owner_has_become_since(desk: Desk) -> None:
-    """In another group, whom no rule asks any more, it may still run; when nobody has to agree, it was agreed to."""
+    """It may still run for a member of another group, whom no rule asks, and when no approval is required."""
     session = await desk.ready()
     shop = await desk.world.stores.connections.get(desk.world.org_id, "shop")
     assert shop is not None

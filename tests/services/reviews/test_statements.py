@@ -23,7 +23,7 @@ TEXT = "drop table x"
 
 
 async def running(world: World, who: Principal) -> tuple[Permit, str]:
-    """A session on a connection of its own, for which nobody has to agree."""
+    """A session on a connection of its own, for which no approval is required."""
     name = f"db-{uuid4().hex[:6]}"
     await world.add_connection(name)
     services = world.services()
@@ -79,7 +79,7 @@ async def test_attack_who_made_a_programs_key_decides_on_what_it_sends(desk: Des
     issued = await services.api_keys.create(chief, fields)
     one = await held(desk, issued.account.principal)
     await services.api_keys.remove(chief, "robot")
-    with pytest.raises(Denied, match="asked for themselves"):
+    with pytest.raises(Denied, match="your own request"):
         await services.reviews.decide(chief, str(one.id), Choice.APPROVED)
     assert (await desk.approve(one, desk.root)).status is ReviewStatus.APPROVED
 

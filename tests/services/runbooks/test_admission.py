@@ -190,7 +190,7 @@ async def test_who_adds_arguments_needs_the_right_to_run_scripts_too(desk: Desk)
 async def test_a_rule_is_asked_when_it_is_submitted(desk: Desk) -> None:
     await rule(desk, "/users/", desk.shop, "dev")
     await claimed(desk, await desk.submit(runbook=RUNBOOK))
-    with pytest.raises(Denied, match=r"no rule lets you run '/x\.runbook\.sql'"):
+    with pytest.raises(Denied, match=r"no runbook rule allows you to run '/x\.runbook\.sql'"):
         await desk.submit(runbook=replace(RUNBOOK, file="/x.runbook.sql"))
     with pytest.raises(Denied, match="no rule"):
         await desk.submit(runbook=replace(RUNBOOK, repository="git.example.com/other/runbooks"))
@@ -206,9 +206,9 @@ async def test_a_rule_that_goes_is_asked_at_the_claim_and_while_it_runs(desk: De
     await rule(desk, "/others/")
     await desk.world.stores.runbook_rules.remove(made)
     await rules_changed(desk)
-    assert "no rule lets you run" in await refused(desk, waits)
-    assert "no rule lets you run" in str(await desk.services.access.still_allowed(permit))
-    with pytest.raises(Denied, match="no rule lets you run"):
+    assert "no runbook rule allows you to run" in await refused(desk, waits)
+    assert "no runbook rule allows you to run" in str(await desk.services.access.still_allowed(permit))
+    with pytest.raises(Denied, match="no runbook rule allows you to run"):
         await desk.services.access.renew(permit)
 
 
@@ -222,8 +222,8 @@ async def test_a_rule_that_goes_is_asked_after_the_review(desk: Desk) -> None:
     await rule(desk, "/others/")
     await desk.world.stores.runbook_rules.remove(made)
     await rules_changed(desk)
-    assert "no rule lets you run" in await refused(desk, early)
-    with pytest.raises(Denied, match="no rule lets you run"):
+    assert "no runbook rule allows you to run" in await refused(desk, early)
+    with pytest.raises(Denied, match="no runbook rule allows you to run"):
         await desk.services.sessions.execute(desk.ann, late.id)
 
 
@@ -257,7 +257,7 @@ async def test_attack_what_was_quoted_for_one_target_is_not_read_by_another(desk
     script = await desk.submit("select 1")
     await connections.update(desk.root, "shop", {"secret": {"envvar:HOST": Secret("ZGIy"), "envvar:USER": None}})
     said = await refused(desk, waiting)
-    assert said == "connection 'shop' leads elsewhere since 'echo.runbook.sql' was filled in; run it again"
+    assert said == "connection 'shop' has a different target than when 'echo.runbook.sql' was rendered; run it again"
     await desk.services.access.renew(running)
     await claimed(desk, script)
     await claimed(desk, await runs.submit(desk.ann, SPOKEN, source="192.0.2.1"))

@@ -201,7 +201,7 @@ async def asks_for_more(desk: Desk) -> None:
     [
         (leave, "inactive"),
         (are_deleted, "its owner was deleted"),
-        (rule_denies, "no rule lets you run"),
+        (rule_denies, "no runbook rule allows you to run"),
         (mode_is_off, "access mode runbooks is disabled"),
         (repository_is_gone, "no repository"),
         (file_is_gone, "there is no runbook"),
@@ -297,7 +297,7 @@ async def test_its_owner_changes_it_and_an_administrator_switches_it_off(desk: D
                 await attempt
     for reader in (desk.root, desk.otto):
         assert (await service.find(reader, Page())).total == 1
-        with pytest.raises(Denied, match="only its owner may run"):
+        with pytest.raises(Denied, match="only its owner can run"):
             await service.run(reader, "nightly")
     assert (await service.find(desk.rita, Page())).total == 0
     with pytest.raises(Denied):

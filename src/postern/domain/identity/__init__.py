@@ -1,1 +1,1 @@
-"""People and programs, what they log in with, and the organisations that they belong to."""
+"""Users and programs, their auth methods, and their organisations."""

@@ -16,12 +16,11 @@ PREFIX = "pst_"  # tells secret scanners, and our own door, what this is
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """Acts as `account`: a service account, or a principal of its own. `shown` is the key's beginning, to recognise it
-    by. `created_by` is the e-mail address of who made it, and `maker_id` their principal, unless it was made before
-    that was stored.
+    """An API key that acts as `account`: a service account, or a principal of its own.
 
-    `allowed_networks` are CIDR texts; none at all allows every address. `secret` is the key itself, empty but
-    where it was just made.
+    `shown` is the key's beginning, to recognise it by. `created_by` is the e-mail address of its creator, and
+    `maker_id` their principal, unless it is older than that field. `allowed_networks` are CIDR texts; an empty list
+    allows every address. `secret` is the key itself, empty except right after its creation.
     """
 
     id: UUID
@@ -49,7 +48,7 @@ class ApiKey:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
     def allows(self, address: str) -> bool:
-        """False for an address that cannot be read, when there is a limit at all."""
+        """Return whether the address is allowed; False for one that cannot be parsed, when there is a limit at all."""
         if not self.allowed_networks:
             return True
         try:
@@ -61,5 +60,5 @@ class ApiKey:
 
 
 def digest_of(key: Secret) -> bytes:
-    """Return what the store has of a key."""
+    """Return the hash of a key, as stored."""
     return hashlib.sha256(key.reveal().encode()).digest()

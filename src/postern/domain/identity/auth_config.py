@@ -1,4 +1,4 @@
-"""How people of an organisation prove who they are."""
+"""The authentication settings of an organisation."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ DEFAULT_SCOPES = ("openid", "profile", "email")
 
 @dataclass(frozen=True, slots=True)
 class OidcConfig:
-    """`audience` is what access tokens of the provider are made out to, so that they are taken as bearer tokens of
-    this API; empty: they are not taken."""
+    """OpenID Connect settings. `audience` is that of the provider's access tokens which this API accepts as bearer
+    tokens; empty: none."""
 
     issuer_url: str
     client_id: str
@@ -25,10 +25,10 @@ class OidcConfig:
 
 @dataclass(frozen=True, slots=True)
 class SamlConfig:
-    """Metadata of the identity provider: by URL, or as XML text, which then wins.
+    """SAML settings: the identity provider's metadata by URL, or as XML text, which then takes precedence.
 
-    The other fields name attributes of its assertions. Empty: the NameID is the subject; e-mail and name are looked
-    for under the names that providers usually give them.
+    The other fields name attributes of its assertions. Empty: the NameID is the subject; e-mail and name are looked for
+    under common names.
     """
 
     idp_metadata_url: str = ""
@@ -41,7 +41,7 @@ class SamlConfig:
 
 @dataclass(frozen=True, slots=True)
 class AuthConfig:
-    """`method` is the one way in. `require_second_factor` is for local accounts; providers have their own."""
+    """`method` is the one login method. `require_second_factor` is for local accounts; providers manage their own."""
 
     method: LoginMethod = LoginMethod.LOCAL
     oidc: OidcConfig | None = None

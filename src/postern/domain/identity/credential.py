@@ -1,4 +1,4 @@
-"""A Credential: what a native client logs in with, issued for one principal and one connection."""
+"""A Credential: the login of a native client, issued for one principal and one connection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _USERNAME = re.compile(r"[a-z0-9_]+-[a-z0-9_]+-[a-z2-7]{6}")  # who, where, and 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verifier:
-    """A SCRAM-SHA-256 verifier (RFC 5802 section 3): checks a password, and cannot log in anywhere."""
+    """A SCRAM-SHA-256 verifier (RFC 5802 section 3): it checks a password, and cannot be used to log in."""
 
     iterations: int
     salt: bytes
@@ -36,7 +36,7 @@ class CredentialStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """`maker_id` is the principal who issued it, where that was another than its user."""
+    """A credential; `maker_id` is the principal that issued it for another one."""
 
     id: UUID
     org_id: UUID
@@ -60,7 +60,7 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """The only time the password is seen: the store has a verifier."""
+    """A new credential with its password, which is shown only once: the store has a verifier."""
 
     credential: Credential
     password: Secret
@@ -78,7 +78,7 @@ class IssuedCredential:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A credential with all that a login needs to know, as the store holds it; not yet a permission."""
+    """A credential with all that a login needs, as stored; not yet a permission."""
 
     credential_id: UUID
     username: str
@@ -90,5 +90,5 @@ class Grant:
 
 
 def is_username(text: str) -> bool:
-    """Whether credentials are called so; it says nothing of whether there is one."""
+    """Return whether it has the form of a credential's user name, whether or not one exists."""
     return _USERNAME.fullmatch(text) is not None

@@ -1,4 +1,4 @@
-"""What an identity provider says of somebody, after its proof was checked."""
+"""The claims of an identity provider about a user, after verification."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """`issuer` and `subject` name somebody for ever; all else may change between logins.
+    """`issuer` and `subject` identify a user permanently; all else may change between logins.
 
-    `groups` is None when the provider says nothing of groups, which is not the same as none.
+    `groups` is None when the provider sends no groups, which differs from an empty set.
     """
 
     issuer: str

@@ -1,4 +1,4 @@
-"""A Login: somebody is logged in, from one client, until it ends. Every access token belongs to one."""
+"""A Login: a user is logged in from one client until it ends. Every access token belongs to one."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class LoginMethod(StrEnum):
 
 
 class ClientKind(StrEnum):
-    """WEB holds its token in a cookie that scripts cannot read; SSH has none, and its login ends with its connection;
-    the others send it themselves."""
+    """The kind of client. WEB holds its token in a cookie that scripts cannot read; SSH has none, and its login ends
+    with its connection; the others send it themselves."""
 
     WEB = "web"
     CLI = "cli"
@@ -28,7 +28,7 @@ class ClientKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Provided:
-    """What the identity provider gave for this login: how long it vouches, and how to ask it again."""
+    """The identity provider's confirmation of a login: until when it is valid, and the token to renew it."""
 
     expires_at: datetime
     refresh: Secret | None = None
@@ -36,7 +36,7 @@ class Provided:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """`expires_at` moves on when the token is refreshed, never beyond `ends_at`."""
+    """A login. `expires_at` moves when the token is refreshed, never beyond `ends_at`."""
 
     id: UUID
     org_id: UUID
@@ -56,7 +56,7 @@ class Login:
 
 
 class TokenPurpose(StrEnum):
-    """A voucher is a secret that is good once, for one step, for a short time."""
+    """The purpose of a one-time token."""
 
     OIDC_STATE = "oidc-state"  # between /login and /callback
     SAML_REQUEST = "saml-request"  # between /saml/login and /saml/callback

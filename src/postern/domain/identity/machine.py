@@ -1,4 +1,4 @@
-"""A machine identity: a program that reaches connections natively, by credentials that are rotated."""
+"""A machine identity: a program that uses native clients, by credentials that are rotated."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from postern.domain.identity.principal import Principal
 
 @dataclass(frozen=True, slots=True)
 class MachineIdentity:
-    """`connection_names` are those it holds a live credential for, by name. `issued` are new credentials with their
-    passwords, which live for `access_duration_seconds`; where they were just issued."""
+    """`connection_names` are those with a live credential, by name. `issued` are new credentials with their
+    passwords, which live for `access_duration_seconds`; only right after they were issued."""
 
     principal: Principal
     description: str = ""

@@ -1,8 +1,8 @@
-"""How names of people are compared: e-mail addresses, user names of SCIM, and who an SSH client says to be.
+"""Comparison of user names: e-mail addresses, user names of SCIM, and the user that an SSH client names.
 
 One account has one name. Case does not matter, nor how an accent is composed (Unicode's form C). Everything else does:
-a name in full-width letters, or with ligatures or invisible characters, is not another spelling of the plain one. Such
-a name is refused where an account gets its name, and finds nobody where somebody logs in.
+a name in full-width letters, or with ligatures or invisible characters, is not a spelling of the plain one. Such a name
+is rejected for an account, and matches nobody at a login.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import unicodedata
 
 
 def is_plain(name: str) -> bool:
-    """Return whether a name has no characters that only look like others.
+    """Return whether a name has no look-alike characters.
 
     Those are the ones that Unicode's form KC replaces, invisible ones (category Cf), and those outside of ASCII that
     become ASCII when they are composed or put into lower case (the Kelvin sign).
@@ -23,5 +23,5 @@ def is_plain(name: str) -> bool:
 
 
 def fold_name(name: str) -> str:
-    """Return the form in which a name is stored and compared; "" where it is not plain, which is nobody's."""
+    """Return the form in which a name is stored and compared; "" where it is not plain, which matches nobody."""
     return unicodedata.normalize("NFC", name).lower() if is_plain(name) else ""

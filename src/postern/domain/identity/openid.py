@@ -1,4 +1,4 @@
-"""A login by OpenID Connect: what is kept between leaving for the provider and coming back, and what comes back."""
+"""A login by OpenID Connect: its state until the browser returns from the provider, and its result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from postern.domain.identity.login import Provided
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """`url` is where the browser goes. `nonce` and `code_verifier` stay here until the answer is checked."""
+    """A started login. `url` is where the browser goes. `nonce` and `code_verifier` stay here until the answer is
+    checked."""
 
     url: str
     nonce: str
@@ -19,7 +20,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """What the provider says of somebody, and how long it vouches."""
+    """The provider's claims about a user, and its confirmation."""
 
     identity: Identity
     provided: Provided

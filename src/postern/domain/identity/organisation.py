@@ -1,4 +1,4 @@
-"""An organisation: owns users, connections, sessions and settings; nothing of one is seen from another."""
+"""An organisation: it owns users, connections, sessions and settings, and sees nothing of another one."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ MAX_ACCESS_HELP = 300  # characters
 
 @dataclass(frozen=True, slots=True)
 class Organisation:
-    """`access_help` is what people read where a rule refuses, holds or hides something: how to ask for it. May be
-    empty, and may hold a URL. `deleting_at`: since when it is being deleted, which nothing stops. `version` counts
-    changes of the others."""
+    """`access_help` is shown where a rule denies, holds or masks something: how to get access.
+
+    It may be empty, and may hold a URL. `deleting_at`: when its deletion was requested, which cannot be undone.
+    `version` counts changes of the other fields.
+    """
 
     id: UUID
     name: str

@@ -1,4 +1,4 @@
-"""Who asks: a user, a service account, a machine identity or an API key."""
+"""A principal: a user, a service account, a machine identity or an API key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class PrincipalKind(StrEnum):
 
 
 class PrincipalStatus(StrEnum):
-    """INVITED: known by name, and not yet able to log in; the first login or the set-up link makes it ACTIVE."""
+    """INVITED: known, but not yet able to log in; the first login or the set-up link makes it ACTIVE."""
 
     ACTIVE = "active"
     INACTIVE = "inactive"
@@ -59,7 +59,7 @@ class Principal:
 
     @property
     def role(self) -> Role:
-        """The strongest that a group gives."""
+        """The strongest role that a group gives."""
         if self.role_groups.admin in self.groups:
             return Role.ADMIN
         return Role.AUDITOR if self.role_groups.auditor in self.groups else Role.STANDARD
@@ -74,7 +74,7 @@ class Principal:
 
     @property
     def sees_all(self) -> bool:
-        """May read what others did."""
+        """Whether they can read the sessions and settings of others."""
         return self.role is not Role.STANDARD
 
     @property
@@ -83,7 +83,7 @@ class Principal:
 
 
 class GroupSource(StrEnum):
-    """Who put a principal into a group; each source takes back only what it gave."""
+    """The source of a membership in a group; each source removes only what it added."""
 
     MANUAL = "manual"
     PROVIDER = "provider"
@@ -92,7 +92,7 @@ class GroupSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UserGroup:
-    """`members` is how many are in it; None for who may not know."""
+    """A group. `members` is their number; None for those who cannot see it."""
 
     id: UUID
     org_id: UUID
@@ -134,15 +134,15 @@ class Account:
 
     @property
     def name(self) -> str:
-        """What administrators address it by: the e-mail address of a user, the subject of a service account."""
+        """The name in the API: the e-mail address of a user, the subject of a service account."""
         return self.principal.email
 
 
 @dataclass(frozen=True, slots=True)
 class PrincipalFilter:
-    """All given conditions hold. `search` is a part of name or e-mail, whatever the case; `called` is either of them.
+    """All given conditions apply. `search` is a part of name or e-mail, ignoring case; `called` is either of them.
 
-    `user_name` is compared whatever the case, and is the e-mail address of those who were given none.
+    `user_name` is compared ignoring case, and is the e-mail address of those without one.
     """
 
     kind: PrincipalKind = PrincipalKind.USER

@@ -1,4 +1,4 @@
-"""A login by SAML 2.0: who we are to the identity provider, and what it says of somebody."""
+"""A login by SAML 2.0: the gateway as a service provider, and the verified assertion."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from postern.domain.identity.identity import Identity
 
 @dataclass(frozen=True, slots=True)
 class ServiceProvider:
-    """What an identity provider knows us by: our entity id, and the one URL that it may send people back to."""
+    """The gateway as an identity provider knows it: entity id, and the one URL to which it can send users back."""
 
     entity_id: str
     acs_url: str
@@ -18,7 +18,7 @@ class ServiceProvider:
 
 @dataclass(frozen=True, slots=True)
 class SamlLoginRequest:
-    """`id` is what the answer must name. `relay_state` comes back beside the answer, untouched (at most 80 bytes)."""
+    """A request. The answer must name its `id`; `relay_state` comes back beside it, unchanged (at most 80 bytes)."""
 
     id: str
     relay_state: str
@@ -27,8 +27,8 @@ class SamlLoginRequest:
 
 @dataclass(frozen=True, slots=True)
 class Asserted:
-    """An assertion that was checked. It could be shown again until `usable_until`; `session_ends_at` is when the
-    provider's own session of that person ends, where it says so."""
+    """A verified assertion. It could be replayed until `usable_until`; `session_ends_at` is the end of the
+    provider's own session, if given."""
 
     identity: Identity
     assertion_id: str

@@ -1,4 +1,4 @@
-"""A second factor: what somebody has, besides the password they know."""
+"""A second factor: a proof of identity besides the password."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class FactorKind(StrEnum):
 class SecondFactor:
     """`material`: the shared key of TOTP, the credential of WebAuthn as JSON, or the hash of a recovery code.
 
-    `counter` only grows: the last time step a code was accepted for, or the authenticator's signature counter.
-    A factor counts from `confirmed_at` on, when it was proved once.
+    `counter` only grows: the last accepted time step, or the authenticator's signature counter. A factor counts from
+    `confirmed_at` on, when it was first proved.
     """
 
     id: UUID

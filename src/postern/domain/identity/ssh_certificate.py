@@ -1,14 +1,14 @@
-"""User certificates of OpenSSH (its file PROTOCOL.certkeys): read strictly, and what one proves.
+"""OpenSSH user certificates (its file PROTOCOL.certkeys): strict parsing, and what one proves.
 
-Whoever hands one in here has checked two signatures: that of the certificate, by the key that it names as its
-authority, and the client's, by the key that is certified. Everything else is decided here, from what stands in it:
+The caller has checked two signatures: that of the certificate, by the key that it names as its authority, and the
+client's, by the certified key. Everything else is decided here:
 
-    signed by a plain key       a certificate in the place of its signing key is refused, whatever that one says
+    signed by a plain key       a certificate instead of a signing key is rejected, whatever it says
     of a user                   never a host's
     valid now                   from `valid_after` on, before `valid_before`
-    names whom it is for        one principal is the user's e-mail address or subject, letter for letter; a comma is
+    names its user              one principal is the user's e-mail address or subject, compared exactly; a comma is
                                 a character like others, and one without principals is for nobody
-    asks nothing unknown        `source-address` is held to, `force-command` and all else that is critical refuse
+    no unknown options          `source-address` is enforced; `force-command` and all other critical ones are rejected
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _GRANTED: Mapping[Extra, str | None] = {
 
 @dataclass(frozen=True, slots=True)
 class SshAuthority:
-    """Whose signature makes somebody a user of this organisation."""
+    """A key whose signature makes the holder of a certificate a user of this organisation."""
 
     id: UUID
     org_id: UUID
@@ -55,7 +55,7 @@ class SshAuthority:
 
 @dataclass(frozen=True, slots=True)
 class SshCertificate:
-    """`key` is what is certified, `authority` who signed; `valid_after` and `valid_before` are seconds since 1970."""
+    """`key` is the certified key, `authority` the signer's; `valid_after` and `valid_before` are seconds since 1970."""
 
     key: PublicKey
     serial: int
@@ -70,7 +70,7 @@ class SshCertificate:
 
     @property
     def ends_at(self) -> datetime | None:
-        """None for one that never ends."""
+        """When it expires; None for one that never does."""
         return None if self.valid_before >= _FOREVER else datetime.fromtimestamp(self.valid_before, UTC)
 
     @property
@@ -78,13 +78,13 @@ class SshCertificate:
         return "permit-pty" in self.extensions
 
     def allows(self, extra: Extra) -> bool:
-        """The connection's own switch is another question."""
+        """Whether the certificate allows it; the connection has its own switch."""
         wanted = _GRANTED[extra]
         return wanted is None or wanted in self.extensions
 
 
 def read_certificate(data: bytes) -> SshCertificate:
-    """As it stands on the wire. Raises Invalid for all that is not exactly one certificate, of a plain authority."""
+    """Parse a certificate in wire format. Raises Invalid unless it is exactly one, of a plain authority."""
     if len(data) > MAX_SIZE:
         raise Invalid(f"certificate: at most {MAX_SIZE} bytes")
     try:
@@ -96,8 +96,10 @@ def read_certificate(data: bytes) -> SshCertificate:
 def fault(
     certificate: SshCertificate, authority: PublicKey, names: Collection[str], address: str, now: datetime
 ) -> str | None:
-    """Why it does not prove that who comes from `address` is called by one of `names`; None: it does. That it is
-    signed, and that the client has its key, is checked elsewhere."""
+    """Return why it does not prove that a client at `address` is one of `names`; None where it does.
+
+    The signature, and that the client has its key, are checked elsewhere.
+    """
     if certificate.authority != authority:
         return "it was signed by another authority"
     if certificate.kind != USER:
@@ -117,7 +119,7 @@ def fault(
 
 
 def _read(data: bytes) -> SshCertificate:
-    """Raises ValueError, Invalid."""
+    """Parse the fields. Raises ValueError, Invalid."""
     reader = SshReader(data)
     plain = _PLAIN.get(reader.string().decode())
     if plain is None:
@@ -140,7 +142,7 @@ def _read(data: bytes) -> SshCertificate:
         raise ValueError("more behind it")
     algorithm = certificate.authority.algorithm
     if signature.string().decode() not in (RSA_SIGNATURES if algorithm == "ssh-rsa" else (algorithm,)):
-        raise Invalid("certificate: is signed in a way that is too weak, or not its authority's; sign it anew")
+        raise Invalid("certificate: its signature algorithm is too weak or does not match its authority; sign it again")
     if len(certificate.principals) > MAX_PRINCIPALS:
         raise Invalid(f"certificate: at most {MAX_PRINCIPALS} principals")
     if len(certificate.critical.get(_SOURCES, b"")) > MAX_SOURCES:
@@ -149,17 +151,17 @@ def _read(data: bytes) -> SshCertificate:
 
 
 def _authority(reader: SshReader) -> PublicKey:
-    """Raises ValueError, and Invalid also for a certificate in the place of a key."""
+    """Return the signing key. Raises ValueError, and Invalid also for a certificate instead of a key."""
     reader.string()  # reserved
     blob = reader.string()
     algorithm = SshReader(blob).string().decode()
     if algorithm not in ALGORITHMS:
-        raise Invalid("certificate: who signed it is no plain key of a kind that is taken here")
+        raise Invalid("certificate: it must be signed by a plain key of a supported type")
     return key_of_wire(algorithm, blob, "certificate: its authority")
 
 
 def _options(data: bytes) -> Mapping[str, bytes]:
-    """In order, each once, as they must be. Raises ValueError."""
+    """Return the options: in order, each once, as required. Raises ValueError."""
     parts = strings(data)
     names = [name.decode() for name in parts[::2]]
     if len(parts) % 2 or names != sorted(set(names)):
@@ -168,7 +170,7 @@ def _options(data: bytes) -> Mapping[str, bytes]:
 
 
 def _comes_from(given: bytes, address: str) -> bool:
-    """Whether one of the networks is that of the address; anything that is no network lets nobody in."""
+    """Return whether one of the networks has the address; anything that is not a network matches nothing."""
     try:
         (listed,) = strings(given)
         networks = [ip_network(one) for one in listed.decode("ascii").split(",")]
@@ -181,6 +183,6 @@ def _comes_from(given: bytes, address: str) -> bool:
 
 
 def _plain(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """An IPv4 address that came over a socket of IPv6 is that IPv4 address."""
+    """Return an IPv4 address that came over an IPv6 socket as IPv4."""
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return mapped or address

@@ -1,8 +1,8 @@
-"""Public keys as OpenSSH writes them: one line of algorithm and base64 (RFC 4253 section 6.6, RFC 5656 section 3.1,
-RFC 8709 section 4; OpenSSH's PROTOCOL.u2f for those that live in a security key).
+"""Public keys in OpenSSH's form: one line of algorithm and base64 (RFC 4253 section 6.6, RFC 5656 section 3.1, RFC 8709
+section 4; OpenSSH's PROTOCOL.u2f for those in a security key).
 
-Each algorithm has one shape, and nothing may be left over behind it: two spellings of one key would have two
-fingerprints, and a key that was refused could come back in another one.
+Each algorithm has one shape, and nothing may follow it: two spellings of one key would have two fingerprints, and a
+rejected key could return in a different spelling.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class SshKey:
 
 
 def public_key(given: str, field: str = "public_key") -> PublicKey:
-    """One line such as in ~/.ssh/id_ed25519.pub; what is behind the key is a comment, and dropped.
+    """Parse a line such as in ~/.ssh/id_ed25519.pub; what follows the key is a comment, and dropped.
 
-    Raises Invalid for anything else, and never repeats what was given: it may be a private key.
+    Raises Invalid for anything else, and never repeats the input: it may be a private key.
     """
     if _PRIVATE.search(given):
         raise Invalid(
-            f"{field}: this is a private key, which nobody but you may have; it was not kept. Give the public one, "
+            f"{field}: this is a private key, which must stay secret; it was not stored. Give the public one, "
             "from the file whose name ends in .pub",
             field=field,
         )
@@ -83,7 +83,7 @@ def public_key(given: str, field: str = "public_key") -> PublicKey:
 
 
 def key_of_wire(algorithm: str, blob: bytes, field: str) -> PublicKey:
-    """As it stands on the wire. Raises Invalid."""
+    """Parse a key in wire format. Raises Invalid."""
     read = _SHAPES.get(algorithm)
     fault = f"{algorithm!r} is no algorithm that is taken here" if read is None else _fault(blob, algorithm, read)
     if fault is not None:
@@ -92,20 +92,20 @@ def key_of_wire(algorithm: str, blob: bytes, field: str) -> PublicKey:
 
 
 def certified_key(reader: SshReader, algorithm: str, data: bytes) -> PublicKey:
-    """The key in a certificate, of which `reader` has read up to its fields; `data` is the whole of it. Raises
-    ValueError, Invalid."""
+    """Return the key in a certificate, of which `reader` has read up to its fields; `data` is the whole of it.
+    Raises ValueError, Invalid."""
     read, start = _SHAPES[algorithm], reader.at
     read(reader, algorithm)
     return key_of_wire(algorithm, string(algorithm.encode()) + data[start : reader.at], "certificate")
 
 
 def fingerprint_of(blob: bytes) -> str:
-    """Of a key, or a certificate, in the form of the wire."""
+    """Return the fingerprint of a key or certificate in wire format."""
     return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
 
 
 def check_key_name(name: str) -> str:
-    """Without blanks around it. Raises Invalid."""
+    """Return the name without surrounding blanks. Raises Invalid."""
     stripped = name.strip()
     if not 1 <= len(stripped) <= MAX_NAME or one_line(stripped) != stripped:
         raise Invalid(f"name: must be 1 to {MAX_NAME} printable characters on one line", field="name")
@@ -154,7 +154,8 @@ def _ecdsa(reader: SshReader, algorithm: str) -> str | None:
 
 
 def _application(reader: SshReader) -> str | None:
-    """What a security key signs for; others than SSH's would let what was signed elsewhere count here."""
+    """Check the application of a security key: only SSH's is accepted, so that signatures made for others do not
+    count."""
     if not reader.string().startswith(b"ssh:"):
         return "this security key was enrolled for something else than SSH; make another one: ssh-keygen -t ed25519-sk"
     return None
@@ -176,7 +177,7 @@ SIGNATURES = (*(name for name in ALGORITHMS if name != "ssh-rsa"), *RSA_SIGNATUR
 
 
 def _unknown(algorithm: str) -> str:
-    """What is wrong with the first word; it is repeated only where it looks like an algorithm's name."""
+    """Describe what is wrong with the first word; it is repeated only where it looks like an algorithm's name."""
     if algorithm == "ssh-dss":
         return "DSA keys are too weak to log in by"
     if _OPTION.match(algorithm):
@@ -187,7 +188,7 @@ def _unknown(algorithm: str) -> str:
 
 
 def _decoded(text: str) -> bytes:
-    """Empty where it is no base64, or not the one spelling of what it is."""
+    """Decode base64; empty where it is invalid, or not the canonical spelling."""
     try:
         blob = base64.b64decode(text, validate=True)
     except ValueError:

@@ -1,10 +1,10 @@
-"""What SSH writes numbers and texts as (RFC 4251 section 5), read and never trusted."""
+"""Reader of SSH's wire format (RFC 4251 section 5), for untrusted data."""
 
 from __future__ import annotations
 
 
 class SshReader:
-    """Each step raises ValueError where there is less than is said, or where it is not the only spelling."""
+    """Each method raises ValueError for truncated data, or a spelling that is not canonical."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -12,7 +12,7 @@ class SshReader:
 
     @property
     def at(self) -> int:
-        """How much has been read, in bytes."""
+        """The number of bytes read."""
         return self._at
 
     @property
@@ -37,7 +37,7 @@ class SshReader:
         return self.take(self.uint32())
 
     def number(self) -> int:
-        """A positive mpint."""
+        """Read a positive mpint."""
         data = self.string()
         value = int.from_bytes(data, "big", signed=True)
         if value <= 0 or (len(data) > 1 and data[0] == 0 and data[1] < 0x80):
@@ -46,7 +46,7 @@ class SshReader:
 
 
 def strings(data: bytes) -> list[bytes]:
-    """One behind the other, to the end. Raises ValueError."""
+    """Read strings, one after the other, to the end. Raises ValueError."""
     reader, found = SshReader(data), []
     while not reader.is_done:
         found.append(reader.string())

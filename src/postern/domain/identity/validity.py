@@ -1,4 +1,4 @@
-"""Certificates that are refused for their dates: as often by a wrong clock as for being old."""
+"""Certificates rejected for their dates: the cause is a wrong clock as often as age."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ SET_CLOCK = "timedatectl set-ntp true"
 
 
 def refused_for_its_dates(said: str, now: datetime) -> str:
-    """What a certificate was refused for, in words that name this machine's clock; empty when it was something else.
+    """Return why a certificate was rejected for its dates, naming this machine's clock; empty for other reasons.
 
-    `said` is the TLS library's own text: OpenSSL and BoringSSL have the same words for X509_V_ERR_CERT_NOT_YET_VALID
-    and X509_V_ERR_CERT_HAS_EXPIRED. `now` is what this machine's clock says, in UTC.
+    `said` is the TLS library's own text: OpenSSL and BoringSSL use the same words for X509_V_ERR_CERT_NOT_YET_VALID and
+    X509_V_ERR_CERT_HAS_EXPIRED. `now` is this machine's clock, in UTC.
     """
     clock = f"by this machine's clock, which says {now:%Y-%m-%d %H:%M} UTC"
     if "certificate is not yet valid" in said:

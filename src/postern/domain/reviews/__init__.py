@@ -1,1 +1,1 @@
-"""Reviews: who must agree before somebody is let in or something runs."""
+"""Reviews: approval of access and of what runs."""

@@ -1,4 +1,4 @@
-"""What is asked of somebody before they may do something on a connection, and for how long access may be given."""
+"""The approvals that an access to a connection needs, and how long access can last."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ def kind_of(verb: Verb) -> ReviewKind:
 def demands_of(
     principal: Principal, connection: Connection, rules: Sequence[ReviewRule], verb: Verb
 ) -> tuple[ApprovalRequirement, ...]:
-    """What they need before they may do this; empty when nobody has to agree. The connection's own reviewers come
-    first: each of its groups must agree. `rules` are all of the organisation."""
+    """Return the approval requirements; empty when no approval is required.
+
+    The connection's own reviewers come first: each of its groups must approve. `rules` are all of the organisation.
+    """
     found = []
     if connection.reviewers:
         own = ApprovalRequirement(
@@ -39,7 +41,7 @@ def _demand_of(rule: ReviewRule) -> ApprovalRequirement:
 
 
 def longest_access(principal: Principal, connection: Connection, rules: Sequence[ReviewRule], verb: Verb) -> int:
-    """Seconds that may be given at most."""
+    """Return the maximum access in seconds."""
     bounds = [MAX_ACCESS, connection.access_max_duration]
     bounds += [rule.max_duration for rule in _asking(principal, connection, rules, verb)]
     return min(bound for bound in bounds if bound is not None)
@@ -52,7 +54,7 @@ def _asking(principal: Principal, connection: Connection, rules: Sequence[Review
 
 
 def access_duration(asked: int | None, longest: int) -> int:
-    """What is given, in seconds. Raises Invalid when more is asked for than may be given."""
+    """Return the access duration in seconds. Raises Invalid when more than the maximum is requested."""
     if asked is None:
         return min(DEFAULT_ACCESS, longest)
     if not 0 < asked <= longest:

@@ -63,7 +63,7 @@ class ReviewStatus(StrEnum):
 
 
 class ReviewOutcome(StrEnum):
-    """How a review ended. It tells apart what the status EXPIRED has in common."""
+    """How a review ended. It distinguishes the cases of the status EXPIRED."""
 
     APPROVED = "approved"  # a statement, which runs at once
     USED = "used"  # the script ran
@@ -76,7 +76,7 @@ class ReviewOutcome(StrEnum):
 
 
 class ReviewEvent(StrEnum):
-    """What happens to a review as a whole. A voice that decides nothing yet is none."""
+    """A change of a review's state. A vote that decides nothing yet is not one."""
 
     APPROVED = "approved"
     REJECTED = "rejected"
@@ -112,17 +112,17 @@ TRANSITIONS: Mapping[tuple[ReviewKind, ReviewStatus, ReviewEvent], ReviewStatus]
 
 
 def sources(kind: ReviewKind, event: ReviewEvent) -> tuple[ReviewStatus, ...]:
-    """The states of a review of this kind in which that can happen to it."""
+    """Return the states of a review of this kind in which the event can happen."""
     return tuple(before for of, before, cause in TRANSITIONS if of is kind and cause is event)
 
 
 def after(kind: ReviewKind, status: ReviewStatus, event: ReviewEvent) -> ReviewStatus | None:
-    """None: it changes nothing."""
+    """Return the state after the event; None: it changes nothing."""
     return TRANSITIONS.get((kind, status, event))
 
 
 def is_final(kind: ReviewKind, status: ReviewStatus) -> bool:
-    """Whether nothing can happen to it any more."""
+    """Whether its state can no longer change."""
     return not any(of is kind and before is status for of, before, _ in TRANSITIONS)
 
 
@@ -138,7 +138,7 @@ _OUTCOMES: Mapping[ReviewStatus, ReviewOutcome] = {
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Whoever asks or decides, as they were called at that moment. `chat_id` is theirs in the chat that it came by."""
+    """The owner or a reviewer, by their names at that time. `chat_id` is their account in the chat that it came by."""
 
     principal_id: UUID | None
     subject: str
@@ -147,7 +147,7 @@ class Person:
     chat_id: str = ""
 
     def is_same(self, other: Person) -> bool:
-        """Also by another account: one subject, or one e-mail address, is one person."""
+        """Return whether both are one person, also by two accounts: with one subject, or one e-mail address."""
         if self.principal_id is not None and self.principal_id == other.principal_id:
             return True
         if self.subject and self.subject == other.subject:
@@ -161,8 +161,10 @@ def person_of(principal: Principal, chat_id: str = "") -> Person:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequirement:
-    """What one rule asks for. `rule` is its name, empty for the connection's own `reviewers`. Each demand of a review
-    must be met; one person counts once in each."""
+    """The approvals that one rule requires. `rule` is its name, empty for the connection's own `reviewers`.
+
+    All requirements of a review must be met; one person counts once in each.
+    """
 
     rule: str
     groups: tuple[str, ...]
@@ -172,16 +174,16 @@ class ApprovalRequirement:
 
     @property
     def ordered(self) -> ApprovalRequirement:
-        """The same one, in the form in which two are compared: the order of groups means nothing."""
+        """The form in which two are compared: the order of groups does not matter."""
         return replace(self, groups=tuple(sorted(self.groups)), force_groups=tuple(sorted(self.force_groups)))
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What access is given to: exactly this, and nothing beside it.
+    """What access is bound to, exactly.
 
-    `place` is where the connection led when it was asked for. `source` is the client's address. `means` is what was
-    logged in with: one credential, one API key, one login.
+    `place` is the connection's target at the time of the request. `source` is the client's address. `means` is the auth
+    method and login: one credential, one API key, one login.
     """
 
     principal_id: UUID
@@ -199,8 +201,8 @@ class Choice(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """What one person said. `groups` are those of the review that they spoke for; `own`: the review was their own, and
-    the organisation lets people approve their own."""
+    """The decision of one person. `groups` are those of the review that they spoke for; `own`: the review was their
+    own, which the organisation allows."""
 
     reviewer: Person
     choice: Choice
@@ -213,10 +215,12 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """`makers` are the people who made what the owner logged in with, where that was somebody else. `access_duration`
-    is in seconds, 0 for what is no access. `input` is a held statement with its values; a script is its session's.
-    `expires_at`: while it waits, its deadline; for an approved script, when it is too late to start it. `revoke_at` is
-    the end of a grant. `estimate` is what counting told about the rows that a statement would touch, as JSON."""
+    """`makers` are the users who created the owner's login, where that was somebody else.
+
+    `access_duration` is in seconds, 0 where no access is given. `input` is a held statement with its values; a script
+    is its session's. `expires_at`: while it is pending, its deadline; for an approved script, when it is too late to
+    start it. `revoke_at` is the end of a grant. `estimate` is the row estimate of a statement, as JSON.
+    """
 
     id: UUID
     org_id: UUID
@@ -241,7 +245,7 @@ class Review:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """All that review, each once."""
+        """All groups that review, each once."""
         return tuple(dict.fromkeys(group for demand in self.demands for group in demand.groups))
 
     @property
@@ -250,12 +254,12 @@ class Review:
 
     @property
     def refusal(self) -> Vote | None:
-        """Who rejected or revoked it."""
+        """The vote that rejected or revoked it."""
         return next((voice for voice in self.voices if voice.choice is not Choice.APPROVED), None)
 
     @property
     def outcome(self) -> ReviewOutcome | None:
-        """None while something can still happen to it."""
+        """How it ended; None while its state can still change."""
         if not is_final(self.kind, self.status):
             return None
         if self.status is ReviewStatus.EXPIRED and self._was_approved:
@@ -276,7 +280,7 @@ class Review:
         return not frozenset(groups).isdisjoint((*self.groups, *self.force_groups))
 
     def has_lapsed(self, now: datetime) -> bool:
-        """Whether its time is over, noted or not yet: to be decided, to be started, or of what was given."""
+        """Return whether it has expired, recorded or not: its deadline, its start, or its grant."""
         if self.status is ReviewStatus.PENDING:
             return now >= self.expires_at
         if self.status is not ReviewStatus.APPROVED or self.kind not in _USED:
@@ -285,15 +289,17 @@ class Review:
         return end is not None and now >= end
 
     def is_usable(self, now: datetime) -> bool:
-        """Whether what was approved may be used at this moment: its time has not passed, and its window is open."""
+        """Return whether it is approved and usable now: not expired, and within its window."""
         if self.status is not ReviewStatus.APPROVED or self.has_lapsed(now):
             return False
         return self.time_window is None or self.time_window.holds(now)
 
     def approve(self, at: datetime, window: TimeWindow | None) -> Review:
-        """As it is from its approval on. Access begins when its window opens, so that some is given in any case, and
-        ends with the last moment of it at which that is open; a script has its time from the approval, in which each
-        window opens once."""
+        """Return the review as approved.
+
+        Access begins when its window opens, so that some is given in any case, and ends with the last moment of it at
+        which the window is open. A script can start from the approval on, in a time in which each window opens once.
+        """
         opens = at if window is None or window.holds(at) else window.opens_at(at)
         grant = opens + timedelta(seconds=self.access_duration) if self.kind is ReviewKind.JIT else None
         if grant is not None and window is not None:
@@ -306,8 +312,8 @@ class Review:
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """How many reviews there are beside a new one: statements of its session in all, those that wait of its owner and
-    of its organisation, and all of its owner within LATELY."""
+    """The number of reviews beside a new one: statements of its session, pending ones of its owner and of its
+    organisation, and all of its owner within LATELY."""
 
     of_session: int
     of_owner: int

@@ -1,7 +1,7 @@
-"""The groups of a review and what each has said: derived from its demands and voices (spec 2.2, `review_groups_data`).
+"""The groups of a review and their decisions, derived from its requirements and votes (spec 2.2, `review_groups_data`).
 
-People decide, and groups are shown. Where every group of a demand must agree, one person stands for one of them only,
-so who is in two groups fills one entry; the other waits for somebody else.
+Users decide, and groups are shown. Where every group must approve, one person stands for only one of them, so a member
+of two groups fills one entry; the other waits for somebody else.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class GroupStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GroupEntry:
-    """What a group has said, and by whom; `voice` is None while it waits. `group` is empty for who spoke for none of
-    the review's groups: its owner, or an administrator, who reject and revoke."""
+    """A group's decision; `voice` is None while it is pending. `group` is empty for the owner or an administrator,
+    who reject and revoke."""
 
     id: UUID
     group: str
@@ -36,8 +36,8 @@ class GroupEntry:
 
 @dataclass(frozen=True, slots=True)
 class RequirementProgress:
-    """How far a demand is. `approvals` counts people, as they spoke; who has left since counts no more when the next
-    one decides."""
+    """The progress of a requirement. `approvals` counts votes as cast; a member who has left no longer counts at the
+    next decision."""
 
     demand: ApprovalRequirement
     approvals: int
@@ -45,21 +45,24 @@ class RequirementProgress:
 
 
 def address(api_url: str, review_id: UUID) -> str:
-    """Of the page on which people decide. `api_url` is without `/api`."""
+    """Return the URL of the page for deciding. `api_url` is without `/api`."""
     return f"{api_url.rstrip('/')}/api/reviews/page/{review_id}"
 
 
 def shows_estimate(review: Review, principal: Principal) -> bool:
-    """Whether this principal is told how many rows it would touch. Never whose statement it is: by statements that
-    wait, they could count rows that they may not read."""
+    """Return whether this principal sees the row estimate. The owner never does: they could count rows that they
+    cannot read."""
     if review.is_own(person_of(principal)):
         return False
     return principal.sees_all or review.may_review(principal.groups)
 
 
 def entries(review: Review) -> tuple[GroupEntry, ...]:
-    """One for each group that reviews, in the order of the demands; behind them those that forced, rejected or revoked
-    beside these. Identifiers are the same each time."""
+    """Return an entry for each reviewing group, in the order of the requirements, then those that forced, rejected or
+    revoked beside these.
+
+    Identifiers are stable.
+    """
     said = _approved(review)
     for voice in review.voices:
         if voice.choice is not Choice.APPROVED:
@@ -71,7 +74,7 @@ def entries(review: Review) -> tuple[GroupEntry, ...]:
 
 
 def progress(review: Review) -> tuple[RequirementProgress, ...]:
-    """Of each demand, in their order."""
+    """Return the progress of each requirement, in order."""
     voices = _approvals(review)
     return tuple(
         RequirementProgress(
@@ -91,7 +94,7 @@ def _approvals(review: Review) -> list[Vote]:
 
 
 def _approved(review: Review) -> dict[str, Vote]:
-    """The groups that have agreed in each of the demands that ask them."""
+    """Return the groups that have approved in each of the requirements that name them."""
     voices = _approvals(review)
     found: dict[str, Vote] = {}
     missing: set[str] = set()
@@ -103,12 +106,12 @@ def _approved(review: Review) -> dict[str, Vote]:
 
 
 def _spoken(groups: Iterable[str], voices: Sequence[Vote]) -> dict[str, Vote]:
-    """The first voice for each group."""
+    """Return the first vote for each group."""
     return {group: voice for group in groups for voice in reversed(voices) if group in voice.groups}
 
 
 def _seated(groups: Iterable[str], voices: Sequence[Vote]) -> Mapping[str, Vote]:
-    """A person of its own for as many groups as can be, the earlier ones first."""
+    """Return a person of its own for as many groups as possible, the earlier ones first."""
     taken: dict[int, str] = {}  # number of a voice → the group that it stands for
 
     def seat(group: str, tried: set[int]) -> bool:

@@ -1,4 +1,4 @@
-"""How reviews went: how many were asked for, what became of them, and how long people waited."""
+"""Statistics of reviews: how many were requested, their outcomes, and waiting times."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ReviewsBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """What is known of one review. `decided_at`: when it was approved or rejected, None for one that nobody decided."""
+    """A review in a report. `decided_at`: when it was approved or rejected, None for neither."""
 
     kind: ReviewKind
     status: ReviewStatus
@@ -42,9 +42,12 @@ class Reviewed:
 
 @dataclass(frozen=True, slots=True)
 class ReviewSums:
-    """Of `asked`: `approved`, whatever became of it later, `rejected`, `waiting` yet; the others ended undecided.
-    `forced` were approved by one who may do so alone, `own` by who had asked. Seconds are from asking to decision, None
-    where nothing was decided."""
+    """Sums of `asked` reviews: `approved`, whatever became of it later, `rejected`, `waiting` yet; the others ended
+    undecided.
+
+    `forced` were approved by one person alone, `own` by their owner. Seconds are from request to decision, None where
+    nothing was decided.
+    """
 
     asked: int
     waiting: int
@@ -79,7 +82,7 @@ def sums_of(reviews: Iterable[Reviewed]) -> ReviewSums:
 
 
 def group_reviews(reviews: Iterable[Reviewed], by: ReviewsBy) -> list[tuple[str, ReviewSums]]:
-    """Most asked for first."""
+    """Return groups by the number of requests, largest first."""
     lines: dict[str, list[Reviewed]] = {}
     for one in reviews:
         for key in one.keys(by):

@@ -14,7 +14,7 @@ from postern.domain.targets.connection import Connection
 
 
 class AccessType(StrEnum):
-    """What a rule is about: connecting (`jit`), running scripts (`command`), or both."""
+    """What a rule covers: connecting (`jit`), running scripts (`command`), or both."""
 
     JIT = "jit"
     COMMAND = "command"
@@ -26,11 +26,11 @@ class AccessType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReviewRule:
-    """For the connections listed, and for those that carry all of `connection_tags`; an empty map names nothing.
+    """Applies to the connections listed, and to those that carry all of `connection_tags`; an empty map names nothing.
 
-    `required_groups`: whose members it asks for a review, everybody's when empty; members of `skip_groups` are never
-    asked. `reviewers_groups` review: `min_approvals` people of any of them, or, where `all_groups`, one person for each
-    group besides. Members of `force_groups` may approve alone. `max_duration` bounds what is given, in seconds.
+    It requires approval from members of `required_groups`, from all users when empty; members of `skip_groups` are
+    exempt. `reviewers_groups` review: `min_approvals` people of any of them, or, where `all_groups`, one person for
+    each group besides. Members of `force_groups` can approve alone. `max_duration` limits access, in seconds.
     """
 
     id: UUID
@@ -53,11 +53,11 @@ class ReviewRule:
     connection_names: tuple[str, ...] = field(default=(), compare=False)  # sorted, as they were read
 
     def covers(self, connection: Connection) -> bool:
-        """Whether it is about this connection, for whomever."""
+        """Return whether it applies to this connection, for any principal."""
         return connection.is_named(self.org_id, self.connection_ids, self.connection_tags)
 
     def asks(self, principal: Principal) -> bool:
-        """Whether it is for this principal. Administrators and auditors are no exception."""
+        """Return whether it requires approval from this principal. Administrators and auditors are no exception."""
         if self.skip_groups & principal.groups:
             return False
         return not self.required_groups or bool(self.required_groups & principal.groups)

@@ -1,6 +1,6 @@
-"""Voices become a decision: who counts at that moment, and whether each demand of a review is met (spec 1, 2.2).
+"""From votes to a decision: who counts now, and whether each requirement of a review is met (spec 1, 2.2).
 
-`weigh` is the one place for it; the store calls it with the review's row locked, and with who the reviewers are then.
+`weigh` is the one place for it; the store calls it with the review's row locked, and with the current reviewers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from postern.errors import Conflict, Denied, Invalid
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """Who a reviewer is at the moment of a decision. `is_person`: programs decide nothing."""
+    """A reviewer at the time of a decision. `is_person`: programs cannot decide."""
 
     is_active: bool
     is_person: bool
@@ -39,7 +39,7 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What somebody asks to be done with a review."""
+    """The decision that a reviewer makes."""
 
     choice: Choice
     at: datetime
@@ -50,7 +50,8 @@ class Ruling:
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """`event`: what becomes of the review; None while more have to agree. `time_window` is the review's from now on."""
+    """The effect of a decision. `event` is the review's change; None while more approvals are required.
+    `time_window` is the review's from now on."""
 
     voice: Vote
     event: ReviewEvent | None
@@ -60,13 +61,13 @@ class Weighed:
 def weigh(
     review: Review, reviewer: Person, ruling: Ruling, seats: Mapping[UUID, Seat], *, own_allowed: bool
 ) -> Weighed:
-    """`seats` has the reviewer and everybody who has spoken before; who is missing does not count any more.
+    """Return the effect of a decision. `seats` has the reviewer and all who voted before; missing ones no longer count.
 
-    Raises Denied when they may not, Conflict when it is too late or said already.
+    Raises Denied when they cannot decide, Conflict when it is too late or they decided the same before.
     """
     seat = None if reviewer.principal_id is None else seats.get(reviewer.principal_id)
     if seat is None or not seat.is_active:
-        raise Denied("whoever decides must be an active user of this organisation")
+        raise Denied("only an active user of this organisation can decide")
     if not seat.is_person:
         # Who may make keys would decide on what is their own by one of them.
         raise Denied("people decide on reviews; a program's key does not")
@@ -76,7 +77,8 @@ def weigh(
 
 
 def counts(review: Review, principal: Principal, at: datetime, *, own_allowed: bool) -> bool:
-    """Whether this principal's approval would be heard now: it is not their own, and they have not said it yet."""
+    """Return whether this principal's approval would count now: the review is not their own, and they have not
+    approved it yet."""
     if principal.is_auditor:
         return False
     seat = Seat(principal.is_active, principal.kind is PrincipalKind.USER, principal.groups, principal.is_admin)
@@ -96,12 +98,12 @@ def _approve(
     named = (*review.groups, *(review.force_groups if ruling.force else ()))
     groups = seat.groups & frozenset(named)
     if ruling.force and not seat.groups & frozenset(review.force_groups):
-        raise Denied(f"only members of {_names(review.force_groups)} may force the approval of this review")
+        raise Denied(f"only members of {_names(review.force_groups)} can force the approval of this review")
     if not groups:
         raise Denied(f"this review is for {_names(review.groups)}, and you are in none of these groups")
     own = review.is_own(reviewer)
     if own and not own_allowed:
-        raise Denied("nobody approves what they have asked for themselves; ask another reviewer")
+        raise Denied("you cannot approve your own request; ask another reviewer")
     if ruling.time_window is not None:
         if review.kind is ReviewKind.STATEMENT:
             raise Invalid("time_window: a statement runs at once, or not at all", field="time_window")
@@ -121,7 +123,8 @@ def _approve(
 
 
 def _says_more(ruling: Ruling, groups: frozenset[str], earlier: Vote, seats: Mapping[UUID, Seat]) -> bool:
-    """Than what they said before, as far as that still counts: who joined another of the groups may speak for it."""
+    """Return whether a vote adds to an earlier one that still counts: a user who joined another of the groups can
+    speak for it."""
     if ruling.force and not earlier.forced:
         return True
     counted = _as_now(earlier, seats)
@@ -134,7 +137,7 @@ def _refuse(review: Review, reviewer: Person, ruling: Ruling, seat: Seat) -> Wei
         raise Invalid("force_review and time_window go with an approval only", field="status")
     own = review.is_own(reviewer)
     if not (own or seat.is_admin or review.may_review(seat.groups)):
-        raise Denied("only its reviewers, administrators and who asked for it may reject or revoke a review")
+        raise Denied("only its reviewers, its owner and administrators can reject or revoke a review")
     _require(review, event, ruling.at)
     groups = seat.groups & frozenset((*review.groups, *review.force_groups))
     voice = Vote(reviewer, ruling.choice, groups, ruling.at, False, own, ruling.comment)
@@ -143,7 +146,7 @@ def _refuse(review: Review, reviewer: Person, ruling: Ruling, seat: Seat) -> Wei
 
 def _require(review: Review, event: ReviewEvent, at: datetime) -> None:
     if review.has_lapsed(at):
-        raise Conflict(f"this review cannot be {event} any more: its time is over")
+        raise Conflict(f"this review cannot be {event} any more: it has expired")
     if after(review.kind, review.status, event) is None:
         hint = ""
         if review.status is ReviewStatus.APPROVED and event is ReviewEvent.REJECTED:
@@ -154,7 +157,7 @@ def _require(review: Review, event: ReviewEvent, at: datetime) -> None:
 
 
 def _as_now(voice: Vote, seats: Mapping[UUID, Seat]) -> Vote | None:
-    """What they said counts for the groups that they are still in; None for who decides nothing any more."""
+    """Return a vote restricted to groups that its user is still in; None for users who can no longer decide."""
     seat = None if voice.reviewer.principal_id is None else seats.get(voice.reviewer.principal_id)
     if seat is None or not seat.is_active or not seat.is_person:
         return None
@@ -162,7 +165,8 @@ def _as_now(voice: Vote, seats: Mapping[UUID, Seat]) -> Vote | None:
 
 
 def is_met(demand: ApprovalRequirement, voices: Sequence[Vote]) -> bool:
-    """By approvals, each of a person who is in the groups that it names. A force counts where it is allowed only."""
+    """Return whether approvals meet a requirement, each by a person in its groups. A forced one counts only where it
+    is allowed."""
     voices = [voice for voice in voices if voice.choice is Choice.APPROVED]
     if any(voice.forced and not voice.groups.isdisjoint(demand.force_groups) for voice in voices):
         return True
@@ -173,7 +177,7 @@ def is_met(demand: ApprovalRequirement, voices: Sequence[Vote]) -> bool:
 
 
 def _people(voices: Sequence[Vote]) -> list[frozenset[str]]:
-    """The groups of each person, however many accounts they have."""
+    """Return the groups of each person, over all their accounts."""
     people: list[tuple[list[Person], frozenset[str]]] = []
     for voice in voices:
         same = [one for one in people if any(voice.reviewer.is_same(known) for known in one[0])]
@@ -186,8 +190,8 @@ def _people(voices: Sequence[Vote]) -> list[frozenset[str]]:
 
 
 def _covered(groups: Sequence[str], people: Sequence[frozenset[str]]) -> bool:
-    """Whether each group has a person of its own: augmenting paths, the groups on one side and the people on the
-    other."""
+    """Return whether each group has a person of its own: augmenting paths, the groups on one side and the people on
+    the other."""
     taken: dict[int, str] = {}
 
     def place(group: str, tried: set[int]) -> bool:

@@ -1,7 +1,7 @@
 """A daily time window, `time_range` of spec 2.2: from `start` to `end` on the clock of a time zone.
 
-One whose end is not behind its start lasts over midnight: 22:00 to 06:00 is the night. Equal ends are a whole day.
-`start` belongs to it, `end` does not. Where the clock is put forward or back, the window is what clocks show.
+A window whose end is before its start lasts over midnight: 22:00 to 06:00 is the night. Equal ends are a whole day.
+`start` belongs to it, `end` does not. At clock changes, the window follows the local clock.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _AHEAD = 4 * _DAY  # that far a window is looked for, and longer than any access
 
 @dataclass(frozen=True, slots=True)
 class TimeWindow:
-    """`zone` is a name of the IANA time zone database."""
+    """A window; `zone` is a name of the IANA time zone database."""
 
     start: time
     end: time
@@ -38,15 +38,15 @@ class TimeWindow:
         return at >= self.start or at < self.end
 
     def closes_at(self, moment: datetime) -> datetime:
-        """When the window that holds at this moment ends; for a whole day, which never does, far ahead."""
+        """Return when the window that is open at this moment closes; for a whole day, far in the future."""
         return self._turns_at(moment)
 
     def opens_at(self, moment: datetime) -> datetime:
-        """When the next window begins, for a moment in none."""
+        """Return when the next window opens, for a moment outside of any."""
         return self._turns_at(moment)
 
     def last_open(self, since: datetime, until: datetime) -> datetime:
-        """The end of what is open from `since`, a moment at which it holds, to `until`."""
+        """Return the last end of the window from `since`, when it is open, to `until`."""
         closes = self.closes_at(since)
         while closes < until:
             again = self.opens_at(closes)
@@ -56,7 +56,7 @@ class TimeWindow:
         return until
 
     def _turns_at(self, moment: datetime) -> datetime:
-        """The next time that it does not hold as it does now: the clock shows an end of it, or was put beyond one."""
+        """Return when it next opens or closes: at one of its times, or at a clock change beyond one."""
         zone = ZoneInfo(self.zone)
         day = moment.astimezone(zone).date()
         walls = [
@@ -74,7 +74,7 @@ class TimeWindow:
 
 
 def _clock_changes(zone: ZoneInfo, moment: datetime) -> list[datetime]:
-    """When the clock is put forward or back, which is on a whole second."""
+    """Yield clock changes, which are on whole seconds."""
     found = []
     first = moment.astimezone(UTC).replace(microsecond=0)
     for hours in range(_AHEAD // _HOUR):
@@ -96,7 +96,7 @@ def _offset(zone: ZoneInfo, moment: datetime) -> timedelta | None:
 
 
 def time_window(type_: str, configuration: Mapping[str, str]) -> TimeWindow:
-    """As spec 2.2 writes it; `time_zone` is our addition, UTC where it is missing. Raises Invalid."""
+    """Parse a window of spec 2.2; `time_zone` is our addition, UTC where it is missing. Raises Invalid."""
     if type_ != TIME_RANGE:
         raise Invalid(f"{_FIELD}.type: {type_!r} is not known; it is {TIME_RANGE!r}", field=_FIELD)
     unknown = sorted(configuration.keys() - {"start_time", "end_time", "time_zone"})
@@ -111,19 +111,21 @@ def time_window(type_: str, configuration: Mapping[str, str]) -> TimeWindow:
     zone = configuration.get("time_zone", "UTC")
     if zone not in _zones():
         raise Invalid(
-            f"{_FIELD}.configuration.time_zone: {zone!r} is no time zone; write one as Europe/Vienna", field=_FIELD
+            f"{_FIELD}.configuration.time_zone: {zone!r} is not a time zone; give one such as Europe/Vienna",
+            field=_FIELD,
         )
     return TimeWindow(ends[0], ends[1], zone)
 
 
 @cache
 def _zones() -> frozenset[str]:
-    """Looked for once: it takes a walk through files. `localtime` is another one on each machine."""
+    """Return the names of zones, cached: it walks through files. `localtime` is left out, since it differs between
+    machines."""
     return frozenset(available_timezones() - {"localtime"})
 
 
 def configuration(window: TimeWindow) -> dict[str, str]:
-    """What `time_window` reads."""
+    """Return what `time_window` parses."""
     return {
         "start_time": f"{window.start:%H:%M}",
         "end_time": f"{window.end:%H:%M}",

@@ -1,1 +1,1 @@
-"""Who may use a connection, what a statement may do, and what of an answer is hidden."""
+"""Rules: access to connections, guard rails for statements, masking of output."""

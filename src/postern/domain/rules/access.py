@@ -1,4 +1,4 @@
-"""Who may see and use a connection, and why: a decision from what is known, without asking anybody."""
+"""The decision whether a principal can see and use a connection, from given facts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from postern.domain.targets.connection import Connection
 
 
 class Ground(StrEnum):
-    """What a decision rests on."""
+    """The reason for an access decision."""
 
     ADMIN = "admin"
     AUDITOR = "auditor"
@@ -27,11 +27,10 @@ class Ground(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`visible`: it is listed and shown; `allowed`: it is used, too, as far as its own access modes go. What is
-    allowed is visible.
+    """`visible`: it is listed and shown; `allowed`: it can be used, as far as its own access modes go.
 
-    `rule` and `group` are what allows it, for RULE. `would` are the rules that allow it to others, for OTHER_GROUPS:
-    not to be shown to whom they do not name.
+    What is allowed is visible. `rule` and `group` are what allows it, for RULE. `would` are the rules that allow it to
+    others, for OTHER_GROUPS: not to be shown to users whom they do not name.
     """
 
     ground: Ground
@@ -44,7 +43,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The connections that rules let somebody see, as a store looks for them: those that one of `rules` lists, and
+    """The scope of connections that rules show to a principal, for queries: those that one of `rules` lists, and
     those that carry all of one of `tags`, none of which is empty. Nothing at all when both are empty."""
 
     rules: tuple[UUID, ...] = ()
@@ -52,11 +51,11 @@ class Reach:
 
 
 def decide(principal: Principal, connection: Connection, rules: Sequence[AccessRule], *, enforced: bool) -> Decision:
-    """`rules` are all of the organisation; `enforced` says whether it has access control switched on.
+    """Decide access. `rules` are all of the organisation; `enforced` says whether access control is enabled.
 
     Administrators use everything and auditors see everything, also where a rule names them. Once rules are enforced a
     connection that none covers is closed to everybody else. A machine is in no group: an administrator gives it its
-    connections by name, each with a credential, and without one it gets nowhere.
+    connections by name, each with a credential, and it can use no others.
     """
     if principal.org_id != connection.org_id:
         return Decision(Ground.OTHER_ORGANISATION, visible=False, allowed=False)
@@ -78,7 +77,7 @@ def decide(principal: Principal, connection: Connection, rules: Sequence[AccessR
 
 
 def reach(principal: Principal, rules: Sequence[AccessRule], *, enforced: bool) -> Reach | None:
-    """What `decide` makes visible to them, over all connections; None for everything."""
+    """Return the scope that `decide` makes visible, over all connections; None for everything."""
     if not enforced or principal.sees_all:
         return None
     theirs = [rule for rule in rules if rule.org_id == principal.org_id and rule.groups & principal.groups]
@@ -87,7 +86,8 @@ def reach(principal: Principal, rules: Sequence[AccessRule], *, enforced: bool) 
 
 
 def explain(decision: Decision) -> str:
-    """One sentence; names rules and groups, so it is for whom the decision is about only while it allows."""
+    """Explain the decision in one sentence. It names rules and groups, so it is for the subject only while it
+    allows."""
     match decision.ground:
         case Ground.ADMIN:
             return "administrators see and use every connection"

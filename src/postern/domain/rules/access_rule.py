@@ -12,8 +12,10 @@ from postern.domain.targets.connection import Connection
 
 @dataclass(frozen=True, slots=True)
 class AccessRule:
-    """Members of any of `groups` may see and use the connections listed, and those that carry all of
-    `connection_tags`; an empty map names nothing. Rules only give: none takes away what another gives."""
+    """Members of any of `groups` can see and use the connections listed, and those that carry all of `connection_tags`.
+
+    An empty map names nothing. Rules only allow: none denies what another allows.
+    """
 
     id: UUID
     org_id: UUID
@@ -28,5 +30,5 @@ class AccessRule:
     connection_names: tuple[str, ...] = field(default=(), compare=False)  # sorted, as they were read
 
     def covers(self, connection: Connection) -> bool:
-        """Whether it is about this connection, for whomever."""
+        """Return whether it applies to this connection, for any principal."""
         return connection.is_named(self.org_id, self.connection_ids, self.connection_tags)

@@ -1,4 +1,4 @@
-"""How a rule spells the objects that it is about.
+"""How a rule names objects.
 
     payroll            a schema, and every table in it
     payroll.*          the same
@@ -7,9 +7,9 @@
     set_salary()       a function or procedure of that name in any schema
     payroll.raise()    a function of a schema
 
-A rule may hit more than the server would, never less (decision 0038): names are compared without letter case, accents,
-width of letters and blanks at their end, since some server or other takes each of these for the same name. A name that
-holds a dot or an asterisk itself, as only quoted ones can, cannot be spelled; deny its schema.
+A rule may match more than the server would, never less (decision 0038): names are compared without letter case,
+accents, width of letters and trailing blanks, since some servers treat each of these as the same name. A name that
+contains a dot or an asterisk, as only quoted ones can, cannot be written; deny its schema.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DOTLESS = str.maketrans("\N{LATIN SMALL LETTER DOTLESS I}", "i")
 
 @lru_cache(maxsize=8192)
 def alike(name: str) -> str:
-    """The same for all names that some server takes for this one."""
+    """Return one form for all names that some server treats as the same."""
     if name.isascii():
         return name.rstrip().lower()[:_CUT]
     plain = unicodedata.normalize("NFKD", name).casefold().translate(_DOTLESS)
@@ -41,14 +41,15 @@ def alike(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """Of `kind` SCHEMA, TABLE or FUNCTION; names as `alike` makes them. `schema` is empty for any."""
+    """An object of `kind` SCHEMA, TABLE or FUNCTION; names as `alike` returns them. `schema` is empty for any."""
 
     kind: ObjectKind
     name: str
     schema: str = ""
 
     def hit_by(self, touched: ObjectName, target: TargetSchema | None = None) -> bool | None:
-        """None: it cannot be told, since the statement names no schema and the target's catalogue is not known.
+        """Return whether a statement's object matches; None: unknown, since it names no schema and the catalogue is not
+        known.
 
         A name without a schema may be of any: sessions change their search_path by SET, set_config(), at login, and by
         settings of their role.
@@ -68,8 +69,8 @@ class Guarded:
         return not self.schema or not schema or schema == self.schema
 
     def _may_hold(self, kind: ObjectKind, name: str, target: TargetSchema | None) -> bool | None:
-        """Whether this schema has such an object, which is named without one. A function that is not known to be in it
-        is one of the server's own, or of unknown effect."""
+        """Return whether this schema may have such an object, named without one. A function that is not known to be
+        in it is one of the server's own, or of unknown effect."""
         if kind is ObjectKind.FUNCTION:
             return target is not None and (self.name, name) in _places(target).functions
         return None if target is None or not target.relations else (self.name, name) in _places(target).relations
@@ -94,7 +95,7 @@ def _alike(keys: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str]]:
 
 
 def parse_guarded(spelled: str, field: str) -> Guarded:
-    """Raises Invalid for what cannot be read."""
+    """Parse a name. Raises Invalid for one that cannot be read."""
     if len(spelled) > MAX_NAME_LENGTH:
         raise Invalid(f"{field}: a name has at most {MAX_NAME_LENGTH} characters", field=field)
     is_function = spelled.endswith("()")

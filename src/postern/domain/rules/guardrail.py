@@ -1,4 +1,4 @@
-"""Guard rails: what is refused, held, masked or remarked upon on its way in or out (spec 2.5)."""
+"""Guard rails: input or output that is denied, held, masked or warned about (spec 2.5)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_ROWS = 1_000_000_000
 
 
 class RuleType(StrEnum):
-    """The first two judge text, the others what a statement does."""
+    """The first two match text, the others what a statement does."""
 
     DENY_WORDS_LIST = "deny_words_list"
     PATTERN_MATCH = "pattern_match"
@@ -50,7 +50,7 @@ class Action(StrEnum):
 
 
 class Unknown(StrEnum):
-    """What becomes of a statement of which cannot be told whether a rule hits it."""
+    """What happens to a statement of which it is unknown whether a rule matches."""
 
     DENY = "deny"
     WARN = "warn"
@@ -103,18 +103,18 @@ class GuardRail:
 
     @property
     def judges_statements(self) -> bool:
-        """Such a guard rail holds only where there is a parser for what is spoken with the target."""
+        """Whether it needs a parser for the target's protocol."""
         return any(rule.judges_statements for rule in self.input)
 
     @property
     def counts_rows(self) -> bool:
-        """Such a guard rail holds only where answers have rows."""
+        """Whether it needs output with rows."""
         return any(rule.type is RuleType.MAX_ROWS for rule in self.output)
 
 
 def unenforceable(rail: GuardRail, protocol: str, parsed: frozenset[str]) -> str | None:
-    """Why this guard rail cannot hold where `protocol` is spoken with the target, of which those in `parsed` have a
-    parser; None: it can."""
+    """Return why this guard rail cannot be enforced on `protocol`; None where it can. `parsed` names the protocols
+    with a parser."""
     if rail.judges_statements and protocol not in parsed:
         return (
             f"guard rail {rail.name!r} judges what statements do, which cannot be known where {protocol!r} is spoken: "
@@ -132,8 +132,8 @@ Compiles = Callable[[str], str | None]
 
 
 def check_rules(rules: tuple[Rule, ...], where: str, compiles: Compiles) -> None:
-    """Refuses what could not be enforced. `where` is `input` or `output`; `compiles(pattern)` answers None, or why it
-    does not compile. Raises Invalid, which names the rule and the field."""
+    """Reject rules that could not be enforced. `where` is `input` or `output`; `compiles(pattern)` returns None, or
+    why it does not compile. Raises Invalid, which names the rule and the field."""
     if len(rules) > MAX_RULES:
         raise Invalid(f"{where}.rules: {len(rules)} rules given, at most {MAX_RULES}", field=f"{where}.rules")
     size = sum(sum(map(len, rule.words)) + len(rule.pattern_regex) for rule in rules)
@@ -159,7 +159,7 @@ def _check_texts(rule: Rule, at: str) -> None:
 
 
 def _check_place(rule: Rule, at: str, where: str) -> None:
-    """Which types and actions there are in which direction."""
+    """Check that the direction supports the type and action."""
     if where == "input" and rule.type is RuleType.MAX_ROWS:
         raise Invalid(f"{at}.type: max_rows counts what comes out; put it into output.rules", field=at)
     if where == "output" and rule.judges_statements:
@@ -185,7 +185,7 @@ _USES: dict[RuleType, frozenset[str]] = {
 
 
 def _check_unused(rule: Rule, at: str) -> None:
-    """A field that would do nothing is a rule that somebody thinks is there."""
+    """Reject a field without effect: its author expects it to protect."""
     plain = Rule(rule.type)
     for field in sorted(set().union(*_USES.values()) - _USES[rule.type]):
         if getattr(rule, field) != getattr(plain, field):

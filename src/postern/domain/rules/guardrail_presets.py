@@ -1,4 +1,4 @@
-"""Guard rails to begin with: what people mostly want, as rules that can be saved as they are or changed."""
+"""Preset guard rails: common needs, as rules that can be saved as they are or changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from postern.protocols.registry import PROTOCOLS
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """`protocols`: what is spoken with the connections that it can hold for."""
+    """A preset; `protocols` are those on which it can be enforced."""
 
     name: str
     description: str

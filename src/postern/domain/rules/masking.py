@@ -1,4 +1,4 @@
-"""Masking: which kinds of information are hidden in answers (spec 2.1 `redact_types`)."""
+"""Masking: the types of information that are hidden in output (spec 2.1 `redact_types`)."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ class Strategy(StrEnum):
 
 
 class Strictness(StrEnum):
-    """What becomes of an answer that cannot be inspected, and of a column whose origin cannot be known."""
+    """What happens to output that cannot be inspected, and to a column of unknown origin."""
 
     STRICT = "strict"  # refused
     BEST_EFFORT = "best_effort"  # passed, with a marker in the recording, and counted
@@ -231,7 +231,7 @@ class Strictness(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TypeGroup:
-    """Names of InfoType, or aliases, under a name of the administrator's own."""
+    """Names of InfoType, or aliases, under a name that the administrator chose."""
 
     name: str
     types: tuple[str, ...]
@@ -239,7 +239,7 @@ class TypeGroup:
 
 @dataclass(frozen=True, slots=True)
 class CustomType:
-    """An information type of the customer's own: a linear-time expression or a list of words, and how sure it is."""
+    """A custom information type: a linear-time expression or a list of words, and its score."""
 
     name: str
     pattern_regex: str = ""
@@ -249,9 +249,11 @@ class CustomType:
 
 @dataclass(frozen=True, slots=True)
 class MaskingRule:
-    """The types of `groups` and all `custom_types` are found by value. `columns` are masked whatever they hold:
-    `name`, `table.name`, `schema.table.name`, with `*` for any run of characters, or `tag:<tag>`; letter case does not
-    matter. `threshold` is the least score of a find."""
+    """The types of `groups` and all `custom_types` are found by value. `columns` are masked whatever their content.
+
+    Columns are `name`, `table.name`, `schema.table.name`, with `*` for any run of characters, or `tag:<tag>`; letter
+    case does not matter. `threshold` is the minimum score of a match.
+    """
 
     id: UUID
     org_id: UUID
@@ -270,12 +272,12 @@ class MaskingRule:
 
     @property
     def types(self) -> frozenset[InfoType]:
-        """Raises KeyError for a name that is not known here."""
+        """The types of its groups. Raises KeyError for an unknown name."""
         return frozenset(_known(name) for group in self.groups for name in group.types)
 
     @property
     def finds(self) -> bool:
-        """Whether it looks for values."""
+        """Whether it searches values."""
         return bool(self.custom_types) or any(group.types for group in self.groups)
 
 
@@ -287,14 +289,14 @@ def _known(name: str) -> InfoType:
 
 
 def info_type(name: str) -> InfoType | None:
-    """The kind of that name or alias, or None when it is not known here."""
+    """Return the type of that name or alias, or None when it is unknown."""
     if name in ALIASES:
         return ALIASES[name]
     return InfoType(name) if name in InfoType.__members__ else None
 
 
 def check_types(names: Iterable[str], models: frozenset[str], field: str) -> None:
-    """`models` are those of MODEL_TYPES that can be found here. Raises Invalid."""
+    """Check types. `models` are those of MODEL_TYPES that are available here. Raises Invalid."""
     for name in names:
         kind = info_type(name)
         if kind in MODEL_TYPES - models:
@@ -308,13 +310,13 @@ def check_types(names: Iterable[str], models: frozenset[str], field: str) -> Non
 
 
 def check_redact_types(names: Iterable[str], models: frozenset[str] = MODEL_TYPES) -> None:
-    """As `check_types`."""
+    """Check `redact_types` as `check_types` does."""
     check_types(names, models, "redact_types")
 
 
 def check_rule(rule: MaskingRule, compiles: Callable[[str], str | None], models: frozenset[str] = MODEL_TYPES) -> None:
-    """Refuses what could not be enforced. `compiles(pattern)` answers None, or why it does not compile; `models` as
-    `check_types` takes them. Raises Invalid."""
+    """Reject a rule that could not be enforced. `compiles(pattern)` returns None, or why it does not compile;
+    `models` as in `check_types`. Raises Invalid."""
     if not rule.finds and not rule.columns:
         raise Invalid("a masking rule needs types, custom types or columns: it would mask nothing", field="columns")
     if not 0 <= rule.threshold <= 1:
@@ -326,7 +328,7 @@ def check_rule(rule: MaskingRule, compiles: Callable[[str], str | None], models:
         at = f"custom_entity_types[{index}]"
         _check_name(f"{at}.name", custom.name)
         if info_type(custom.name) is not None or names.count(custom.name) > 1:
-            raise Invalid(f"{at}.name: {custom.name!r} is taken by another type", field=at)
+            raise Invalid(f"{at}.name: {custom.name!r} is already in use by another type", field=at)
         _check_custom(at, custom, compiles)
     _check_columns(rule.columns)
 

@@ -1,4 +1,4 @@
-"""Masking rules to begin with: they can be saved as they are, or changed."""
+"""Preset masking rules, which can be saved as they are or changed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A Permit: proof that a principal may open a connection now.
+"""A Permit: proof that a principal is allowed to open a connection now.
 
-Made in one place, `services/admission.py`, which alone imports `seal`; the import-rule test holds
-that. Whoever dials takes a Permit, never a name, so a path that forgot to ask cannot dial.
+It is created in one place, `services/admission.py`, which alone imports `seal`; the import-rule test enforces that.
+Dialling requires a Permit, never a name, so a path without admission cannot dial.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ _SEAL = object()
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """`expires_at` is when the right ends, with any session under it; None when it is open-ended. `review_id` is the
-    review that gave it, and `session_id` the session that waited for that, if none has run it yet. `means` is what was
-    logged in with, and `means_until` when that ends, unless it is a credential. `runbook`: to run that, and no script
-    of one's own. `extra`: for that and nothing else, on a connection of SSH. `modes` are the access modes that its
-    use needs where that is not the verb's alone: commands of an SSH client."""
+    """`expires_at` is when the permission expires, with any session under it; None when it is open-ended.
+
+    `review_id` is the review that gave it, and `session_id` the session that waited for it, if it has not run yet.
+    `means` is the auth method and login, and `means_until` its expiry, unless it is a credential. `runbook`: only to
+    run that. `extra`: only for that, on a connection of SSH. `modes` are the access modes that its use needs where they
+    differ from the verb: commands of an SSH client.
+    """
 
     principal: Principal
     connection: Connection
@@ -49,5 +51,5 @@ class Permit:
 
 
 def seal() -> object:
-    """What `services/admission.py` passes to make a Permit genuine."""
+    """Return what makes a Permit genuine, for `services/admission.py`."""
     return _SEAL

@@ -1,4 +1,4 @@
-"""What applies to one session: rules, masking and limits, taken as one snapshot."""
+"""The policy of one session: a snapshot of rules, masking and limits."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from postern.domain.secret import Secret
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`max_duration` is in seconds; None means no limit beyond the gateway's own. `masked_types` are replaced besides
-    what the rules of `masking` say; `masking_key` is what they hash by, where one of them does. `access_help` is what
-    the organisation tells who is refused."""
+    """`max_duration` is in seconds; None means no limit beyond the gateway's own. `masked_types` are masked besides
+    the rules of `masking`; `masking_key` is their key for hashes, where one uses them. `access_help` is the
+    organisation's hint for denied users."""
 
     guardrails: tuple[GuardRail, ...] = ()
     masked_types: frozenset[InfoType] = frozenset()
@@ -28,7 +28,7 @@ _ABOUT_EFFECTS = frozenset({RuleType.DENY_STATEMENTS, RuleType.READ_ONLY})
 
 
 def needs_schema(policy: Policy) -> bool:
-    """Whether what the target's catalogue says is of use for it: reading that costs a login of its own."""
+    """Return whether it uses the target's catalogue, which costs a login of its own to read."""
     if any(rule.columns for rule in policy.masking):
         return True
     return any(rule.type in _ABOUT_EFFECTS for rail in policy.guardrails for rule in rail.input)

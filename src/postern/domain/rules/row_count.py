@@ -1,5 +1,4 @@
-"""How many rows a statement would touch: what could be counted before anybody let it run, and why not where it could
-not."""
+"""Row estimates: how many rows a statement would touch, counted before it runs, or why they could not be counted."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ _NOTHING: frozenset[str] = frozenset()
 
 
 class Uncountable(PosternError):
-    """The rows that a statement would touch cannot be told without running somebody's code, or not at all."""
+    """The rows of a statement cannot be counted without running a user's code, or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,8 @@ class CountPlan:
 
 @dataclass(frozen=True, slots=True)
 class CountPlans:
-    """Of one text. `stirs`: it may change what is meant behind it; `more`: it does what is not counted."""
+    """The plans of one text. `stirs`: it may change the meaning of later statements; `more`: it also does what is
+    not counted."""
 
     parts: tuple[CountPlan, ...] = ()
     stirs: bool = False
@@ -65,8 +65,8 @@ class CountPlans:
 
 @dataclass(frozen=True, slots=True)
 class PartCount:
-    """`rows` is None where it could not be counted, and `why_not` says so; `more`: there are more than that. `notes`
-    are what else is to be known of it, such as triggers that may skip rows."""
+    """The rows of one part; None where they could not be counted, for the reason `why_not`. `more`: there are more
+    than that. `notes` are caveats, such as triggers that may skip rows."""
 
     action: str
     table: str
@@ -87,7 +87,7 @@ class PartCount:
 
 @dataclass(frozen=True, slots=True)
 class RowCount:
-    """Of all parts of one request. `notes` hold for each of them."""
+    """The counts of all parts of one request. `notes` apply to each of them."""
 
     parts: tuple[PartCount, ...]
     counted_at: datetime
@@ -95,12 +95,12 @@ class RowCount:
 
     @property
     def rows(self) -> int | None:
-        """All together; None where a part could not be counted."""
+        """The sum; None where a part could not be counted."""
         counts = [part.rows for part in self.parts]
         return None if None in counts else sum(count for count in counts if count is not None)
 
     def as_json(self) -> dict[str, object]:
-        """As `Review.estimate` has it: values of JSON. The target's names in it steer no screen."""
+        """Return the count as in `Review.estimate`: JSON values, without control characters in the target's names."""
         return {
             "rows": self.rows,
             "more": any(part.more for part in self.parts),

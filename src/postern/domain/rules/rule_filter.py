@@ -1,4 +1,4 @@
-"""What lists of guard rails and of masking rules are asked for."""
+"""The filter of lists of guard rails and of masking rules."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RuleFilter:
-    """`connection`, by name or identifier: one that they apply to. None: whichever."""
+    """`connection`, by name or identifier: only rules that apply to it. None: all."""
 
     name: str | None = None
     connection: str | None = None

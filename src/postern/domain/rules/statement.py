@@ -1,4 +1,4 @@
-"""What a statement of a query language would do: the words in which rules speak of it, for every dialect."""
+"""What a statement of a query language would do, in terms that rules use for every dialect."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Effect(StrEnum):
-    """One statement may have several: `explain analyze delete` reads and writes."""
+    """The effects of a statement. One may have several: `explain analyze delete` reads and writes."""
 
     READ = "read"
     WRITE = "write"  # rows, large objects, sequences
@@ -26,8 +26,8 @@ class ObjectKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ObjectName:
-    """As the server would fold it: where it folds to small letters, `Users` is users, `"Users"` is Users. `schema` is
-    empty where the statement names none; for a schema itself, `name` is its name."""
+    """A name as the server would fold it: where it folds to lower case, `Users` is users, `"Users"` is Users.
+    `schema` is empty where the statement names none; for a schema itself, `name` is its name."""
 
     kind: ObjectKind
     name: str

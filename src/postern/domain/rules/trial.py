@@ -1,4 +1,4 @@
-"""What guard rails would say: of one text, and of what was asked in the past."""
+"""Results of trials of guard rails: on one text, and on past sessions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ MAX_VALUES = 20  # of a statement
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One rule that hits. `spans` are (start, end) in characters of the text, empty where the rule judges what a
-    statement does, or saw it only behind a comment. `unknown`: it cannot be told whether it hits."""
+    """One matching rule. `spans` are (start, end) in characters of the text, empty where the rule evaluates what a
+    statement does, or matched only after a comment. `unknown`: it is unknown whether it matches."""
 
     rule: str
     action: Action
@@ -28,8 +28,8 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """`outcome` is what would become of the text, None where it goes its way; `message` is what its author reads.
-    `statements`: what a parser reads in it, empty where there is none."""
+    """`outcome` is what would happen to the text, None where it passes; `message` is what its author reads.
+    `statements`: what a parser finds in it, empty without a parser."""
 
     outcome: Action | None
     message: str

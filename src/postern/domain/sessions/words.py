@@ -1,8 +1,8 @@
-"""Words of texts, and what is asked of them: how sessions are searched, the same on every engine.
+"""Words of texts, and searches for them, the same on every engine.
 
-A word is a run of letters and digits, in lower case; each character of Chinese, Japanese or Korean is one by itself,
-since there are no blanks between them. Everything else only separates words: no character of a search means anything
-to an engine.
+A word is a run of letters and digits, in lower case; each character of Chinese, Japanese or Korean is a word, since
+there are no blanks between them. Everything else only separates words: no character of a search has a meaning to an
+engine.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """All of its terms hold."""
+    """A search; all of its terms must match."""
 
     terms: tuple[Term, ...]
 
@@ -53,22 +53,22 @@ class Search:
 
 
 def words_of(text: str) -> list[str]:
-    """In order. Compatible forms are the same: a full-width letter is a letter."""
+    """Return the words in order. Compatible forms are the same: a full-width letter is a letter."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     return [word[:MAX_WORD] for word in _WORD.findall(text.lower())]
 
 
 def fold_text(pieces: Sequence[str]) -> str:
-    """The words of all pieces, a blank on either side of each."""
+    """Return the words of all pieces, each surrounded by blanks."""
     return f" {f' {BORDER} '.join(' '.join(words_of(piece)) for piece in pieces)} "
 
 
 def parse_search(text: str) -> Search:
-    """`drop table` (both words), `"drop table"` (one after the other), `cust*` (begins so), `-audit` (is not there).
+    """Parse `drop table` (both words), `"drop table"` (one after the other), `cust*` (prefix), `-audit` (absent).
 
-    Raises Invalid when there is nothing to search for, or too much of it. No text is a wrong search otherwise: a quote
-    that is not closed ends with the text.
+    Raises Invalid when it has no terms, or too many. No other text is an error: a quote that is not closed ends with
+    the text.
     """
     if len(text) > MAX_SEARCH:
         raise Invalid(f"search: at most {MAX_SEARCH} characters, and these are {len(text)}", field="search")
@@ -91,7 +91,7 @@ def parse_search(text: str) -> Search:
 
 
 def holds(term: Term, words: Sequence[str]) -> bool:
-    """Whether these words, in order, have the term somewhere."""
+    """Return whether these words, in order, contain the term."""
     length = len(term.words)
     *first, last = term.words
     for at in range(len(words) - length + 1):

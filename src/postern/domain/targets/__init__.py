@@ -1,1 +1,1 @@
-"""Connections, agents, and what is known of targets."""
+"""Connections, agents, and facts about targets."""

@@ -34,14 +34,14 @@ FACTS = ("version", "hostname", "platform", "machine_id", "kernel_version", "pyt
 
 
 def cleaned_facts(given: Mapping[str, str]) -> dict[str, str]:
-    """An agent is not trusted: only FACTS, each on one line of at most MAX_FACT characters, without what could steer a
-    terminal."""
+    """Return the facts of an untrusted agent: only FACTS, each on one line of at most MAX_FACT characters, without
+    control characters."""
     return {name: one_line(given[name][:MAX_FACT])[:MAX_FACT] for name in FACTS if given.get(name)}
 
 
 class AgentMode(StrEnum):
-    """GATEWAY: in the gateway's own processes. STANDARD: serves the connections that are made for it. EMBEDDED: in an
-    application's container; it declares its own connection."""
+    """GATEWAY: in the gateway's own processes. STANDARD: serves the connections that are configured for it.
+    EMBEDDED: in an application's container; it declares its own connection."""
 
     GATEWAY = "gateway"
     STANDARD = "standard"
@@ -50,8 +50,8 @@ class AgentMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """`digest` is the SHA-256 of its secret; None for the gateway's own. `facts` are as FACTS has them. `version`
-    counts its keys, and `key` is the whole line that it is started with, empty but where the key was just made."""
+    """`digest` is the SHA-256 of its secret; None for the gateway's own. `facts` are those of FACTS. `version`
+    counts its keys, and `key` is the whole line that it is started with, empty except right after its creation."""
 
     id: UUID
     org_id: UUID
@@ -71,7 +71,7 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class AgentKey:
-    """`authority` is the DER form of the CA that issued the gateway's certificate; None where that is a public one."""
+    """`authority` is the DER form of the CA that issued the gateway's certificate; None for a public one."""
 
     name: str
     secret: Secret
@@ -90,7 +90,7 @@ class AgentKey:
 
     @classmethod
     def read(cls, text: Secret) -> AgentKey:
-        """Raises Misconfigured, without a word of the secret."""
+        """Parse a key. Raises Misconfigured, which does not repeat the secret."""
         try:
             parts = urlsplit(text.reveal().strip())
             query = parse_qs(parts.query, strict_parsing=bool(parts.query))
@@ -108,7 +108,7 @@ class AgentKey:
         whole = found is not None and found.name and found.host and found.port
         if found is None or not whole or parts.scheme != "grpcs" or not SECRET_FORM.fullmatch(found.secret.reveal()):
             raise Misconfigured(
-                "this is no agent key; copy the whole line that `postern admin agents create` showed, "
+                "this is not an agent key; copy the whole line that `postern admin agents create` showed, "
                 "grpcs://NAME:xagt-…@HOST:PORT?…",
                 field="key",
             )

@@ -1,4 +1,4 @@
-"""What a client may say of the command that it runs: arguments, and variables for its environment."""
+"""What a client can add to the command that it runs: arguments, and environment variables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LOADER_ENDINGS = ("PAGER", "EDITOR", "VISUAL", "_PROXY", "_OPTIONS", "_OPTS", "
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """What a client adds to a connection's command: arguments behind its own, variables beside its secrets."""
+    """What a client adds to a connection's command: arguments after its own, variables beside its secrets."""
 
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, Secret] = field(default_factory=dict)
@@ -48,14 +48,14 @@ NOTHING_ADDED = Invocation()
 
 
 def is_variable(name: str) -> bool:
-    """Whether a client may set it."""
+    """Return whether a client can set it."""
     upper = name.upper()  # some programs read either case
     chosen = upper in _LOADERS or upper.startswith(_LOADER_PREFIXES) or upper.endswith(_LOADER_ENDINGS)
     return bool(_NAME.fullmatch(name)) and not chosen
 
 
 def check_arguments(arguments: Sequence[str], field: str = "client_args") -> tuple[str, ...]:
-    """Raises Invalid."""
+    """Check arguments. Raises Invalid."""
     if len(arguments) > MAX_ARGUMENTS or sum(len(text.encode("utf-8", "replace")) for text in arguments) > MAX_BYTES:
         raise Invalid(f"{field}: at most {MAX_ARGUMENTS} arguments of {MAX_BYTES} bytes together", field=field)
     for text in arguments:
@@ -65,7 +65,7 @@ def check_arguments(arguments: Sequence[str], field: str = "client_args") -> tup
 
 
 def check_variables(variables: Mapping[str, str], field: str = "env_vars") -> dict[str, Secret]:
-    """Names and plain values. Raises Invalid, which says nothing of a value."""
+    """Check names and plain values. Raises Invalid, which does not repeat a value."""
     if sum(len(name) + len(value) for name, value in variables.items()) > MAX_BYTES:
         raise Invalid(f"{field}: at most {MAX_BYTES} characters of variables", field=field)
     for name, value in variables.items():
@@ -81,7 +81,7 @@ def check_variables(variables: Mapping[str, str], field: str = "env_vars") -> di
 
 
 def decoded_variables(given: Mapping[str, str], field: str = "env_vars") -> dict[str, Secret]:
-    """`envvar:NAME` to base64 text, as secrets are given (spec 2.1). Raises Invalid."""
+    """Decode `envvar:NAME` with base64 text, the form of secrets (spec 2.1). Raises Invalid."""
     plain = {}
     for key, value in given.items():
         if not key.startswith(_PREFIX):

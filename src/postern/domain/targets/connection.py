@@ -30,7 +30,7 @@ class Toggle(StrEnum):
 
 
 class Extra(StrEnum):
-    """What an SSH client may ask for besides a shell and commands; the connection's field `access_…` is its switch."""
+    """What an SSH client may request besides a shell and commands; the connection's field `access_…` enables it."""
 
     FORWARD_LOCAL = "forward_local"
     FORWARD_REMOTE = "forward_remote"
@@ -75,12 +75,12 @@ MAX_DATABASE = 128  # characters
 
 
 def protocol_of(subtype: str, command: Sequence[str]) -> str:
-    """What is spoken with a target; a subtype that nothing is spoken with yet stands for itself."""
+    """Return the protocol of a target; a subtype without one stands for itself."""
     return TERMINAL if command and subtype not in SPOKEN else subtype
 
 
 def check_name(name: str, field: str = "name") -> None:
-    """Resource names: 3 to 128 letters, digits, `_`, with single `-` or `.` between them."""
+    """Check a resource name: 3 to 128 letters, digits, `_`, with single `-` or `.` between them."""
     if not 3 <= len(name) <= 128 or not _NAME.fullmatch(name):
         raise Invalid(
             f"{field}: {name!r} is not a valid name; use 3 to 128 letters, digits or '_', "
@@ -90,7 +90,7 @@ def check_name(name: str, field: str = "name") -> None:
 
 
 def check_new_name(name: str) -> None:
-    """As `check_name`; and whatever is called by name or identifier must not be named like another's identifier."""
+    """Check a name as `check_name` does; it must not look like an identifier either."""
     check_name(name)
     if is_identifier(name):
         raise Invalid("name: must not look like an identifier", field="name")
@@ -105,7 +105,7 @@ def is_identifier(text: str) -> bool:
 
 
 def check_tags(tags: Mapping[str, str]) -> None:
-    """Spec section 8."""
+    """Check tags (spec section 8)."""
     if len(tags) > MAX_TAGS:
         raise Invalid(
             f"connection_tags: {len(tags)} tags given, at most {MAX_TAGS} are allowed", field="connection_tags"
@@ -126,7 +126,7 @@ def check_tags(tags: Mapping[str, str]) -> None:
 
 
 def check_list(values: Sequence[str], field: str) -> None:
-    """Raises Invalid."""
+    """Check a list. Raises Invalid."""
     if len(values) > MAX_LIST or any(len(value) > MAX_TEXT for value in values):
         raise Invalid(f"{field}: at most {MAX_LIST} entries of {MAX_TEXT} characters", field=field)
 
@@ -142,14 +142,14 @@ def is_tag_key(key: str) -> bool:
 
 
 class SecretKind(StrEnum):
-    """How a secret reaches a command: as the value of a variable, or as a file whose path the variable holds."""
+    """How a command gets a secret: as the value of a variable, or as a file whose path the variable holds."""
 
     VARIABLE = "envvar"
     FILE = "filesystem"
 
 
 def secret_key(key: str) -> tuple[SecretKind, str]:
-    """`envvar:NAME` or `filesystem:NAME`, taken apart. Raises Invalid."""
+    """Split `envvar:NAME` or `filesystem:NAME`. Raises Invalid."""
     if not _SECRET_KEY.fullmatch(key):
         raise Invalid(f"secret: key {key!r} must be 'envvar:NAME' or 'filesystem:NAME'", field="secret")
     kind, _, name = key.partition(":")
@@ -159,9 +159,9 @@ def secret_key(key: str) -> tuple[SecretKind, str]:
 
 
 def check_secret(secret: Mapping[str, str]) -> None:
-    """Keys as `secret_key` wants them, each name once; values base64 (of text, for a variable) or a Reference.
+    """Check a secret: keys as in `secret_key`, each name once; values base64 (of text, for a variable) or a Reference.
 
-    Raises Invalid, which says nothing of a value.
+    Raises Invalid, which does not repeat a value.
     """
     names = set()
     for key, value in secret.items():
@@ -229,15 +229,15 @@ class Connection:
     version: int = 1
 
     def is_named(self, org_id: UUID, ids: Collection[UUID], tags: Mapping[str, str]) -> bool:
-        """Whether what an organisation says of those listed, and of those that carry all of `tags`, is about this one;
-        no tags name nothing."""
+        """Return whether a rule for those listed, and those that carry all of `tags`, applies to it; no tags name
+        nothing."""
         if self.org_id != org_id:
             return False
         carries = bool(tags) and all(self.connection_tags.get(key) == value for key, value in tags.items())
         return self.id in ids or carries
 
     def leads_where(self, other: Connection) -> bool:
-        """Whether whoever opens it comes to the same target, by the same way, as the same user there."""
+        """Return whether both lead to the same target, by the same way, as the same user there."""
         mine, theirs = (
             (one.type, one.subtype, one.agent_id, tuple(one.command), dict(one.secret)) for one in (self, other)
         )
@@ -249,19 +249,18 @@ class Connection:
 
     @property
     def guardrails_advisory(self) -> bool:
-        """Whether it has guard rails whose input rules cannot hold against somebody who tries: what a shell makes of a
-        line cannot be known."""
+        """Whether its input rules are advisory: it is unknown what a shell does with a line."""
         return self.protocol in TEXTUAL and bool(self.guardrail_rules)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Settings that have no effect, as sentences for whoever reads or writes the connection."""
+        """Settings without effect, as sentences for readers and writers of the connection."""
         if self.redact_types and not self.redact_enabled:
             return (INEFFECTIVE_TYPES,)
         return ()
 
     def allows(self, extra: Extra) -> bool:
-        """Whether its own switch is on; who may use the connection at all is another question."""
+        """Return whether its own switch is on; access rules are checked elsewhere."""
         switch: Toggle = getattr(self, f"access_{extra}")
         return switch is Toggle.ENABLED
 

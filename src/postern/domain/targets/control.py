@@ -1,4 +1,4 @@
-"""What the gateway tells an agent over the control service, and how often the two say that they live."""
+"""Messages of the gateway to an agent over the control service, and the heartbeat interval of both."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SILENCE = 15.0  # seconds after which the other counts as gone
 
 @dataclass(frozen=True, slots=True)
 class Welcome:
-    """Enrolled. `workers` are the relay workers that live now; the agent holds a tunnel to each."""
+    """The agent is enrolled. `workers` are the live relay workers; the agent holds a tunnel to each."""
 
     agent_id: UUID
     tunnel_url: str
@@ -20,14 +20,14 @@ class Welcome:
 
 @dataclass(frozen=True, slots=True)
 class WorkersChanged:
-    """All that live now."""
+    """All live relay workers."""
 
     workers: frozenset[UUID]
 
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """Take no new work; end when what there is has ended."""
+    """Take no new work; end when the present work has ended."""
 
     reason: str
 

@@ -1,6 +1,6 @@
-"""What an agent in an application's container says of the one connection that it serves.
+"""The declaration of an embedded agent about the one connection that it serves.
 
-Nothing secret is in it: how the target is reached, and with what, stays with the agent.
+It has no secrets: the target's address and credentials stay with the agent.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from postern.errors import Invalid
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """The fields are those of a Connection. `default_database` is the database that its clients are offered; empty
-    for none."""
+    """The fields of a Connection. `default_database` is the database that clients are offered; empty for none."""
 
     name: str
     type: ConnectionType
@@ -29,7 +28,7 @@ class Declaration:
     default_database: str = ""
 
     def check(self) -> None:
-        """What can be said of it without a gateway. Raises Invalid."""
+        """Check what can be checked without a gateway. Raises Invalid."""
         check_new_name(self.name)
         check_tags(self.connection_tags)
         check_redact_types(self.redact_types)

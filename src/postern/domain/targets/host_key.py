@@ -1,4 +1,4 @@
-"""The key by which an SSH target shows who it is: pinned when it is met first, and held to from then on."""
+"""The host key of an SSH target: pinned at the first session, and required from then on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from postern.domain.identity.ssh_key import PublicKey
 
 @dataclass(frozen=True, slots=True)
 class HostKey:
-    """`place` is the connection's, see there: the key is that of where it led then. `session_id`: who met it."""
+    """`place` is the target to which the connection led then, see there. `session_id`: the session that received it."""
 
     connection_id: UUID
     org_id: UUID

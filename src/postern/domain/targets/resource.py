@@ -1,4 +1,4 @@
-"""A Resource: what several connections lead to, such as one database that some read and others write."""
+"""A Resource: a target of several connections, such as one database that some read and others write."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_NAMED = 100
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """`connections` are names by identifier, MOST_NAMED of them at most, by name; `total` is how many there are."""
+    """`connections` are names by identifier, MOST_NAMED of them at most, by name; `total` is their number."""
 
     id: UUID
     org_id: UUID

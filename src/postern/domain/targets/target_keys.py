@@ -1,7 +1,7 @@
-"""The keys that a connection's `secret` has for each subtype: which must be there, and which are not secret.
+"""The keys of a connection's `secret` for each subtype: which are required, and which are not secret.
 
-The specs of protocols name them. Agents read these keys when they dial a target; a key that no spec names would be
-ignored, so it is refused when the connection is saved.
+The specs of protocols name them. Agents read these keys when they dial a target; any other key would be ignored, so it
+is rejected when the connection is saved.
 """
 
 from __future__ import annotations

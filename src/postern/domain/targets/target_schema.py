@@ -1,6 +1,6 @@
-"""What a target's own catalogue says of its tables, views and functions, as far as rules and masking need it.
+"""A target's catalogue of tables, views and functions, as far as rules and masking need it.
 
-A snapshot: what somebody created since is not in it, and therefore unknown.
+It is a snapshot: what was created since is unknown.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Relation:
     hidden: frozenset[str] = frozenset()
 
     def type_of(self, column: str) -> int:
-        """The target's number of a column's type; 0 where it is not known."""
+        """Return the target's number of a column's type; 0 where it is unknown."""
         return dict(zip(self.columns, self.types, strict=False)).get(column, 0) if column else 0
 
 
@@ -97,7 +97,7 @@ Key = tuple[str, str]
 
 
 def find_reachable(start: Iterable[Key], step: Callable[[Key], Sequence[Key]]) -> set[Key]:
-    """All that steps lead to, where they start among them."""
+    """Return all that steps lead to, including their start."""
     found: set[Key] = set()
     left = list(start)
     while left:

@@ -1,4 +1,4 @@
-"""An errand: a question about a target that the API asks and a relay worker answers."""
+"""A target task: a question about a target that the API asks and a relay worker answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_ANSWER = 1024 * 1024  # bytes
 
 
 class TargetTaskKind(StrEnum):
-    """What is asked. All but `test` are about the target's schema."""
+    """The question. All but `test` are about the target's schema."""
 
     TEST = "test"
     DATABASES = "databases"
@@ -32,7 +32,7 @@ class Failure(StrEnum):
 
 
 class TargetStatus(StrEnum):
-    """How the last test of a connection went; UNTESTED also where the connection has changed since."""
+    """The result of a connection's last test; UNTESTED also where the connection has changed since."""
 
     OK = "ok"
     FAILED = "failed"
@@ -41,8 +41,8 @@ class TargetStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TargetTest:
-    """The last test of a connection. `place` is where the connection led at that time; `reason`, for people, is there
-    when it failed."""
+    """The last test of a connection. `place` is the connection's target at that time; `reason` explains a failure to
+    users."""
 
     connection_id: UUID
     org_id: UUID
@@ -58,7 +58,7 @@ class TargetTest:
 
 @dataclass(frozen=True, slots=True)
 class TargetTask:
-    """`arguments` by the names that the API has for them; `source` is the address of who asks."""
+    """A task. `arguments` have the names of the API; `source` is the caller's address."""
 
     id: UUID
     org_id: UUID
@@ -72,7 +72,7 @@ class TargetTask:
 
 @dataclass(frozen=True, slots=True)
 class TargetTaskAnswer:
-    """`result` is what JSON holds; `reason`, for people, is there when `failure` is."""
+    """An answer. `result` is JSON; `reason` explains a `failure` to users."""
 
     result: Mapping[str, Any]
     truncated: bool = False

@@ -107,7 +107,7 @@ class ChatDecisions:
     async def _handle_press(self, sink: Sink, press: Press) -> None:
         told = await self._store.message(sink.id, press.review_id)
         if told is None or told.channel != press.channel:
-            await self._forms.whisper(sink, press.channel, press.user, "This review was not told here.")
+            await self._forms.whisper(sink, press.channel, press.user, "This review was not sent to this channel.")
             return
         principal = await self._links.find_principal(sink, press.user)
         if principal is None:
@@ -135,12 +135,14 @@ class ChatDecisions:
             payload = await self._one_time_tokens.take(TokenPurpose.CHAT_FORM, Secret(given.form))
         except Unauthenticated:
             return Handled(
-                self._forms.rejected_answer(given, "This form was sent already, or is too old. Press again.")
+                self._forms.rejected_answer(
+                    given, "This form was already sent, or has expired. Press the button again."
+                )
             )
         principal = await self._links.find_principal(sink, given.user)
         own = (payload["sink"], payload["chat_id"]) == (str(sink.id), given.user)
         if principal is None or not own or payload["user_id"] != str(principal.id):
-            return Handled(self._forms.rejected_answer(given, "This form was opened by somebody else."), principal)
+            return Handled(self._forms.rejected_answer(given, "This form was opened by another user."), principal)
         try:
             await self._reviews.decide(
                 principal,
@@ -158,9 +160,9 @@ class ChatDecisions:
         try:
             principal = await self._links.redeem(sink, given.user, given.code)
         except Unauthenticated:
-            text = "This code was used already, has expired, or is none. Run `postern chat link` for another one."
+            text = "This code is invalid, was already used, or has expired. Run `postern chat link` to get a new one."
             return Handled(self._forms.rejected_answer(given, text))
-        text = f"From now on you are {principal.email} here. Press the button again to decide."
+        text = f"Your account here is now linked to {principal.email}. Press the button again to decide."
         return Handled(self._forms.accepted_answer(given, text), principal)
 
 
@@ -170,4 +172,4 @@ def _require_open(review: Review, principal: Principal, press: Press) -> None:
     if review.status is not ReviewStatus.PENDING:
         raise Conflict(f"This review is {review.status} already.")
     if press.choice is Choice.APPROVED and not review.may_review(principal.groups):
-        raise Denied("You are in none of the groups that review this.")
+        raise Denied("You are not in a group that reviews this.")

@@ -38,7 +38,7 @@ class ChatLinks:
     async def code(self, principal: Principal) -> Secret:
         """Return a one-time code to give in the chat within CODE_LIFE; earlier codes become invalid. Raises Denied."""
         if principal.kind is not PrincipalKind.USER:
-            raise Denied("only people decide in chats, so only people have accounts there")
+            raise Denied("only users can decide in chats, so only users can link a chat account")
         await self._one_time_tokens.forget(TokenPurpose.CHAT_LINK, principal.id)
         payload = {"user_id": str(principal.id), "org_id": str(principal.org_id)}
         return await self._one_time_tokens.issue(TokenPurpose.CHAT_LINK, payload, CODE_LIFE)
@@ -48,7 +48,7 @@ class ChatLinks:
         payload = await self._one_time_tokens.take(TokenPurpose.CHAT_LINK, Secret(code.strip()))
         principal = await self._active(sink.org_id, UUID(payload["user_id"]))
         if principal is None or payload["org_id"] != str(sink.org_id):
-            raise Unauthenticated("this code is of nobody who decides here")
+            raise Unauthenticated("this code does not belong to a reviewer in this organisation")
         realm = realm_of(sink)
         before = await self._store.link(sink.org_id, realm, chat_id)
         link = ChatLink(uuid4(), sink.org_id, realm, chat_id, principal.id, principal.email, self._now())
@@ -70,7 +70,7 @@ class ChatLinks:
         owner = None if principal.is_admin else principal.id
         removed = await self._store.remove_link(principal.org_id, link_id, owner)
         if removed is None:
-            raise NotFound(f"there is no account of a chat {link_id}, or it is not yours")
+            raise NotFound(f"there is no chat account {link_id}, or it is not yours")
         record_change(_shown(removed), None)
 
     async def _active(self, org_id: UUID, principal_id: UUID) -> Principal | None:

@@ -83,15 +83,15 @@ class ApiKeys(ResourceService[ApiKey]):
     def _require_usable(self, key: ApiKey | None, address: str) -> ApiKey:
         """Return the key where it can be used. Raises Unauthenticated."""
         if key is None:
-            raise Unauthenticated("this API key is not known here")
+            raise Unauthenticated("this API key is unknown")
         if key.revoked_at is not None:
             raise Unauthenticated("this API key was revoked; ask an administrator")
         if not key.is_live(self._now()):
             raise Unauthenticated("this API key has expired; ask an administrator")
         if not key.allows(address):
-            raise Unauthenticated(f"this API key may not be used from {address}")
+            raise Unauthenticated(f"this API key cannot be used from {address}")
         if not key.account.principal.is_active:
-            raise Unauthenticated("whom this API key belongs to is not active; ask an administrator")
+            raise Unauthenticated("the owner of this API key is not active; ask an administrator")
         return key
 
     def blank(self, key: UUID, org_id: UUID) -> ApiKey:
@@ -135,13 +135,15 @@ class ApiKeys(ResourceService[ApiKey]):
         account, subject = current.account, fields.get("service_account")
         if subject is not None and not (current.name and subject == account.principal.subject):
             if current.name:
-                raise Invalid("service_account: cannot be changed; make another key", field="service_account")
+                raise Invalid("service_account: cannot be changed; create another key", field="service_account")
             account = await self._service_account(current.org_id, subject)
         before = account.principal
         groups = checked_groups(fields["groups"]) if "groups" in fields else before.groups
         if before.kind is not PrincipalKind.API_KEY:
             if groups != before.groups:
-                raise Invalid("groups: this key has those of its service account; change them there", field="groups")
+                raise Invalid(
+                    "groups: this key has the groups of its service account; change them there", field="groups"
+                )
             return account
         name = fields.get("name", current.name)
         return replace(account, principal=replace(before, name=name, email=name, groups=groups))
@@ -154,11 +156,11 @@ class ApiKeys(ResourceService[ApiKey]):
 
     def require_admin(self, principal: Principal) -> None:
         self.require_remover(principal)
-        require_person(principal, "make or change API keys")
+        require_person(principal, "create or change API keys")
 
     def require_remover(self, principal: Principal) -> None:
         """Allow API keys of administrators to revoke keys, too."""
-        require_admin(principal, "make, change or revoke API keys")
+        require_admin(principal, "create, change or revoke API keys")
 
     def audit_view(self, resource: ApiKey) -> dict[str, object]:
         """Return the audited fields. Any field called "key" would be redacted as a secret."""
@@ -252,7 +254,8 @@ def _checked_network(text: str) -> str:
         network = ip_network(text)
     except ValueError:
         raise Invalid(
-            f"allowed_networks: {text!r} is no network such as 192.0.2.0/24 or 2001:db8::/32", field="allowed_networks"
+            f"allowed_networks: {text!r} is not a network such as 192.0.2.0/24 or 2001:db8::/32",
+            field="allowed_networks",
         ) from None
     if isinstance(network, IPv6Network) and network.network_address.ipv4_mapped is not None:
         raise Invalid(f"allowed_networks: write {text!r} as the IPv4 network that it is", field="allowed_networks")
@@ -272,5 +275,5 @@ def _expiry(expires_at: datetime | None, seconds: int | None, now: datetime) -> 
     if expires_at.tzinfo is None:
         raise Invalid("expires_at: needs a time zone, such as 2030-01-01T00:00:00Z", field="expires_at")
     if expires_at <= now:
-        raise Invalid("expires_at: lies in the past", field="expires_at")
+        raise Invalid("expires_at: is in the past", field="expires_at")
     return expires_at

@@ -104,7 +104,7 @@ class Credentials:
         if target.subtype not in self._enforceable:
             raise Invalid(f"credentials cannot be used yet on subtype {target.subtype!r}", field="subtype")
         if principal.is_auditor:
-            raise Denied("auditors read what others did, and do not connect themselves")
+            raise Denied("auditors can read what others did, but cannot connect")
         await self._features.require(principal.org_id, Feature.NATIVE_CREDENTIALS)
         _life(principal, target, seconds)
         return target

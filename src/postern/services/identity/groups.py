@@ -91,7 +91,7 @@ def check_roleless(principal: Principal, group: UserGroup) -> None:
     """Check that the group does not give a role in the principal's organisation. Raises Invalid."""
     roles = principal.role_groups
     if group.name in (roles.admin, roles.auditor):
-        raise Invalid(f"name: {group.name!r} gives a role in this organisation; it stays as it is", field="name")
+        raise Invalid(f"name: {group.name!r} gives a role in this organisation and cannot be changed", field="name")
 
 
 def checked_group(name: str) -> str:

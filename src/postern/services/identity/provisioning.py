@@ -222,7 +222,7 @@ class Provisioning:
             )
         same = await self._principals.find(current.org_id, PrincipalFilter(user_name=given.user_name), Page(limit=2))
         if any(other.principal.id != current.id for other in same.items):
-            raise Conflict(f"userName: {given.user_name!r} is taken already", field="userName")
+            raise Conflict(f"userName: {given.user_name!r} is already in use", field="userName")
         principal = replace(
             current,
             email=checked_email(given.email) if given.email else fold_name(given.user_name),
@@ -237,7 +237,7 @@ class Provisioning:
 
     async def _change_members(self, group: UserGroup, added: frozenset[UUID], removed: frozenset[UUID]) -> None:
         if len(added) + len(removed) > MAX_MEMBERS:
-            raise Invalid(f"members: at most {MAX_MEMBERS} may change in one request", field="members")
+            raise Invalid(f"members: at most {MAX_MEMBERS} can change in one request", field="members")
         if added or removed:
             await self._groups.change_members(group, added, removed, GroupSource.SCIM)
             await self._signal_changes(added | removed)

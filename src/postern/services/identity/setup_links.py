@@ -41,7 +41,7 @@ class SetupLinks:
     async def issue(self, principal: Principal, key: str) -> SetupLink:
         """Issue a link for a user of the administrator's organisation. Raises Denied, NotFound, Invalid, TooMany."""
         if not principal.is_admin or principal.kind is not PrincipalKind.USER:
-            raise Denied("only administrators, logged in themselves, may make set-up links")
+            raise Denied("only administrators, logged in themselves, can create set-up links")
         account = await self._store.by_subject_or_email(principal.org_id, PrincipalKind.USER, key)
         if account is None:
             raise NotFound(f"there is no user {key!r}")

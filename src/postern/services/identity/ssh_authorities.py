@@ -99,7 +99,7 @@ class SshAuthorities(ResourceService[SshAuthority]):
         """
         authority = await self._authorities.by_fingerprint(certificate.authority.fingerprint)
         if authority is None:
-            raise self._log_rejection(user, certificate, "nobody knows who signed it")
+            raise self._log_rejection(user, certificate, "its authority is not known here")
         account = await self._find_account(user, certificate, authority)
         principal = account.principal
         problem = fault(certificate, authority.key, _names(account), address, self._now())
@@ -113,14 +113,14 @@ class SshAuthorities(ResourceService[SshAuthority]):
         """Return the holder's current state, for one that logged in earlier. Raises Unauthenticated."""
         principal = holder.principal
         if await self._store.get(principal.org_id, str(holder.authority.id)) is None:
-            raise Unauthenticated("who signed this certificate is not trusted any more; get another one")
+            raise Unauthenticated("the authority of this certificate is no longer trusted; get a new certificate")
         account = await self._principals.get(principal.org_id, principal.id)
         if account is None or not account.principal.is_active:
             raise Unauthenticated("this account is not active; ask an administrator")
         names, key = _names(account), holder.authority.key
         problem = fault(holder.certificate, key, names, holder.address, self._now())
         if problem is not None:
-            raise Unauthenticated(f"this certificate does not hold any more: {problem}; get another one")
+            raise Unauthenticated(f"this certificate is no longer valid: {problem}; get a new one")
         return replace(holder, principal=account.principal)
 
     async def find_end_reason(self, permit: Permit) -> str | None:
@@ -128,7 +128,7 @@ class SshAuthorities(ResourceService[SshAuthority]):
         permit."""
         key = permit.means.partition(":")[2]
         if await self._store.get(permit.principal.org_id, key) is None:
-            return "who signed the SSH certificate of this login is not trusted any more"
+            return "the authority of this login's SSH certificate is no longer trusted"
         return None
 
     async def _find_account(self, user: str, certificate: SshCertificate, authority: SshAuthority) -> Account:
@@ -141,7 +141,7 @@ class SshAuthorities(ResourceService[SshAuthority]):
                 if account is not None and name in _names(account) and is_called(account, user):
                     found[account.principal.id] = account
         if len(found) != 1:
-            several = "several users are meant; say which by the whole e-mail address"
+            several = "it matches several users; use your full e-mail address"
             nobody = "none of its principals is the e-mail address or the subject of the user that the client names"
             problem = several if found else nobody
             raise self._log_rejection(user, certificate, problem)
@@ -157,7 +157,7 @@ class SshAuthorities(ResourceService[SshAuthority]):
             one_line(user[:100]),
             problem,
         )
-        return Unauthenticated(f"this certificate does not let you in: {problem}")
+        return Unauthenticated(f"this certificate was denied: {problem}")
 
 
 def _names(account: Account) -> tuple[str, str]:

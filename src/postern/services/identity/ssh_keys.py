@@ -88,7 +88,7 @@ class SshKeys:
         key in use."""
         require_person(principal, "add SSH keys")
         if principal.is_auditor:
-            raise Denied("auditors read what others did, and do not connect themselves")
+            raise Denied("auditors can read what others did, but cannot connect")
         key = SshKey(uuid4(), principal.org_id, principal.id, check_key_name(name), public_key(text), self._now())
         for held, account, _ in await self._store.by_fingerprint(key.key.fingerprint):
             if account.principal.id == principal.id:
@@ -123,7 +123,7 @@ class SshKeys:
         ]
         found = [one for one in fitting if await self._features.is_enabled(one.principal.org_id, Feature.SSH_KEYS)]
         if len(found) > 1:
-            raise Unauthenticated("several organisations know this key for this user; name yours: Acme/ann#web-1")
+            raise Unauthenticated("this key belongs to this user in several organisations; name yours: Acme/ann#web-1")
         if not found:
             raise Unauthenticated(_REFUSED)
         return found[0]
@@ -138,7 +138,7 @@ class SshKeys:
         """Return the holder's current state, for one that logged in earlier. Raises Unauthenticated."""
         found = await self._store.holder(holder.key.id)
         if found is None or found[1].principal.id != holder.principal.id:
-            raise Unauthenticated("this SSH key was removed; log in by another one")
+            raise Unauthenticated("this SSH key was removed; log in with a different one")
         if not found[1].principal.is_active:
             raise Unauthenticated("this account is not active; ask an administrator")
         if not await self._features.is_enabled(holder.principal.org_id, Feature.SSH_KEYS):

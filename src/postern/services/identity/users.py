@@ -52,19 +52,19 @@ def checked_groups(names: Iterable[str], field: str = "groups") -> frozenset[str
 def require_admin(principal: Principal, deed: str) -> None:
     """Raise Denied for all but administrators."""
     if not principal.is_admin:
-        raise Denied(f"only administrators may {deed}")
+        raise Denied(f"only administrators can {deed}")
 
 
 def require_reader(principal: Principal, what: str) -> None:
     """Raise Denied for all but administrators and auditors."""
     if not principal.sees_all:
-        raise Denied(f"only administrators and auditors may see {what}")
+        raise Denied(f"only administrators and auditors can see {what}")
 
 
 def require_person(principal: Principal, deed: str) -> None:
     """Raise Denied for programs, so that they cannot create new access for themselves or each other."""
     if principal.kind is not PrincipalKind.USER:
-        raise Denied(f"an API key may not {deed}; log in as an administrator")
+        raise Denied(f"an API key cannot {deed}; log in as an administrator")
 
 
 def require_person_for_role(actor: Principal, before: Principal | None, after: Principal) -> None:

@@ -38,7 +38,7 @@ UNOPENED = timedelta(minutes=10)  # in which a session follows its issue, or nev
 CLOSED_STAY = timedelta(days=30)
 PRUNED_EVERY = timedelta(minutes=10)
 OF_ONE, OF_ALL = 8, 200  # issues at once: of one organisation, in all
-NO_TRACKER = "no tracker is set up, or it is switched off"
+NO_TRACKER = "no tracker is configured, or it is disabled"
 
 Settings = Callable[[UUID], Awaitable[TrackerSettings | None]]
 Count = Callable[[str], None]

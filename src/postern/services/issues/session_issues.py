@@ -131,14 +131,16 @@ class Issues:
         template = await self._templates.get(connection.org_id, connection.issue_template_id or "")
         if template is None:
             raise Denied(
-                f"sessions of connection {connection.name!r} open an issue by a template that is not there; an "
-                "administrator must give it another one, or none"
+                f"sessions of connection {connection.name!r} open an issue by a template that does not exist; an "
+                "administrator must set a different template, or none"
             )
         try:
             return template, checked_prompts(template, given)
         except Invalid as error:
-            how = f"--issue-field NAME=VALUE of postern connect {connection.name}, or of what runs scripts there"
-            raise Invalid(f"{error.message}; say it by {how}, or by {GIVEN} in the API", field=error.field) from None
+            how = f"--issue-field NAME=VALUE of postern connect {connection.name}, or of the command that runs scripts"
+            raise Invalid(
+                f"{error.message}; set it with {how}, or with {GIVEN} in the API", field=error.field
+            ) from None
 
     async def _note(self, wanted: SessionIssue) -> None:
         await self._store.add(wanted)
@@ -163,7 +165,7 @@ class Issues:
         else:
             why = found.error or f"the tracker did not answer within {self._longest:g} seconds"
         raise Unavailable(
-            f"connection {connection.name!r} opens an issue for each session, and it could not be made: {why}; try "
+            f"connection {connection.name!r} opens an issue for each session, and it could not be created: {why}; try "
             "again later, or ask an administrator (postern admin tracker)"
         )
 

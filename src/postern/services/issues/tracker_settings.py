@@ -77,7 +77,7 @@ class IssueTrackers:
             raise Invalid("token: is required", field="token")
         settings = await self._validate(given, given.token)
         if not await self._store.add(principal.org_id, SETTING, _stored(settings), self._now()):
-            raise Conflict("a tracker is set up already; change it, or remove it first")
+            raise Conflict("a tracker is already configured; change it, or remove it first")
         await self._announce(principal, None, settings)
         return replace(settings, token=Secret(""))
 
@@ -92,11 +92,12 @@ class IssueTrackers:
         current = _settings_of(stored)
         if not given.token and _place(given) != _place(current):
             raise Invalid(
-                "token: this tracker would be another one, and the token would go there; give it again", field="token"
+                "token: the address or authority has changed, and the token would be sent there; give the token again",
+                field="token",
             )
         settings = await self._validate(given, given.token or current.token)
         if not await self._store.change(principal.org_id, SETTING, stored, _stored(settings), self._now()):
-            raise Conflict("the tracker was changed or removed meanwhile; look at it, and try again")
+            raise Conflict("the tracker was changed or removed meanwhile; read it again, and retry")
         await self._announce(principal, current, settings)
         return replace(settings, token=Secret(""))
 
@@ -140,7 +141,7 @@ class IssueTrackers:
     async def _load_stored(self, principal: Principal) -> Mapping[str, Any]:
         found = await self._store.get(principal.org_id, SETTING)
         if found is None:
-            raise NotFound("no tracker is set up; an administrator can (postern admin tracker set)")
+            raise NotFound("no tracker is configured; ask an administrator to add one (postern admin tracker set)")
         return found
 
     async def _read(self, org_id: UUID) -> TrackerSettings | None:

@@ -59,13 +59,13 @@ def checked_chat(sink: Sink) -> Sink:
         if not value or len(value) > MAX_KEY or not value.isascii() or not value.isprintable():
             raise Invalid(f"{name}: must be printable ASCII, of {MAX_KEY} characters at most", field=name)
         if name in _PATTERNS and not _PATTERNS[name].fullmatch(value):
-            raise Invalid(f"{name}: this is none; see docs/how-to/review-notifications.md", field=name)
+            raise Invalid(f"{name}: is not valid; see docs/how-to/review-notifications.md", field=name)
     if sink.kind not in CHATS:
         return sink
     if sink.headers:
         raise Invalid("headers: only requests to webhooks and collectors have some", field="headers")
     if any(not event.startswith("review.") for event in sink.events):
-        raise Invalid("events: a chat is told of reviews, and of nothing else", field="events")
+        raise Invalid("events: chats support only the events of reviews", field="events")
     return sink
 
 

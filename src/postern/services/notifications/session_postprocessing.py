@@ -161,7 +161,7 @@ class SessionPostprocessor:
         """Start a recount of all sessions of the caller's organisation. Raises Denied, Conflict."""
         require_admin(principal, "rebuild reports")
         if await self._store.misses_sessions(principal.org_id):
-            raise Conflict("sessions of this organisation were purged: counted anew, reports would lose them")
+            raise Conflict("sessions of this organisation were purged, and a rebuild would remove them from reports")
         async with self._turn:
             await self._wait_for_lease()
             try:
@@ -170,7 +170,7 @@ class SessionPostprocessor:
                 place = await self._store.count_again(principal.org_id, None, MARKED)
                 while place is not None:
                     if not await self._lease.have():
-                        raise Conflict("this was interrupted: reports count too little until it is done again")
+                        raise Conflict("the rebuild was interrupted; reports are incomplete until it runs again")
                     place = await self._store.count_again(principal.org_id, place, MARKED)
             finally:
                 await self._lease.release()

@@ -88,7 +88,7 @@ class Sinks(ResourceService[Sink]):
         """Translate `paused` into the status; omitted keys are kept."""
         kind = fields.get("kind", current.kind)
         if current.name and kind is not current.kind:
-            raise Invalid("kind: a sink stays of its kind; make another one", field="kind")
+            raise Invalid("kind: cannot be changed; create another sink", field="kind")
         own = {name: value for name, value in fields.items() if name != "paused"}
         if "paused" in fields:
             own["status"] = SinkStatus.PAUSED if fields["paused"] else SinkStatus.ACTIVE
@@ -166,11 +166,11 @@ class Sinks(ResourceService[Sink]):
         """
         require_admin(principal, "send events of sinks again")
         if number is not None and not 0 < number < MAX_NUMBER:
-            raise NotFound(f"there is no delivery {number}, or it waits already")
+            raise NotFound(f"there is no delivery {number}, or it is already waiting")
         sink = await self.existing(principal, name_or_id)
         count = await self._deliveries.retry(sink.id, number)
         if number is not None and not count:
-            raise NotFound(f"there is no delivery {number}, or it waits already")
+            raise NotFound(f"there is no delivery {number}, or it is already waiting")
         record_change(None, {"sink": sink.name, "delivery": number, "waiting": count})
         return count
 
@@ -197,7 +197,7 @@ def _require_secrets_anew(current: Sink, sink: Sink, fields: Mapping[str, Any]) 
     for field, names in (("headers", headers), ("keys", keys)):
         if names:
             raise Invalid(
-                f"{field}: this sink would lead elsewhere, and its secrets would go there; give them again: "
+                f"{field}: the address or authority has changed, and its secrets would be sent there; give them again: "
                 f"{', '.join(sorted(names))}",
                 field=field,
             )

@@ -72,11 +72,11 @@ class Checkpoints:
 
         Raises Denied, Conflict when the ledger is empty.
         """
-        require_admin(principal, "make checkpoints and change the key that signs them")
+        require_admin(principal, "sign checkpoints and rotate the signing key")
         await self._ledger.write()
         made = await self.sign(principal.org_id)
         if made is None:
-            raise Conflict("there is nothing in the ledger yet; a checkpoint is made after the first session")
+            raise Conflict("the ledger is empty; a checkpoint can be signed after the first session")
         record_change(None, {"number": made.number, "hash": made.hash.hex(), "key": made.key})
         try:
             async with asyncio.timeout(PATIENCE):
@@ -87,7 +87,7 @@ class Checkpoints:
 
     async def rotate(self, principal: Principal) -> LedgerKey:
         """Sign with another key from now on; the previous key introduces it. Raises Denied, Unavailable."""
-        require_admin(principal, "make checkpoints and change the key that signs them")
+        require_admin(principal, "sign checkpoints and rotate the signing key")
         old = await self.signing(principal.org_id)
         for _ in range(_TRIES):
             now = self._now()
@@ -98,7 +98,7 @@ class Checkpoints:
             if await self._keys.rotate(new, entry, checkpoint, list(self.anchors())):
                 record_change({"key": old.id}, {"key": new.id})
                 return new
-        raise Unavailable("the ledger is written by many at once; try again")
+        raise Unavailable("too many processes write the ledger at once; try again")
 
     async def sign(self, org_id: UUID) -> Checkpoint | None:
         """Return a checkpoint of the newest entry, an existing or a new one; None for an empty ledger."""
@@ -131,7 +131,7 @@ class Checkpoints:
             attempts = state.attempts + 1
             try:
                 if anchor is None:
-                    raise Unavailable("this anchor is not set up any more")
+                    raise Unavailable("this anchor is no longer configured")
                 await anchor.put(checkpoint, format_line(checkpoint))
                 now = self._now()
                 tried = replace(state, attempts=attempts, done_at=now, error="")

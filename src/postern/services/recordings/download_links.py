@@ -127,4 +127,4 @@ class DownloadLinks:
 
 
 def _invalid() -> Unauthenticated:
-    return Unauthenticated("this link is not good for this session; ask for a new one")
+    return Unauthenticated("this link is not valid for this session; create a new one")

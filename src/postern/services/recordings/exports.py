@@ -74,9 +74,7 @@ class Exports:
         org_id = principal.org_id
         await self._ledger.write()
         if await self._checkpoints.sign(org_id) is None:
-            raise Conflict(
-                "there is nothing in the ledger yet; a gateway tells it of sessions a moment after they begin"
-            )
+            raise Conflict("the ledger is empty; sessions are added a moment after they start")
         key = await self._checkpoints.signing(org_id)
         head = await self._ledger.head(org_id)
         # One entry from before shows that nothing of the time was left out.

@@ -71,9 +71,9 @@ class Holds:
 
 def _require_reader(principal: Principal) -> None:
     if not principal.sees_all:
-        raise Denied("only administrators and auditors may see holds")
+        raise Denied("only administrators and auditors can see holds")
 
 
 def _require_admin(principal: Principal) -> None:
     if not principal.is_admin:
-        raise Denied("only administrators may set and release holds")
+        raise Denied("only administrators can set and release holds")

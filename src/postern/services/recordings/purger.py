@@ -246,6 +246,6 @@ def require_own(segment: Segment) -> None:
     names = any(str(segment.session_id) in part for part in place.parts)
     if place.is_absolute() or ".." in place.parts or not names:
         raise Conflict(
-            f"the row of segment {segment.number} says that it lies at {segment.place!r}, which is not a place of this "
-            "session: somebody changed it; nothing was deleted there"
+            f"the row of segment {segment.number} says that it is stored at {segment.place!r}, which is not a path of "
+            "this session: the row was changed; nothing was deleted there"
         )

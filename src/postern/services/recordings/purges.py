@@ -84,7 +84,7 @@ class Purges:
     async def find(self, principal: Principal, page: Page) -> Stretch[Purge]:
         """Return purges that have begun and are not done, oldest first. Raises Denied."""
         if not principal.sees_all:
-            raise Denied("only administrators and auditors may see what is being purged")
+            raise Denied("only administrators and auditors can see what is being purged")
         return await self._store.find(principal.org_id, page)
 
     async def purge(self, principal: Principal, session_id: UUID | str, what: PurgeScope, reason: str) -> Purge:
@@ -95,7 +95,7 @@ class Purges:
         """
         session = await self._sessions.get(principal, session_id)
         if not principal.is_admin:
-            raise Denied("only administrators may purge")
+            raise Denied("only administrators can purge")
         check_text(reason, "reason", MAX_REASON)
         for _ in range(_TRIES):
             kept = await self._purgeable(session, what)
@@ -103,7 +103,7 @@ class Purges:
                 before = {"session": session.id, "user": session.user, "connection": session.connection}
                 record_change(before, {"session": session.id, "what": what, "reason": reason, "entry": begun.entry})
                 return begun
-        raise Conflict("this session is being changed by others; try again")
+        raise Conflict("this session is being changed by another process; try again")
 
     async def _purgeable(self, session: Session, what: PurgeScope) -> RetainedSession:
         """Return the session if it can be purged. Raises Conflict with the reason."""
@@ -112,7 +112,7 @@ class Purges:
         holds = await self._holds.of(session.id)
         if holds:
             names = ", ".join(repr(one.name) for one in holds)
-            raise Conflict(f"this session is held by {names}; it can be purged when the last hold is released")
+            raise Conflict(f"this session has the legal hold {names}; it can be purged when the last hold is released")
         kept = await self._store.find_retained(session.org_id, session.id)
         if kept is None:
             raise Conflict(

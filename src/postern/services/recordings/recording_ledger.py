@@ -85,7 +85,7 @@ class Ledger:
             entry = writer.add(kind, self._now(), session_id, **content)
             if await append(entry):
                 return entry.number
-        raise Unavailable("the ledger is written by many at once; try again")
+        raise Unavailable("too many processes write the ledger at once; try again")
 
     async def head(self, org_id: UUID) -> LedgerHead:
         return await self._store.head(org_id) or LedgerHead(0, first_hash(org_id))

@@ -151,9 +151,9 @@ def _told(view: RetentionView) -> dict[str, object]:
 def require_reader(principal: Principal) -> None:
     """Raise Denied for all but administrators and auditors."""
     if not principal.sees_all:
-        raise Denied("only administrators and auditors may see how long what is kept")
+        raise Denied("only administrators and auditors can see retention settings")
 
 
 def _require_admin(principal: Principal) -> None:
     if not principal.is_admin:
-        raise Denied("only administrators may change how long recordings and sessions are kept")
+        raise Denied("only administrators can change how long recordings and sessions are kept")

@@ -85,7 +85,7 @@ class RequirementLookup:
         """Return the requirements with an explanation."""
         demands = await self.demands(principal, connection, verb)
         if not demands:
-            return RequiredReviews(verb, (), None, "nobody has to agree")
+            return RequiredReviews(verb, (), None, "no approval is required")
         reason = f"needs a review: {requirements_text(demands)}"
         longest = None
         if verb is Verb.CONNECT:

@@ -206,7 +206,7 @@ class ReviewRequests:
         connection, principal, now = permit.connection, permit.principal, self._now()
         shown = statement.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
         if len(shown) > MAX_INPUT:
-            raise Invalid(f"it is longer than the {MAX_INPUT:,} characters that who decides would be shown")
+            raise Invalid(f"it is longer than the {MAX_INPUT:,} characters that reviewers are shown")
         groups = tuple(dict.fromkeys((*connection.reviewers, principal.role_groups.admin)))
         demands = (ApprovalRequirement(rule, groups),)
         await self._require_on(connection, demands)
@@ -234,8 +234,8 @@ class ReviewRequests:
         """Return why the approval of a live link is no longer valid, or what is missing now; None while it is valid."""
         try:
             await self.standing(permit)
-        except Denied as final_state_text:
-            return final_state_text.message
+        except Denied as denial:
+            return denial.message
         return None
 
     async def standing(self, permit: Permit) -> Review | None:
@@ -279,11 +279,15 @@ class ReviewRequests:
                 raise Denied(f"{_needs(connection, demands)}; ask for one")
             return
         if demands and [one.ordered for one in demands] != [one.ordered for one in review.demands]:
-            raise Denied(f"who must agree on connection {connection.name!r} has changed since; ask for a review again")
+            raise Denied(
+                f"the required approvers of connection {connection.name!r} have changed since; request a new review"
+            )
         if demands and review.access_duration > await self._needed.longest(principal, connection, verb):
-            raise Denied(f"access to connection {connection.name!r} is given for less time now; ask for a review again")
+            raise Denied(f"access to connection {connection.name!r} is limited to less time now; request a new review")
         if connection.place != review.binding.place:
-            raise Denied(f"connection {connection.name!r} leads elsewhere since it was reviewed; ask again")
+            raise Denied(
+                f"connection {connection.name!r} has a different target than when it was reviewed; request a new review"
+            )
 
     async def _require_on(self, connection: Connection, demands: Sequence[ApprovalRequirement]) -> None:
         if not await self._features.is_enabled(connection.org_id, Feature.REVIEWS):
@@ -320,7 +324,7 @@ def _of_invocation(invocation: Invocation) -> str:
     text = "\n".join(lines)
     if len(text) > MAX_INPUT:
         raise Invalid(
-            f"client_args: longer than the {MAX_INPUT:,} characters that reviewers would be shown", field="client_args"
+            f"client_args: longer than the {MAX_INPUT:,} characters that reviewers are shown", field="client_args"
         )
     return text
 

@@ -65,10 +65,11 @@ def _check(rule: ReviewRule) -> None:
             field="connection_names",
         )
     if not rule.reviewers_groups:
-        raise Invalid(f"{_REVIEWERS}: must be 1 to 100; somebody must be able to agree", field=_REVIEWERS)
+        raise Invalid(f"{_REVIEWERS}: must have 1 to 100 groups, so that approval is possible", field=_REVIEWERS)
     if rule.skip_groups and rule.required_groups:
         raise Invalid(
-            f"{_SKIP}: goes with an empty {_REQUIRED} only; who is in none of those is not asked anyway", field=_SKIP
+            f"{_SKIP}: can only be used with an empty {_REQUIRED}; users in no required group need no approval",
+            field=_SKIP,
         )
     if not 1 <= rule.min_approvals <= MAX_APPROVALS:
         raise Invalid(f"min_approvals: must be 1 to {MAX_APPROVALS}", field="min_approvals")

@@ -34,7 +34,7 @@ def _in_words(demand: ApprovalRequirement) -> str:
     groups = [repr(name) for name in demand.groups]
     people = "1 person" if demand.min_approvals == 1 else f"{demand.min_approvals} people"
     if not groups:
-        who = "nobody is left who may agree"
+        who = "no eligible approver remains"
     elif demand.all_groups and len(groups) > 1:
         who = f"a person of each of the groups {' and '.join(groups)} must agree"
         who += f", {people} in all" if demand.min_approvals > len(groups) else ""
@@ -50,8 +50,8 @@ def opening_time_text(window: TimeWindow, now: datetime) -> str:
 
 
 _EXPIRIES: Mapping[ReviewOutcome | None, str] = {
-    ReviewOutcome.ENDED: "the time of the access that it gave is over",
-    ReviewOutcome.UNUSED: "it was approved, and nobody ran it in time",
+    ReviewOutcome.ENDED: "the access that it gave has expired",
+    ReviewOutcome.UNUSED: "it was approved, but was not run in time",
 }
 
 
@@ -60,14 +60,14 @@ def final_state_text(review: Review) -> str:
     by = review.refusal
     said = f" by {by.reviewer.email}" + (f": {by.comment}" if by.comment else "") if by is not None else ""
     return {
-        ReviewStatus.PENDING: f"it waits: {requirements_text(review.demands)}",
+        ReviewStatus.PENDING: f"it is pending: {requirements_text(review.demands)}",
         ReviewStatus.APPROVED: "it is approved",
         ReviewStatus.REJECTED: f"it was rejected{said}",
         ReviewStatus.REVOKED: f"it was revoked{said}",
-        ReviewStatus.EXPIRED: _EXPIRIES.get(review.outcome, "nobody decided in time"),
+        ReviewStatus.EXPIRED: _EXPIRIES.get(review.outcome, "it was not decided in time"),
         ReviewStatus.WITHDRAWN: "it was withdrawn",
         ReviewStatus.PROCESSING: "it is being run",
-        ReviewStatus.EXECUTED: "it has been run, which it may once",
+        ReviewStatus.EXECUTED: "it has already run, and can run only once",
     }[review.status]
 
 

@@ -35,9 +35,9 @@ class ReviewedScripts:
         """
         review = None if session.review_id is None else await self._store.get(session.review_id)
         if review is None or review.kind is not ReviewKind.ONETIME or review.session_id != session.id:
-            raise Conflict(f"session {session.id} is no script that was reviewed, so there is nothing to run")
+            raise Conflict(f"session {session.id} is not a reviewed script, so there is nothing to run")
         if review.binding.principal_id != principal.id:
-            raise Denied("only who asked for the review of a script may run it")
+            raise Denied("only the owner of a reviewed script can run it")
         if review.status is not ReviewStatus.APPROVED:
             raise Conflict(f"this script cannot be run: its review is {review.status}, {final_state_text(review)}")
         if self._now() >= review.expires_at:
@@ -46,7 +46,7 @@ class ReviewedScripts:
         await self._access.admit_reviewed(principal, review, runbook=session.runbook)
         moved = await self._store.move(review.id, ReviewEvent.STARTED, self._now())
         if moved is None:
-            raise Conflict("this script cannot be run any more: somebody was faster, or its review has ended")
+            raise Conflict("this script cannot be run any more: it was already started, or its review has ended")
         await signal_change(self._signals, moved)
         return moved.review
 

@@ -76,7 +76,7 @@ class Reviews:
         """Return a review by its own id, or that of its session. Raises NotFound also when it is hidden from them."""
         found = await self._find(principal.org_id, review_or_session_id)
         if found is None or found.org_id != principal.org_id or not _sees(principal, found):
-            raise NotFound(f"there is no review {review_or_session_id!r}, or you may not see it")
+            raise NotFound(f"there is no review {review_or_session_id!r}, or you cannot see it")
         return found
 
     async def decides(self, principal: Principal, session_id: UUID) -> bool:
@@ -114,7 +114,7 @@ class Reviews:
         comment = checked_text(comment, "comment")
         review = await self.get(principal, review_or_session_id)
         if principal.is_auditor:
-            raise Denied("auditors read what others did, and decide on nothing")
+            raise Denied("auditors can read what others did, but cannot decide")
         if choice is Choice.APPROVED:
             await self._features.require(principal.org_id, Feature.REVIEWS)
         own_allowed = await self._features.is_enabled(principal.org_id, Feature.SELF_REVIEW)
@@ -133,7 +133,7 @@ class Reviews:
         over."""
         review = await self.get(principal, review_or_session_id)
         if review.binding.principal_id != principal.id:
-            raise Denied("only who asked for a review may withdraw it; a reviewer rejects or revokes it")
+            raise Denied("only the owner of a review can withdraw it; reviewers reject or revoke it")
         moved = await self._store.move(review.id, ReviewEvent.WITHDRAWN, self._now())
         if moved is None:
             now = await self._store.get(review.id) or review

@@ -107,7 +107,7 @@ class AccessRules(ResourceService[AccessRule]):
         if whose is None or whose in (principal.subject, str(principal.id)) or fold_name(whose) == principal.email:
             return own
         if not principal.sees_all:
-            raise Denied("only administrators and auditors may ask what others may use")
+            raise Denied("only administrators and auditors can see what others can use")
         for kind in (PrincipalKind.USER, PrincipalKind.SERVICE_ACCOUNT):
             found = await self._principals.by_subject_or_email(principal.org_id, kind, whose)
             if found is not None:

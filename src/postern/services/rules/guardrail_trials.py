@@ -294,4 +294,4 @@ def _caveats(rail: GuardRail) -> list[str]:
 
 def _require_reader(principal: Principal) -> None:
     if not principal.sees_all:
-        raise Denied("only administrators and auditors may try guard rails")
+        raise Denied("only administrators and auditors can try guard rails")

@@ -207,7 +207,7 @@ def _checked_path(given: str) -> str:
         )
     if MARK not in parts[-1]:
         raise Invalid(
-            f"path: the file's name must have {MARK!r} in it, as restart{MARK}sh; else nobody is shown it", field="path"
+            f"path: the file's name must have {MARK!r} in it, as restart{MARK}sh; else it is not listed", field="path"
         )
     return path
 

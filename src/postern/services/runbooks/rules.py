@@ -76,7 +76,7 @@ def _repository(given: str) -> str:
             name = ""
     if not name or len(name) > MAX_REPOSITORY or not name.isprintable():
         raise Invalid(
-            f"runbooks: repository: {given!r} is no host/owner/repository; `GET /runbooks` shows how each is called",
+            f"runbooks: repository: {given!r} is not host/owner/repository; `GET /runbooks` shows the names",
             field="runbooks",
         )
     return name

@@ -175,7 +175,7 @@ def _resting(slices: TimeSlices) -> Callable[[], None]:
 
 def _unusable(found: Runbook, why: str) -> Malformed:
     return Malformed(
-        f"file_name: {found.path} cannot be run: {why}; who keeps it in {found.repository} must correct it",
+        f"file_name: {found.path} cannot be run: {why}; its maintainer must correct it in {found.repository}",
         field="file_name",
     )
 

@@ -65,7 +65,7 @@ def _zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         shown = name[:_LONGEST_ZONE]
-        raise Invalid(f"zone: {shown!r} is no IANA time zone, such as Europe/Berlin", field="zone") from None
+        raise Invalid(f"zone: {shown!r} is not an IANA time zone, such as Europe/Berlin", field="zone") from None
 
 
 log = logging.getLogger(__name__)
@@ -138,7 +138,7 @@ class Schedules(ResourceService[Schedule]):
         The runbook is rendered once, so that wrong parameters or missing issue fields are reported now.
         """
         if principal.kind not in _OWNERS:
-            raise Denied("only users and service accounts may have schedules: a run needs an owner who stays")
+            raise Denied("only users and service accounts can have schedules: a run needs a lasting owner")
         return await super().create(principal, {**fields, _BY: principal})
 
     async def update(
@@ -161,7 +161,7 @@ class Schedules(ResourceService[Schedule]):
         PreconditionFailed."""
         current = await self.existing(principal, name_or_id)
         if current.owner_id != principal.id and not principal.is_admin:
-            raise Denied("only its owner or an administrator may delete a schedule")
+            raise Denied("only its owner or an administrator can delete a schedule")
         await super().remove(principal, name_or_id, version)
 
     def require_admin(self, principal: Principal) -> None:
@@ -210,7 +210,7 @@ class Schedules(ResourceService[Schedule]):
         NotFound, Denied."""
         schedule = await self.existing(principal, name_or_id)
         if schedule.owner_id != principal.id:
-            raise Denied("only its owner may run a schedule: it runs as them")
+            raise Denied("only its owner can run a schedule, since it runs as them")
         _require_open(schedule)
         session = await self._submit(principal, schedule)
         await self._schedules.ran(schedule.id, session.id)
@@ -273,7 +273,7 @@ class Schedules(ResourceService[Schedule]):
         await self._require_ended(schedule, run_id)
         account = await self._principals.get(due.org_id, schedule.owner_id)
         if account is None:
-            raise Denied("its owner was deleted; an administrator may delete it")
+            raise Denied("its owner was deleted; ask an administrator to delete the schedule")
         await self._submit(account.principal, schedule, run_id)
 
     async def _require_ended(self, schedule: Schedule, run_id: UUID) -> None:
@@ -317,10 +317,10 @@ def _require_changeable(current: Schedule, by: Principal, fields: Mapping[str, A
         return
     if not is_owner:
         if not by.is_admin:
-            raise Denied("only its owner may change a schedule")
+            raise Denied("only its owner can change a schedule")
         raise Denied(
-            "a schedule runs as its owner, who alone may change it; an administrator may switch it off or "
-            "delete it, and create another one"
+            "a schedule runs as its owner, so only the owner can change it; an administrator can disable or "
+            "delete it, and create a new one"
         )
     _require_open(current)
 

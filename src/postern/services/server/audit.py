@@ -183,7 +183,7 @@ class Audit:
 
 def _require_reader(principal: Principal) -> None:
     if not principal.sees_all:
-        raise Denied("only administrators and auditors may read the audit log")
+        raise Denied("only administrators and auditors can read the audit log")
 
 
 def _system_user() -> str:

@@ -108,13 +108,13 @@ class AuthSettings:
     async def get(self, principal: Principal) -> tuple[AuthConfig, Organisation]:
         """Return the settings, for admins and auditors. Raises Denied, NotFound."""
         if not principal.sees_all:
-            raise Denied("only administrators and auditors may read how this organisation logs in")
+            raise Denied("only administrators and auditors can read how this organisation logs in")
         return await self._configs.of(principal.org_id), await self._own(principal.org_id)
 
     async def put(self, principal: Principal, given: AuthFields) -> tuple[AuthConfig, Organisation]:
         """Change the settings, all or none. Raises Denied, Invalid, Conflict, Unavailable."""
         if not principal.is_admin:
-            raise Denied("only administrators may change how this organisation logs in")
+            raise Denied("only administrators can change how this organisation logs in")
         before, current = await self._configs.of(principal.org_id), await self._own(principal.org_id)
         roles = checked_roles(current.role_groups, given.admin_role_name, given.auditor_role_name)
         config = _merged(before, given)
@@ -211,7 +211,7 @@ def _check_machine(before: AuthConfig, after: AuthConfig) -> None:
         if is_loopback(host):
             raise Invalid(
                 f"{field}: is an address of this machine, which only administrators of the organisation {DEFAULT!r} "
-                "may choose",
+                "can choose",
                 field=field,
             )
 
@@ -270,7 +270,7 @@ def checked_oidc(given: OidcFields, current: OidcConfig | None = None) -> OidcCo
         secret = current.client_secret if current else Secret("")
         if secret and current and (current.issuer_url, current.client_id) != (issuer, given.client_id):
             raise Invalid(
-                "oidc_config.client_secret: give it again, since issuer or client is another",
+                "oidc_config.client_secret: give it again, since the issuer or client has changed",
                 field="oidc_config.client_secret",
             )
     elif len(secret.reveal()) > MAX_SECRET:

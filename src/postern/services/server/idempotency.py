@@ -47,10 +47,11 @@ class Idempotency:
             return IdempotencyTicket(principal, digest, fingerprint)
         if known.fingerprint != fingerprint:
             raise Invalid(
-                "Idempotency-Key: was used for another request; take a new key for each", field="Idempotency-Key"
+                "Idempotency-Key: was used for a different request; use a new key for each request",
+                field="Idempotency-Key",
             )
         if known.status == 0:
-            raise Conflict("the same request is under way; ask again in a moment", retry_after=RETRY_AFTER)
+            raise Conflict("the same request is in progress; try again in a moment", retry_after=RETRY_AFTER)
         return known
 
     async def finish(self, ticket: IdempotencyTicket, status: int, headers: dict[str, str], body: bytes) -> None:

@@ -36,4 +36,4 @@ class Operators:
     async def require(self, principal: Principal, what: str) -> None:
         """Raise Denied where the principal is not an operator. `what` describes the action."""
         if not await self.include(principal):
-            raise Denied(f"only administrators of the organisation {DEFAULT!r}, who run this server, may {what}")
+            raise Denied(f"only administrators of the organisation {DEFAULT!r}, who run this server, can {what}")

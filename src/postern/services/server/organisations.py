@@ -98,8 +98,8 @@ class Organisations:
         `embedded_agent`: it can reach targets from this machine's own network; otherwise it needs agents of its own.
         Raises Denied, Invalid, Conflict, TooMany.
         """
-        await self._operators.require(principal, "make organisations")
-        require_person(principal, "make organisations")  # with each comes a set-up link of an administrator
+        await self._operators.require(principal, "create organisations")
+        require_person(principal, "create organisations")  # with each comes a set-up link of an administrator
         now = self._now()
         organisation = Organisation(uuid4(), checked_organisation_name(name), now)
         email = checked_email(admin_email)
@@ -159,7 +159,7 @@ class Organisations:
         Raises Denied, Invalid, Conflict, PreconditionFailed.
         """
         if not principal.is_admin:
-            raise Denied("only administrators may change their organisation")
+            raise Denied("only administrators can change their organisation")
         current = await self.own(principal)
         check_version(f"organisation {current.name!r}", current.version, version)
         roles = checked_roles(current.role_groups, given.admin_role_name, given.auditor_role_name)

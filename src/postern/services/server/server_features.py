@@ -54,7 +54,7 @@ class Features:
     async def put(self, principal: Principal, name: str, *, enabled: bool) -> FeatureState:
         """Switch a feature, at once, for open sessions too. Raises Denied, NotFound."""
         if not principal.is_admin:
-            raise Denied("only administrators may switch features")
+            raise Denied("only administrators can switch features")
         if name not in FEATURES:
             raise NotFound(f"there is no feature {name!r}; there are {', '.join(sorted(FEATURES))}")
         feature, org_id = Feature(name), principal.org_id

@@ -169,7 +169,7 @@ def _secret_of(current: Connection, fields: Mapping[str, Any]) -> dict[str, Secr
     encoded = Secret(base64.b64encode(database.encode()).decode())
     if secret.get(DATABASE_KEY) not in (None, encoded, current.secret.get(DATABASE_KEY)):
         raise Invalid(
-            f"default_database: the secret {DATABASE_KEY!r} names another database; give one of them",
+            f"default_database: the secret {DATABASE_KEY!r} names a different database; give one of them",
             field="default_database",
         )
     return _kept_values(current.secret, {**secret, DATABASE_KEY: encoded})

@@ -97,6 +97,6 @@ def _require_unused(what: str, connections: Sequence[Connection]) -> None:
         names = ", ".join(one.name for one in connections[:_NAMED])
         more = f" and {len(connections) - _NAMED} more" if len(connections) > _NAMED else ""
         raise Conflict(
-            f"{what} applies to {names}{more}: take it off there first, or delete it with force=true; what it kept "
-            "back is then let through"
+            f"{what} applies to {names}{more}: detach it there first, or delete it with force=true; what it "
+            "blocked is then allowed"
         )

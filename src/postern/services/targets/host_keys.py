@@ -67,10 +67,10 @@ class HostKeys:
 def _changed(connection: Connection, pinned: HostKey, met: PublicKey) -> Denied:
     since = pinned.pinned_at.strftime("%Y-%m-%d %H:%M:%S UTC")
     return Denied(
-        f"the target of connection {connection.name!r} shows another host key than before: somebody may be in between, "
-        f"or it was set up anew. Pinned since {since}: {pinned.key.algorithm} {pinned.key.fingerprint}; met now: "
-        f"{met.algorithm} {met.fingerprint}. An administrator who knows that the new one is right runs: "
-        f"postern connections host-keys {connection.name} --forget"
+        f"the target of connection {connection.name!r} has a different host key than before: the connection may be "
+        f"intercepted, or the target was reinstalled. Pinned since {since}: {pinned.key.algorithm} "
+        f"{pinned.key.fingerprint}; received now: {met.algorithm} {met.fingerprint}. If the new key is correct, an "
+        f"administrator can run: postern connections host-keys {connection.name} --forget"
     )
 
 

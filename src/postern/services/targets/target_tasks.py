@@ -184,7 +184,9 @@ class TargetTasks:
             if answer is not None:
                 return _read(json.loads(answer))
         if worker is None:
-            raise Unavailable(f"no relay worker took this up within {wait:g} seconds; ask who runs the gateway")
+            raise Unavailable(
+                f"no relay worker took this task within {wait:g} seconds; ask the operator of the gateway"
+            )
         raise Unavailable(f"the target did not answer within {wait:g} seconds")
 
 

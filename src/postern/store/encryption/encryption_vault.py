@@ -101,14 +101,14 @@ class Encryption:
             if key is None:
                 raise Misconfigured(f"the secret of {row} was sealed by a data key that this store does not have")
         if key.org_id != org_id:
-            raise Misconfigured(f"the secret of {row} was sealed for another organisation; it was moved")
+            raise Misconfigured(f"the secret of {row} was encrypted for a different organisation; its row was moved")
         try:
             return key.cipher.decrypt(
                 sealed[PREFIX : PREFIX + _NONCE], sealed[PREFIX + _NONCE :], prefix + row.encode()
             )
         except InvalidTag:
             raise Misconfigured(
-                f"the secret of {row} does not open: it was changed, or moved from another row"
+                f"the secret of {row} cannot be decrypted: it was changed, or moved from a different row"
             ) from None
 
     async def derive(self, purpose: str) -> bytes:
@@ -129,7 +129,7 @@ class Encryption:
         if key is None:
             return None
         if key.org_id != org_id:
-            raise Malformed("it is encrypted by a data key of another organisation: it was moved")
+            raise Malformed("it is encrypted with a data key of a different organisation: it was moved")
         return HKDF(SHA256(), KEY, salt=salt, info=info).derive(key.material)
 
     async def prefix(self, org_id: UUID | None) -> bytes:

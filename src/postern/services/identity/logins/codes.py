@@ -33,4 +33,4 @@ def plain(given: str) -> str:
 
 
 def no_such_code() -> NotFound:
-    return NotFound("there is no such code, or it has expired; look at the terminal again, or begin there anew")
+    return NotFound("this code is unknown or has expired; check the terminal, or start again there")

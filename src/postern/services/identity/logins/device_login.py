@@ -116,7 +116,7 @@ class DeviceLogin:
             return None
         payload = await self._one_time_tokens.take(TokenPurpose.DEVICE, _device(device_code))
         if payload["answer"] != "allow":
-            raise Denied("access_denied: somebody refused this login in the browser")
+            raise Denied("access_denied: this login was denied in the browser")
         return await self._code_exchange.redeem(payload, client)
 
     async def _user_code(self, device_code: Secret, client: ClientFacts) -> str:
@@ -136,7 +136,7 @@ class DeviceLogin:
             except Conflict:
                 continue
             return code
-        raise TooMany("too many logins are under way; try again in a few minutes")
+        raise TooMany("too many logins are in progress; try again in a few minutes")
 
     async def _peek(self, principal: Principal, user_code: str) -> dict[str, str]:
         key = str(principal.id)

@@ -61,7 +61,7 @@ class FactorCheck:
             if accepted:
                 self._guesses.undo(key)
         if not accepted:
-            raise Unauthenticated("the second factor was not accepted; each code is good once, and for a short time")
+            raise Unauthenticated("the second factor was not accepted; each code works once, and for a short time")
 
     async def _check_code(self, user_id: UUID, answer: FactorAnswer) -> bool:
         if answer.code is None:

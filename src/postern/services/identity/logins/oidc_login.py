@@ -131,7 +131,7 @@ class OidcLogin:
         kept = await self._one_time_tokens.take(TokenPurpose.OIDC_STATE, returned.state)
         redirect_target = RedirectTarget(kept["redirect"], ClientKind(kept["client"]), kept["code_challenge"])
         if redirect_target.client is ClientKind.WEB and not _same(returned.binding, kept["binding"]):
-            raise Unauthenticated("this login was begun in another browser; begin again in this one")
+            raise Unauthenticated("this login was started in a different browser; start again in this one")
         try:
             return await self._land(kept, redirect_target, returned, client, api_url)
         except PosternError as problem:
@@ -151,7 +151,7 @@ class OidcLogin:
         org_id = UUID(kept["org_id"])
         config = await provider_of(self._configs, org_id)
         if config is None or (config.issuer_url, config.client_id) != (kept["issuer"], kept["client_id"]):
-            raise Unauthenticated("the way to log in was changed meanwhile; log in again")
+            raise Unauthenticated("the login settings were changed meanwhile; log in again")
         granted = await self._client().finish(
             config,
             Begun("", kept["nonce"], kept["code_verifier"]),

@@ -98,4 +98,4 @@ def _digest(secret: Secret) -> bytes:
 
 
 def _gone_error(purpose: TokenPurpose) -> Unauthenticated:
-    return Unauthenticated(f"this {purpose.replace('-', ' ')} was used already, or has expired; begin again")
+    return Unauthenticated(f"this {purpose.replace('-', ' ')} was already used, or has expired; start again")

@@ -46,13 +46,13 @@ class OwnLogins:
     async def end_all_of(self, principal: Principal, key: str) -> int:
         """End a user's logins, as an administrator; return how many were live. Raises Denied, NotFound."""
         if not principal.is_admin:
-            raise Denied("only administrators may end the logins of others")
+            raise Denied("only administrators can end the logins of others")
         return await self._end_all(await self._user(principal, key), None)
 
     async def live_of(self, principal: Principal, key: str, page: Page) -> Listed[Login]:
         """Return a user's logins, for administrators and auditors. Raises Denied, NotFound."""
         if not principal.sees_all:
-            raise Denied("only administrators and auditors may see the logins of others")
+            raise Denied("only administrators and auditors can see the logins of others")
         return await self.live(await self._user(principal, key), page)
 
     async def refresh(self, caller: Caller) -> OpenedLogin:

@@ -139,4 +139,6 @@ def _claimed_issuer(token: str) -> str | None:
 
 
 def _unknown() -> Unauthenticated:
-    return Unauthenticated("the access token is not valid, has expired, or belongs to nobody who logged in here before")
+    return Unauthenticated(
+        "the access token is not valid, has expired, or does not belong to a user who has logged in before"
+    )

@@ -21,7 +21,7 @@ class OidcRenewal:
         config = await provider_of(self._configs, login.org_id)
         provided, principal = login.provided, account.principal
         if login.method is not LoginMethod.OIDC or config is None or config.issuer_url != principal.issuer:
-            raise Unauthenticated("the way to log in was changed; log in again")
+            raise Unauthenticated("the login settings were changed; log in again")
         if provided is None or provided.refresh is None:
             raise Unauthenticated("this login has ended; log in again")
         try:

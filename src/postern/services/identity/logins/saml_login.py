@@ -154,13 +154,13 @@ class SamlLogin:
         except Unauthenticated as problem:
             raise Denied(problem.message) from None
         if ClientKind(kept["client"]) is ClientKind.WEB and not _same(returned.binding, kept["binding"]):
-            raise Denied("this login was begun in another browser; begin again in this one")
+            raise Denied("this login was started in a different browser; start again in this one")
         return kept
 
     async def _verify_response(self, org_id: UUID, request_id: str, response: str, api_url: str) -> Asserted:
         config = await self._config(org_id)
         if config is None:
-            raise Unauthenticated("the way to log in was changed meanwhile; log in again")
+            raise Unauthenticated("the login settings were changed meanwhile; log in again")
         return await self._client().verify_response(config, service_provider(api_url), request_id, response)
 
     async def _use(self, asserted: Asserted) -> None:

@@ -196,7 +196,7 @@ class SecondFactors:
         """Remove all factors of a user who lost them, as an administrator, and end their logins. Raises Denied,
         NotFound."""
         if not principal.is_admin or principal.kind is not PrincipalKind.USER:
-            raise Denied("only administrators may reset somebody's second factors")
+            raise Denied("only administrators can reset the second factors of others")
         account = await self._principals.by_subject_or_email(principal.org_id, PrincipalKind.USER, key)
         if account is None:
             raise NotFound(f"there is no user {key!r}")
@@ -220,15 +220,15 @@ class SecondFactors:
         elif proof.password is not None:
             await self._accounts.require_password(principal, proof.password, address)
         else:
-            raise Denied("this needs your password once more (current_password), or a code of a second factor (code)")
+            raise Denied("this needs your password again (current_password), or a code of a second factor (code)")
 
     async def _pending(self, principal: Principal, factor_id: UUID) -> SecondFactor:
         for factor in await self._store.of(principal.id):
             if factor.id == factor_id and factor.confirmed_at is None:
                 if self._now() - factor.created_at < ENROLMENT_LIFE:
                     return factor
-                raise Invalid("this was not confirmed in time; begin again")
-        raise NotFound(f"you have no second factor {factor_id} that waits to be confirmed")
+                raise Invalid("this was not confirmed in time; start again")
+        raise NotFound(f"you have no second factor {factor_id} that is waiting for confirmation")
 
     async def _confirm_totp(self, factor: SecondFactor, code: Secret | None) -> None:
         step = totp.step_of(factor.material.decode(), code.reveal() if code else "", self._now())
@@ -245,7 +245,7 @@ class SecondFactors:
             credential, challenge_of(factor.material.decode())
         )
         if not await self._store.remove(factor.id):  # somebody else was faster with this challenge
-            raise NotFound(f"you have no second factor {factor.id} that waits to be confirmed")
+            raise NotFound(f"you have no second factor {factor.id} that is waiting for confirmation")
         await self._store.add(replace(factor, material=key.dump(), counter=counter, confirmed_at=self._now()))
 
     async def _new_codes(self, user_id: UUID) -> list[str]:
@@ -263,9 +263,9 @@ def _login_of(caller: Caller) -> Login:
     """Return the login. API keys and users of an identity provider have no second factors here. Raises Denied,
     Unauthenticated."""
     if caller.login is None:
-        raise Unauthenticated("only somebody who logged in can change second factors, not an API key")
+        raise Unauthenticated("second factors can only be changed by a logged-in user, not with an API key")
     if caller.login.method is not LoginMethod.LOCAL:
-        raise Denied("you log in by your identity provider, which asks for second factors itself")
+        raise Denied("you log in at your identity provider, which manages second factors itself")
     return caller.login
 
 

@@ -46,7 +46,7 @@ class SignIn:
         """Return the account with profile and groups as the provider gives them now. Raises Denied with a reason for
         the user."""
         if not _names_somebody(identity):
-            raise Denied("the identity provider does not say who you are")
+            raise Denied("the identity provider sent no valid user identifier; ask an administrator")
         known = await self._store.by_subject(org_id, identity.issuer, identity.subject)
         before = known or await self._find_invited(org_id, identity)
         account = before or await self._new(org_id, identity)
@@ -192,12 +192,14 @@ def _names_somebody(identity: Identity) -> bool:
 
 def _email(identity: Identity) -> str:
     if not identity.email:
-        raise Denied("the identity provider gave no e-mail address; an administrator must let it send the claim email")
+        raise Denied(
+            "the identity provider sent no e-mail address; ask an administrator to make it send the claim email"
+        )
     try:
         identity.email.encode()
         return checked_email(identity.email)
     except (Invalid, UnicodeEncodeError):
-        raise Denied("the identity provider gave an e-mail address that is none; ask an administrator") from None
+        raise Denied("the identity provider sent an invalid e-mail address; ask an administrator") from None
 
 
 def _name(identity: Identity) -> str:

@@ -167,7 +167,7 @@ class SshLogins:
                 found = await self._take_decision(waiting)
                 if found is not None:
                     return found
-        raise Unauthenticated("nobody let this login in in time; connect again")
+        raise Unauthenticated("this login was not allowed in time; connect again")
 
     async def give_up(self, waiting: WaitingSshLogin) -> None:
         """Drop a login whose client has gone, so that it cannot be allowed any more."""
@@ -193,9 +193,9 @@ class SshLogins:
         asking = _asking(asked)
         problem = None
         if allow and not is_called(account, asking.wanted.user):
-            problem = "this login is for another user; who began it must name you in front of the connection"
+            problem = "this login is for a different user; whoever started it must put your name before the connection"
         elif allow and not hmac.compare_digest(number.strip().encode(), asked["number"].encode()):
-            problem = "this is not the number that the terminal shows, so this login is refused; connect again there"
+            problem = "this is not the number that the terminal shows, so this login is denied; connect again there"
         given: dict[str, Any] = {"answer": "deny"}
         if allow and problem is None:
             given = {
@@ -232,7 +232,7 @@ class SshLogins:
             return None
         payload = await self._one_time_tokens.take(_PURPOSE, _client(waiting.secret))
         if payload["answer"] != "allow":
-            raise Denied("this login was refused in the browser")
+            raise Denied("this login was denied in the browser")
         facts = ClientFacts(ClientKind.SSH, waiting.address, waiting.wanted.client)
         account, opened = await self._code_exchange.redeem(payload, facts, ClientKind.SSH)
         return BrowserLogin(account.principal, opened.login)
@@ -246,7 +246,7 @@ class SshLogins:
             except Conflict:
                 continue
             return code
-        raise TooMany("too many logins are under way; try again in a few minutes")
+        raise TooMany("too many logins are in progress; try again in a few minutes")
 
     async def _peek(self, principal: Principal, code: str) -> dict[str, Any]:
         key = str(principal.id)

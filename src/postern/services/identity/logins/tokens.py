@@ -114,7 +114,7 @@ class Tokens:
             claims: Mapping[str, object] = jwt.decode(token.reveal(), key, algorithms=[_ALGORITHM]).claims
             registry.validate(dict(claims))
         except ExpiredTokenError:
-            raise Unauthenticated("this link has expired; ask for a new one") from None
+            raise Unauthenticated("this link has expired; create a new one") from None
         except (JoseError, ValueError, TypeError, AttributeError):
             raise _not_good() from None
         return claims
@@ -223,7 +223,7 @@ def _import_key(key: SigningKey) -> OKPKey:
 
 
 def _not_good() -> Unauthenticated:
-    return Unauthenticated("this link is not valid; ask for a new one")
+    return Unauthenticated("this link is not valid; create a new one")
 
 
 def _invalid() -> Unauthenticated:

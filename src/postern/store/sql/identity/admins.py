@@ -26,7 +26,9 @@ async def keeping_an_admin(transaction: Executor, org_id: UUID) -> AsyncIterator
     had = await _has_admin(transaction, org_id)
     yield
     if had and not await _has_admin(transaction, org_id):
-        raise Invalid("this is the last active administrator of the organisation; make somebody else one first")
+        raise Invalid(
+            "this is the last active administrator of the organisation; make another user an administrator first"
+        )
 
 
 async def _has_admin(transaction: Executor, org_id: UUID) -> bool:

@@ -96,7 +96,7 @@ async def _manual_groups(transaction: Executor, account: Account) -> frozenset[s
     for source, giver in _GIVERS.items():
         if given[source] - wanted:
             name = min(given[source] - wanted)
-            raise Invalid(f"groups: {name!r} is given by {giver}; take it away there", field="groups")
+            raise Invalid(f"groups: {name!r} is given by {giver}; remove it there", field="groups")
     return wanted - ((given[GroupSource.PROVIDER] | given[GroupSource.SCIM]) - given[GroupSource.MANUAL])
 
 

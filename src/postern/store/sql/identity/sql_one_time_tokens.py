@@ -129,7 +129,7 @@ async def _make_room(transaction: Executor, purpose: TokenPurpose, source: str |
     )
     greediest = (await transaction.execute(most)).scalar_one_or_none()
     if greediest is None:
-        raise TooMany("too many logins are under way; try again in a few minutes")
+        raise TooMany("too many logins are in progress; try again in a few minutes")
     await _drop_oldest(transaction, purpose, greediest)
 
 

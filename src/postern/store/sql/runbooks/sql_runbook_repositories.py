@@ -286,4 +286,4 @@ def _unpacked(packed: bytes) -> Snapshot:
         about, *files = zstandard.ZstdDecompressor().decompress(packed).split(b"\n")
         return Snapshot(**json.loads(about), files=tuple(RunbookFile(*json.loads(one)) for one in files))
     except (zstandard.ZstdError, ValueError, TypeError, KeyError) as error:
-        raise Malformed(f"what was kept of this repository cannot be read: {error}; read it again") from error
+        raise Malformed(f"the stored copy of this repository cannot be read: {error}; read it again") from error

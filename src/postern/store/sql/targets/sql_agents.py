@@ -46,7 +46,7 @@ class SqlAgents(ResourceTable[Agent]):
         try:
             await super().remove(resource)
         except IntegrityError:
-            raise Conflict(f"agent {resource.name!r} was just given a connection; look at it, and try again") from None
+            raise Conflict(f"agent {resource.name!r} has just got a connection; check it, and try again") from None
 
     async def by_digest(self, digest: bytes) -> Agent | None:
         async with self._database.statement() as connection:

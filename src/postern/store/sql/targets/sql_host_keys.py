@@ -30,7 +30,7 @@ class SqlHostKeys:
         leads = select(connections.c.place).where(connections.c.id == key.connection_id).with_for_update()
         async with self._database.transaction() as transaction:
             if (await transaction.execute(leads)).scalar_one_or_none() != key.place:
-                raise Conflict("the connection leads elsewhere by now, or was deleted; connect again")
+                raise Conflict("the connection has a different target now, or was deleted; connect again")
             found = await transaction.execute(_at(key.connection_id, key.place))
             first = found.mappings().one_or_none()
             if first is not None:
