@@ -138,7 +138,7 @@ def test_a_full_disk_ends_only_the_session_that_it_hits(fresh: Gateway, direct: 
     ended = fresh.finished(session.id)
     assert ended.metadata["end_reason"] == "recording_failed"
     assert "xxx" in fresh.text(session.id)
-    wait_until(lambda: "a record could not be written" in worker.log())
+    wait_until(lambda: "its recording could not be written" in worker.log())
     with psycopg.connect(fresh.url(port=worker.port), autocommit=True) as connection:
         session = fresh.newest()
         # What cannot be recorded does not run.
