@@ -51,7 +51,7 @@ def test_statements_are_read_in_the_clients_encoding(gateway: Gateway, encoding:
 
 @pytest.mark.parametrize("replication", ["database", "true", "1"])
 def test_replication_is_refused(gateway: Gateway, replication: str) -> None:
-    with pytest.raises(psycopg.OperationalError, match="replication connections are not possible"):
+    with pytest.raises(psycopg.OperationalError, match="does not support replication connections"):
         psycopg.connect(gateway.url(replication=replication))
 
 
