@@ -63,7 +63,7 @@ async def test_attack_a_setting_of_the_session_is_that_of_the_count(server: Post
 async def test_attack_another_user_is_not_counted_for(server: PostgresServer, told: Mapping[str, str]) -> None:
     found = await counted(server, Statement("delete from events"), standing=TransactionState(reported=told))
     assert found.rows is None
-    assert "has become another user" in found.parts[0].why_not
+    assert "has switched to another user" in found.parts[0].why_not
 
 
 def test_what_the_target_tells_of_its_settings_is_kept() -> None:
