@@ -50,12 +50,12 @@ class Repository:
 
     @property
     def id(self) -> UUID:
-        """The same for the same address, whoever asks."""
+        """The identifier, derived from the address, so that it is the same everywhere."""
         return repository_id(self.git_url)
 
     @property
     def secrets_set(self) -> list[str]:
-        """Which it has; what they are is shown to nobody."""
+        """The names of its stored secrets; their values are never shown."""
         return [name for name in REPOSITORY_SECRETS if getattr(self, name)]
 
 
@@ -98,10 +98,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What is known of a repository: its newest snapshot, when that was read, and why a later attempt failed.
-
-    `settings_at` is the repository's `updated_at` by which it was read.
-    """
+    """The state of a repository: its newest snapshot, when that was read, and why a later attempt failed."""
 
     snapshot: Snapshot | None
     fetched_at: datetime | None
@@ -112,7 +109,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What a template asks for (spec 2.3, `metadata`). `default` is None where there is none."""
+    """A parameter of a template (spec 2.3, `metadata`). `default` is None where there is none."""
 
     name: str
     type: str = "text"
@@ -140,13 +137,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class RunbookRef:
-    """Which runbook a session runs: kept with the session, which is let in by it again when a worker takes it.
-
-    `extended`: who runs it added arguments or variables of their own, which may make something else of it than its
-    author did; so they need the right to run scripts of their own as well.
-    `place`: `Connection.place` when it was filled in; values were quoted for what read scripts there, so that it runs
-    nowhere else. Empty before it is filled in.
-    """
+    """The runbook of a session, stored with it and used for admission again when a worker claims it."""
 
     repository: str
     file: str
@@ -213,8 +204,8 @@ def is_allowed(
     *,
     is_admin: bool,
 ) -> bool:
-    """While an organisation has no rule, everybody may run every runbook on what they may use; administrators always
-    may."""
+    """Return whether a runbook is allowed. Without any rule, all users can run every runbook on connections that
+    they can use; administrators always can."""
     if is_admin or not rules:
         return True
     return any(rule.allows(repository, file, connection_id, groups) for rule in rules)

@@ -1,4 +1,4 @@
-"""What of the server itself is set while it runs: where it listens, and what clients are told of it."""
+"""Settings of the server that change while it runs: its listeners, and the addresses that clients get."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ServerConfig:
     api_url: str = ""
 
     def told_host(self, protocol: str, default: str) -> str:
-        """The host that native clients are told; `default` is the environment's."""
+        """Return the host that native clients get; `default` is the environment's."""
         endpoint = self.listeners[protocol].endpoint
         if self.public_host:
             return self.public_host

@@ -1,4 +1,4 @@
-"""A line of the log of this server's processes, and which of them somebody wants to see."""
+"""A line of the log of this server's processes, and filters of lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes that come at the same time go to the store together: one hand-over and one commit for all."""
+"""Batching of concurrent writes: one hand-over and one commit for all."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _Waiting = tuple[T, asyncio.Future[R]]
 
 
 class WriteBatch(Generic[T, R]):
-    """`write` writes some items, all or none, and answers a result for each.
+    """`write` writes some items, all or none, and returns a result for each.
 
-    Nothing is held back to wait for company: what comes while one batch is being written is the next one.
+    No write is delayed for batching: what arrives while one batch is being written is the next one.
     """
 
     def __init__(self, write: Callable[[list[T]], Awaitable[list[R]]], *, most: int = 200) -> None:
@@ -26,7 +26,7 @@ class WriteBatch(Generic[T, R]):
         self._writer: asyncio.Task[None] | None = None
 
     async def add(self, item: T) -> R:
-        """The item's result, or what `write` raises for it."""
+        """Return the item's result, or raise what `write` raises for it."""
         loop = asyncio.get_running_loop()
         written: asyncio.Future[R] = loop.create_future()
         self._waiting.append((item, written))

@@ -1,4 +1,4 @@
-"""The engine: one code for SQLite (WAL) and PostgreSQL, and the programme that brings a schema up to date."""
+"""The engine: one code for SQLite (WAL) and PostgreSQL, and schema migrations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Database:
     """Connections to the store. `statement()` for one statement, `transaction()` for several."""
 
     def __init__(self, url: str, *, pool_size: int = 5) -> None:
-        """`url` as SQLAlchemy has it, with or without the driver's name. Raises Misconfigured."""
+        """`url` as for SQLAlchemy, with or without the driver's name. Raises Misconfigured."""
         self._url = _with_driver(url)
         self.most_in_use = pool_size + 1 if self.is_sqlite else 2 * pool_size
         self.observer: Callable[[float], None] = _unwatched  # hears how many seconds each answer took
@@ -56,13 +56,13 @@ class Database:
 
     @property
     def in_use(self) -> int:
-        """Connections that are in use now."""
+        """The number of connections in use now."""
         pool = self.engine.sync_engine.pool
         return pool.checkedout() if isinstance(pool, QueuePool) else 0
 
     @asynccontextmanager
     async def statement(self) -> AsyncIterator[Executor]:
-        """One statement, read or write, committed by itself: one round trip and no transaction around it."""
+        """Run one statement, read or write, committed by itself: one round trip and no transaction around it."""
         async with _answering(self.observer):
             if isinstance(self.engine, ThreadedEngine):
                 yield self.engine.connect()
@@ -73,8 +73,11 @@ class Database:
 
     @asynccontextmanager
     async def plan_each(self) -> AsyncIterator[Executor]:
-        """As `statement`, for some that are each planned for the values that they have. PostgreSQL otherwise keeps one
-        plan for all values from the sixth time on, which took fifty times as long for filters that are hardly true."""
+        """Run statements that are each planned for their values.
+
+        PostgreSQL otherwise keeps one plan for all values from the sixth time on, which took fifty times as long for
+        filters that match little.
+        """
         if self.is_sqlite:
             async with self.statement() as statement:
                 yield statement
@@ -85,8 +88,11 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Executor]:
-        """Several statements, all or none. On SQLite the write lock is taken at the start, so that a
-        read followed by a write cannot fail half-way because another process wrote in between."""
+        """Run several statements, all or none.
+
+        On SQLite the write lock is taken at the start, so that a read followed by a write cannot fail half-way because
+        another process wrote in between.
+        """
         async with _answering(self.observer):
             if isinstance(self.engine, ThreadedEngine):
                 async with self.engine.begin(postern_transaction=True) as transaction:
@@ -96,8 +102,8 @@ class Database:
                     yield cast("Executor", connection)
 
     async def together(self, work: Callable[[Connection], T]) -> T:
-        """What `work` does, all or none, in one hand-over: on SQLite nobody waits for its lock while it waits for a
-        thread."""
+        """Run `work`, all or nothing, in one hand-over: on SQLite no transaction waits for a thread while it holds
+        the lock."""
         async with _answering(self.observer):
             if isinstance(self.engine, ThreadedEngine):
                 return await self.engine.transact(work, postern_transaction=True)
@@ -105,9 +111,9 @@ class Database:
                 return await connection.run_sync(work)
 
     async def migrate(self) -> None:
-        """Brings the schema to the newest version. Safe when several processes start at once.
+        """Migrate the schema to the newest version. Safe when several processes start at once.
 
-        Raises Unavailable when the store does not answer, Misconfigured when its schema is of another version.
+        Raises Unavailable when the store does not answer, Misconfigured when its schema has a different version.
         """
         async with _answering(_unwatched), self._migrating(), self.transaction() as transaction:
             if not self.is_sqlite:
@@ -115,7 +121,7 @@ class Database:
             await transaction.run_sync(_upgrade)
 
     async def is_current(self) -> bool:
-        """Whether the schema is at the version that this code brings. Raises Unavailable."""
+        """Return whether the schema has the version of this code. Raises Unavailable."""
         async with self.statement() as statement:
             try:
                 found = (await statement.execute(text("select version_num from alembic_version"))).scalars().all()
@@ -124,7 +130,7 @@ class Database:
         return set(found) == set(_script().get_heads())
 
     async def has_table(self, name: str) -> bool:
-        """Whether there is one. Makes no file where there is no store yet. Raises Unavailable."""
+        """Return whether the table exists. Creates no file where there is no store yet. Raises Unavailable."""
         if self._is_missing():
             return False
         async with self.statement() as statement:
@@ -139,7 +145,7 @@ class Database:
 
     @asynccontextmanager
     async def _migrating(self) -> AsyncIterator[None]:
-        """On SQLite one process at a time, held by a lock beside the file; PostgreSQL locks by itself."""
+        """On SQLite allow one process at a time, by a lock beside the file; PostgreSQL locks by itself."""
         path = self._url.database if self.is_sqlite else None
         if not path or path == ":memory:":
             yield
@@ -155,12 +161,12 @@ class Database:
 
 
 def _unwatched(_seconds: float) -> None:
-    """Where nobody wants to know."""
+    """Record nothing, where no metrics are kept."""
 
 
 @asynccontextmanager
 async def _answering(observer: Callable[[float], None]) -> AsyncIterator[None]:
-    """Turns "the store does not answer" into the one error that callers know; other errors pass."""
+    """Turn "the store does not answer" into Unavailable; other errors pass."""
     began = time.perf_counter()
     try:
         yield
@@ -192,7 +198,7 @@ def _config() -> Config:
 
 @functools.cache
 def _script() -> ScriptDirectory:
-    """The migrations of this version; they do not change while it runs."""
+    """Return the migrations of this version, cached, since they do not change."""
     return ScriptDirectory.from_config(_config())
 
 

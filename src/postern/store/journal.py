@@ -1,8 +1,7 @@
-"""Reads the files in which the processes of this machine keep their last log lines (logs/rotation.py).
+"""Readers of the files in which the processes of this machine keep their last log lines (logs/rotation.py).
 
 A process `p` has `p.jsonl` and, once that was full, `p.1.jsonl` before it. A line's id is
-`<moment>/<process>/<offset>`: when it was logged, who said it, and where in its file it begins, which tells two lines
-of one moment apart.
+`<timestamp>/<process>/<offset>`; the offset in its file tells lines of one timestamp apart.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class FileJournal:
         self._folder = folder
 
     def last(self, wanted: LogFilter, limit: int) -> list[LogLine]:
-        """Oldest first."""
+        """Return lines, oldest first."""
         found: list[LogLine] = []
         for process in _processes(self._folder):
             if wanted.process in (None, process):
@@ -39,7 +38,8 @@ class FileJournal:
         return FileFollower(self._folder, after)
 
     def _last_of(self, process: str, wanted: LogFilter, limit: int) -> list[LogLine]:
-        """The newest of one process that fit, newest first; of the former file only what is still missing."""
+        """Return the newest lines of one process that fit, newest first; of the former file only what is still
+        missing."""
         found: list[LogLine] = []
         for suffix in (_SUFFIX, _FORMER):
             content = _content(self._folder / f"{process}{suffix}")
@@ -55,14 +55,14 @@ class FileJournal:
 
 @dataclass(slots=True)
 class _Place:
-    """How far a file was read; its `inode` tells whether another took its name."""
+    """The position in a file; its `inode` shows whether another file took its name."""
 
     inode: int
     offset: int
 
 
 class FileFollower:
-    """Who reads slowly is behind, and holds nothing up; what was overwritten meanwhile they do not see."""
+    """Follows files. A slow reader delays nobody; it does not see what was overwritten meanwhile."""
 
     def __init__(self, folder: Path, after: str | None) -> None:
         self._folder = folder
@@ -72,7 +72,7 @@ class FileFollower:
         self._missed = self._since(after) if after is not None else []
 
     def read(self) -> Sequence[LogLine]:
-        """What came since the last time, by moment."""
+        """Return new lines, by time."""
         found, self._missed = self._missed, []
         for process in _processes(self._folder):
             found += self._new(process)
@@ -93,7 +93,7 @@ class FileFollower:
         return found + _take(path, place, process)
 
     def _since(self, after: str) -> list[LogLine]:
-        """The newest after that id, up to where following begins."""
+        """Return the newest lines after that id, up to where following begins."""
         begin = _key_of(after)
         found: list[LogLine] = []
         for process, place in self._places.items():
@@ -128,7 +128,7 @@ def _content(path: Path) -> bytes:
 
 
 def _take(path: Path, place: _Place, process: str) -> list[LogLine]:
-    """Whole lines from `place` on, which moves with them."""
+    """Return whole lines from `place` on, and move it."""
     try:
         with path.open("rb") as stream:
             stream.seek(place.offset)
@@ -142,7 +142,7 @@ def _take(path: Path, place: _Place, process: str) -> list[LogLine]:
 
 
 def _lines(content: bytes, offset: int, process: str) -> Iterator[LogLine]:
-    """Those that can be read; `offset` is where in its file `content` begins."""
+    """Yield the readable lines; `offset` is the position of `content` in its file."""
     begin = 0
     while (end := content.find(b"\n", begin) + 1) > 0:
         line = _line_of(content[begin:end], process, offset + begin)
@@ -169,7 +169,7 @@ def _key(line: LogLine) -> tuple[str, str, int]:
 
 
 def _key_of(given: str) -> tuple[str, str, int]:
-    """Ids come back from clients: one that is none sorts before all lines."""
+    """Return the sort key of an id. Ids come back from clients: an invalid one sorts before all lines."""
     moment, _, rest = given.partition("/")
     process, _, offset = rest.partition("/")
     return moment, process, int(offset) if offset.isascii() and offset.isdecimal() and len(offset) < 20 else 0

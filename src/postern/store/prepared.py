@@ -1,7 +1,7 @@
 """Statements of every login: compiled once, and on SQLite run by the driver itself.
 
-SQLAlchemy compiles them and its types convert values and rows, so that they mean what they mean everywhere else. What
-is left out is its machinery around an execution, which costs five times what SQLite takes for such a statement.
+SQLAlchemy compiles them and its types convert values and rows, so their results are the same as elsewhere. Only its
+machinery around an execution is left out, which costs five times what SQLite takes for such a statement.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class PreparedStatement:
         self._compiled: _Compiled | None = None
 
     def rows(self, connection: Connection, values: Values) -> list[Row]:
-        """What a SELECT finds, by the columns' names."""
+        """Return the rows of a SELECT, by the columns' names."""
         if connection.dialect.name != "sqlite":
             return [row._mapping for row in connection.execute(self._statement, dict(values))]
         compiled = self._ready(connection.dialect, values)
         return [compiled.row(found) for found in compiled.run(connection, values).fetchall()]
 
     def count(self, connection: Connection, values: Values) -> int:
-        """How many rows were written."""
+        """Return how many rows were written."""
         if connection.dialect.name != "sqlite":
             return connection.execute(self._statement, dict(values)).rowcount
         return int(self._ready(connection.dialect, values).run(connection, values).rowcount)

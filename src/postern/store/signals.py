@@ -1,8 +1,8 @@
 """Signals between the processes of one machine: small messages on named topics.
 
-The supervisor runs a `SignalHub` on a Unix socket; every other process has a `SocketSignals`. A
-message is one line of JSON, `{"topic": …, "payload": {…}}`. The hub hands each to all clients but
-the one it came from, which has told its own handlers itself.
+The supervisor runs a `SignalHub` on a Unix socket; every other process has a `SocketSignals`. A message is one line of
+JSON, `{"topic": …, "payload": {…}}`. The hub forwards each to all clients except its sender, which has called its own
+handlers already.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MAX_SOCKET_PATH = 107  # bytes; the kernel's limit for a Unix socket's address
 
 
 class LocalSignals:
-    """Signals inside one process; also the part of `SocketSignals` that tells its own handlers."""
+    """Signals inside one process; `SocketSignals` uses it to call its own handlers."""
 
     def __init__(self) -> None:
         self._handlers: dict[str, list[Handler]] = {}
@@ -56,7 +56,7 @@ class LocalSignals:
 
 
 class SignalHub:
-    """Fans messages out. A subscriber that does not read is disconnected, so that none holds up the others."""
+    """Forwards messages. A client that does not read is disconnected, so that it does not delay the others."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -65,7 +65,7 @@ class SignalHub:
         self._serving: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Raises Misconfigured when the socket's path is too long."""
+        """Start listening. Raises Misconfigured when the socket's path is too long."""
         if len(os.fsencode(self._path)) > _MAX_SOCKET_PATH:
             raise Misconfigured(f"{self._path} is too long for a socket; choose a shorter POSTERN_HOME")
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -112,10 +112,10 @@ class SignalHub:
 
 
 class SocketSignals:
-    """A process's connection to the hub: found again with back-off when it is lost.
+    """A process's connection to the hub, re-established with back-off.
 
-    Own handlers hear own messages at once, hub or no hub. After every gap the handlers of
-    `Topic.RESUMED` are called, since messages of others may have been missed.
+    A process's own messages reach its own handlers at once, with or without a hub. After every gap the handlers of
+    `Topic.RESUMED` are called, since messages of others may be lost.
     """
 
     def __init__(self, path: Path) -> None:
@@ -126,7 +126,7 @@ class SocketSignals:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Returns at once; connecting goes on in the background."""
+        """Start connecting in the background, and return at once."""
         self._task = asyncio.create_task(self._run(), name="signals")
 
     async def stop(self) -> None:
@@ -144,7 +144,7 @@ class SocketSignals:
         self._local.subscribe(topic, handler)
 
     async def publish(self, topic: str, **payload: str) -> None:
-        """Raises ValueError for a message beyond MAX_MESSAGE."""
+        """Publish a message. Raises ValueError for one beyond MAX_MESSAGE."""
         line = json.dumps({"topic": topic, "payload": payload}).encode() + b"\n"
         if len(line) > MAX_MESSAGE:
             raise ValueError(f"a signal on {topic} has {len(line)} bytes, at most {MAX_MESSAGE} are allowed")

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Executor(Protocol):
-    """What stores do with a connection, of whichever engine."""
+    """A connection of either engine, as stores use it."""
 
     async def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]: ...
 
@@ -55,12 +55,12 @@ class ThreadedEngine:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     def connect(self) -> Executor:
-        """For single statements, each committed by itself."""
+        """Return a connection for single statements, each committed by itself."""
         return _Statements(self)
 
     @asynccontextmanager
     async def begin(self, **options: Any) -> AsyncIterator[Executor]:
-        """A transaction; `options` are execution options of its connection."""
+        """Begin a transaction; `options` are execution options of its connection."""
         async with self._turn:
             connection = await self.write(lambda: _begun(self.sync_engine.connect(), options))
             try:
@@ -71,11 +71,11 @@ class ThreadedEngine:
             await asyncio.shield(self.write(lambda: _committed(connection)))
 
     async def write(self, work: Callable[[], T]) -> T:
-        """A step of the transaction whose turn it is."""
+        """Run a step of the current transaction."""
         return await asyncio.get_running_loop().run_in_executor(self._writer, work)
 
     async def transact(self, work: Callable[[Connection], T], **options: Any) -> T:
-        """A whole transaction in one hop."""
+        """Run a whole transaction in one hop."""
 
         def in_thread() -> T:
             with self.sync_engine.connect() as connection, connection.execution_options(**options).begin():
@@ -125,7 +125,7 @@ def _from_json(text: str) -> Any:
 
 
 def _whole(result: CursorResult[Any]) -> CursorResult[Any]:
-    """The same result without its cursor: usable in another thread, after its connection has gone."""
+    """Return the same result without its cursor: usable in another thread, after its connection has gone."""
     return cast("CursorResult[Any]", result.freeze()()) if result.returns_rows else result
 
 

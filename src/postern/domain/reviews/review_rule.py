@@ -1,4 +1,4 @@
-"""A review rule: who must agree before somebody opens a connection or runs something on it."""
+"""A review rule: the approvals required to open a connection or run something on it."""
 
 from __future__ import annotations
 

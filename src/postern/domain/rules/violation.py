@@ -1,4 +1,4 @@
-"""A violation: a rule refused something in a session, warned of it, or held it until somebody decides."""
+"""A violation: a rule denied something in a session, warned of it, or held it for a review."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MAX_RULE, MAX_MESSAGE = 300, 2_000
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """`number` counts those of a session from 1; `left_out` of them, right before this one, are not told one by one.
-    `statement` is None for what was found in an answer."""
+    """A violation. `number` counts those of a session from 1; `left_out` of them, right before this one, have no
+    event of their own. `statement` is None for one in output."""
 
     id: UUID
     org_id: UUID

@@ -1,1 +1,1 @@
-"""Sessions, what is recorded of them, and how long it is kept."""
+"""Sessions, their recordings, and retention."""

@@ -16,7 +16,7 @@ Fact = str | int | None
 
 
 class EntryKind(StrEnum):
-    """What an entry says of its session."""
+    """The kind of an entry."""
 
     OPENED = "opened"
     CLOSED = "closed"
@@ -28,7 +28,7 @@ class EntryKind(StrEnum):
 
 
 class RecordKind(StrEnum):
-    """What a record is about."""
+    """The kind of a sealed record."""
 
     AUDIT = "audit"  # an entry of the audit log
     REVIEW = "review"  # a review, as it was when something happened to it
@@ -165,7 +165,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class LedgerProgress:
-    """How far a ledger and its checkpoints have come; 0 and None where there are none."""
+    """The newest entry of a ledger and its newest checkpoint; 0 and None where there are none."""
 
     org_id: UUID
     entries: int
@@ -174,5 +174,5 @@ class LedgerProgress:
 
 
 def moment(at: datetime) -> str:
-    """As it stands in a ledger: UTC, with microseconds."""
+    """Return a timestamp as in a ledger: UTC, with microseconds."""
     return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""What a recording tells, in the words of its readers: moments of a session, exchanges, and places in it."""
+"""The content of a recording for its readers: moments, exchanges, and positions."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class RecordedPosition(NamedTuple):
 
     @classmethod
     def read(cls, text: str, name: str) -> RecordedPosition:
-        """Raises Invalid; `name` is what the caller calls it."""
+        """Parse a position. Raises Invalid; `name` is the caller's name of it."""
         micros, _, nth = text.partition("-")
         digits = micros.isascii() and micros.isdigit() and nth.isascii() and nth.isdigit()
         if not digits or len(text) > 40:

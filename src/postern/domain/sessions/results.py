@@ -1,4 +1,4 @@
-"""What a script answered, as values, in the order in which it was shown."""
+"""The results of a script, as values, in the order in which they were shown."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""How long recordings and sessions are kept, holds that keep a session longer, and what is purged.
-
-A *retention* is set for an organisation and, where a connection has its own, for that connection: its own wins, also
-where it is longer. What is shortened takes effect after GRACE: until then it can be taken back, and nothing is lost.
-"""
+"""Retention of recordings and sessions, legal holds, and purges."""
 
 from __future__ import annotations
 
@@ -21,7 +17,7 @@ WHOLE_ORGANISATION = UUID(int=0)  # in the place of a connection
 
 
 class PurgeScope(StrEnum):
-    """What is purged: what was shown, or all that is known of a session. The words are those of the ledger."""
+    """The scope of a purge: the recording, or the whole session. The words are those of the ledger."""
 
     RECORDING = "recording"
     SESSION = "session"
@@ -29,13 +25,13 @@ class PurgeScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """In days since a session was closed; None keeps for ever. A session is never kept shorter than its recording."""
+    """Days since a session was closed; None is for ever. A session is never kept shorter than its recording."""
 
     recording_days: int | None = None
     session_days: int | None = None
 
     def check(self) -> None:
-        """Raises Invalid."""
+        """Check the days. Raises Invalid."""
         for name in ("recording_days", "session_days"):
             days = getattr(self, name)
             if days is not None and not 1 <= days <= MOST_DAYS:
@@ -82,7 +78,7 @@ class RetentionSetting:
 
 @dataclass(frozen=True, slots=True)
 class Retentions:
-    """What is in force at a moment in one organisation. `own` by connection."""
+    """The retention in force at a moment in one organisation. `own` is by connection."""
 
     organisation: Retention
     own: Mapping[UUID, Retention]
@@ -92,14 +88,14 @@ class Retentions:
 
     @property
     def shortest(self) -> int | None:
-        """Days; None where everything is kept for ever."""
+        """The shortest, in days; None where everything is kept for ever."""
         kept = [one.recording_days for one in (self.organisation, *self.own.values())]
         kept += [one.session_days for one in (self.organisation, *self.own.values())]
         return min((days for days in kept if days is not None), default=None)
 
 
 def retentions_at(settings: list[RetentionSetting], at: datetime) -> Retentions:
-    """Of the settings of one organisation."""
+    """Return what is in force, from the settings of one organisation."""
     whole = next((one for one in settings if one.connection_id == WHOLE_ORGANISATION), None)
     organisation = FOR_EVER if whole is None else whole.in_force(FOR_EVER, at)
     own = {
@@ -123,7 +119,7 @@ class RetainedSession:
 
 
 def due(kept: RetainedSession, retention: Retention, at: datetime) -> PurgeScope | None:
-    """What of it is to be purged by then."""
+    """Return what of a session is to be purged now; None for nothing."""
     age = at - kept.since
     if retention.session_days is not None and age > timedelta(days=retention.session_days):
         return PurgeScope.SESSION
@@ -164,8 +160,8 @@ class Purge:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a retention would purge now: how many recordings and sessions, the oldest of them, bytes as stored, and how
-    many holds keep."""
+    """What a retention would purge now: numbers of recordings and sessions, the oldest of them, stored bytes, and
+    how many are held."""
 
     recordings: int
     sessions: int
@@ -175,7 +171,7 @@ class Preview:
 
 
 def check_text(text: str, field: str, most: int) -> None:
-    """Raises Invalid unless it says something, in one line."""
+    """Check that it is one line that is not blank. Raises Invalid."""
     if not text.strip() or len(text) > most or not text.isprintable():
         raise Invalid(f"{field}: must be 1 to {most} printable characters", field=field)
 

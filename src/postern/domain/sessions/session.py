@@ -39,7 +39,7 @@ class SessionStatus(StrEnum):
 
 
 class SessionEvent(StrEnum):
-    """What happens to a session as a whole."""
+    """A change of a session's state."""
 
     OPENED = "opened"
     ASKED = "asked"
@@ -88,7 +88,7 @@ def target(event: SessionEvent) -> SessionStatus:
 
 
 class EndReason(StrEnum):
-    """Why a session ended; kept in the session's metadata as `end_reason`."""
+    """Why a session ended; stored in the session's metadata as `end_reason`."""
 
     CLIENT_CLOSED = "client_closed"
     TARGET_CLOSED = "target_closed"
@@ -107,7 +107,7 @@ class EndReason(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a session that is done came out, in one word."""
+    """The outcome of a finished session, in one word."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -180,7 +180,7 @@ class Session:
 
 
 def require_recording(session: Session) -> None:
-    """Raises Gone when it was purged."""
+    """Raise Gone when it was purged."""
     if session.recording_purged_at is not None:
         at = f"{session.recording_purged_at:%Y-%m-%d %H:%M} UTC"
         raise Gone(f"the recording of session {session.id} was purged on {at}; the ledger and the audit log say why")

@@ -132,7 +132,7 @@ def check_list(values: Sequence[str], field: str) -> None:
 
 
 def check_database(name: str) -> None:
-    """Raises Invalid unless `name` can be the name of a database."""
+    """Raise Invalid unless `name` can be the name of a database."""
     if not 1 <= len(name) <= MAX_DATABASE or one_line(name) != name:
         raise Invalid(f"default_database: must be 1 to {MAX_DATABASE} printable characters", field="default_database")
 

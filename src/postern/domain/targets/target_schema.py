@@ -62,10 +62,9 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """All overloads of one name together, of what somebody added to the server: functions, procedures, aggregates, and
-    operators by their symbols. `harmless` when every one is declared to change nothing, whoever
-    calls it; `pure` when what every one answers is made of its arguments alone, and not only
-    because its author says so."""
+    """All overloads of one name together, of what users added to the server: functions, procedures, aggregates, and
+    operators by their symbols. `harmless` when every one is declared to change nothing; `pure` when every result
+    depends on its arguments alone, not only by its author's declaration."""
 
     schema: str
     name: str

@@ -21,9 +21,9 @@ _NONCE = 12
 
 
 class LocalMaster:
-    """AES-256-GCM with a key derived from `key` (HKDF, RFC 5869), so that nothing else that uses `key` meets it.
+    """AES-256-GCM with a key derived from `key` (HKDF, RFC 5869), so that other uses of `key` do not conflict.
 
-    Its id is a digest of the key: the same key may move from a file to the environment and stays the same.
+    Its id is a digest of the key, so the key can move from a file to the environment and stays the same.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -51,7 +51,8 @@ class LocalMaster:
 
 
 def file_key(path: Path) -> bytes:
-    """The key in that file. Raises Misconfigured when there is none, others can read it, or it has another size."""
+    """Return the key in that file. Raises Misconfigured when there is none, others can read it, or it has a wrong
+    size."""
     try:
         mode = path.stat().st_mode
         if mode & 0o077:
@@ -67,8 +68,8 @@ def file_key(path: Path) -> bytes:
 
 
 def make_file_key(path: Path) -> None:
-    """A new key where there is none. Written beside and linked into place, so that two processes at once end up with
-    one whole key; on disk before anything is sealed by it."""
+    """Create a key where there is none. Written beside and linked, so that concurrent processes end up with one
+    whole key; on disk before its first use."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if path.exists():
         return
@@ -93,7 +94,7 @@ def make_file_key(path: Path) -> None:
 
 
 def environment_key(environ: MutableMapping[str, str], name: str) -> bytes:
-    """The key in that variable, as base64. The variable is removed: programs that we start are not handed it.
+    """Return the key in that variable, as base64. The variable is removed, so that child processes do not inherit it.
 
     Raises Misconfigured, without the value.
     """

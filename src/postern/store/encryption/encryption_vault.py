@@ -43,11 +43,10 @@ class _Opened:
 
 
 class Encryption:
-    """96-bit random nonces: good for far more than a billion values of each data key.
+    """Seals and opens values. 96-bit random nonces are safe for far more than a billion values of each data key.
 
-    Data keys are read at the first use or by `load`, when a value names one that is not known yet, and after
-    `refresh`. An organisation gets its data key at its first value; of several processes that make one at the same
-    moment all use the one that came first.
+    Data keys are read at the first use or by `load`, when a value names an unknown one, and after `refresh`. An
+    organisation gets its data key at its first value; concurrent processes all use the first one.
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class Encryption:
         old: Sequence[MasterKey] = (),
         direct: bytes | None = None,
     ) -> None:
-        """`old`: masters that are left while a rotation is not finished. `direct`: the key of version 1."""
+        """`old`: masters that remain until a rotation is finished. `direct`: the key of version 1."""
         self._store = store
         self._master = master
         self._masters = {one.id: one for one in (*old, master)}
@@ -70,17 +69,17 @@ class Encryption:
         self._loading = asyncio.Lock()
 
     def refresh(self) -> None:
-        """Data keys were made elsewhere: the next one who seals reads them first."""
+        """Reload the data keys before the next use, since another process added some."""
         self._fresh = False
 
     async def load(self) -> None:
-        """Raises Misconfigured when a data key does not open with the master keys, Unavailable when the store or a
-        master key does not answer."""
+        """Load the data keys. Raises Misconfigured when one cannot be unwrapped with the master keys, Unavailable
+        when the store or a master key does not answer."""
         async with self._loading:
             await self._read()
 
     async def seal(self, value: bytes, *, row: str, org_id: UUID | None) -> bytes:
-        """`row` names table and row. Not inside a transaction: it may have to make a data key."""
+        """Seal a value. `row` names table and row. Not inside a transaction: it may have to create a data key."""
         key = self._using.get(org_id) if self._fresh else None
         if key is None:
             key = await self._key_for(org_id)
@@ -88,7 +87,7 @@ class Encryption:
         return key.prefix + nonce + key.cipher.encrypt(nonce, value, key.prefix + row.encode())
 
     async def open(self, sealed: bytes, *, row: str, org_id: UUID | None) -> bytes:
-        """Raises Misconfigured when the key is another one, or the value was changed or moved."""
+        """Open a value. Raises Misconfigured when the key is different, or the value was changed or moved."""
         prefix = sealed[:PREFIX]
         key = self._known.get(prefix)
         if key is None:
@@ -112,19 +111,21 @@ class Encryption:
             ) from None
 
     async def derive(self, purpose: str) -> bytes:
-        """32 bytes that are the same in every process and at every start, and nobody outside can guess: of the
-        server's first data key (HKDF, RFC 5869). `purpose` keeps one use from another."""
+        """Return 32 secret bytes that are the same in every process and at every start, from the server's first data
+        key (HKDF, RFC 5869). `purpose` separates uses."""
         await self._key_for(None)
         return HKDF(SHA256(), KEY, salt=None, info=f"postern: {purpose}".encode()).derive(self._first[None].material)
 
     async def in_use(self, org_id: UUID | None) -> UUID:
-        """The data key of this organisation that is not retired."""
+        """Return the organisation's data key that is not retired."""
         key = self._using.get(org_id) if self._fresh else None
         return UUID(bytes=(key or await self._key_for(org_id)).prefix[1:])
 
     def derive_key(self, data_key: UUID, org_id: UUID | None, *, salt: bytes, info: bytes) -> bytes | None:
-        """32 bytes of a data key (HKDF, RFC 5869), also of a retired one; None while it is not known here, which `load`
-        may change. Raises Malformed when it is another organisation's."""
+        """Return 32 bytes derived from a data key (HKDF, RFC 5869), also of a retired one; None while it is not loaded.
+
+        Raises Malformed when it is another organisation's.
+        """
         key = self._known.get(ENVELOPE + data_key.bytes)
         if key is None:
             return None
@@ -133,11 +134,11 @@ class Encryption:
         return HKDF(SHA256(), KEY, salt=salt, info=info).derive(key.material)
 
     async def prefix(self, org_id: UUID | None) -> bytes:
-        """How values begin that are sealed for this organisation now."""
+        """Return the prefix of values that are sealed for this organisation now."""
         return (await self._key_for(org_id)).prefix
 
     async def renew(self, org_id: UUID | None) -> None:
-        """From now on another data key seals; the old one opens what it sealed. Other processes must `refresh`."""
+        """Seal with a new data key from now on; the old one opens what it sealed. Other processes must `refresh`."""
         await self._store.renew(await self._make_key(org_id))
         await self.load()
 

@@ -1,4 +1,4 @@
-"""What services need from the outside, as Protocols: storage, signals, recordings, a clock.
+"""The ports of services, as Protocols: storage, signals, recordings, a clock.
 
 Services import these modules and never SQL. Methods raise Unavailable when the store does not answer.
 """

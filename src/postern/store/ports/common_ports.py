@@ -1,4 +1,4 @@
-"""What every service needs from the outside: a clock and signals."""
+"""The ports that every service needs: a clock and signals."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Topic:
 class Signals(Protocol):
     @property
     def connected(self) -> bool:
-        """Whether other processes are reached, if there are any."""
+        """Whether other processes are reachable, if there are any."""
 
     async def publish(self, topic: str, **payload: str) -> None:
-        """Tells every process, this one too. Never waits for a slow subscriber."""
+        """Send to every process, this one too. Never waits for a slow subscriber."""
 
     def subscribe(self, topic: str, handler: Callable[[Mapping[str, str]], None]) -> None:
-        """`handler` is called on the event loop and must return at once."""
+        """Call `handler` on the event loop; it must return at once."""

@@ -1,4 +1,4 @@
-"""What services of identity need of the store: principals, groups, logins, vouchers, keys, second factors.
+"""The stores of identities: principals, groups, logins, one-time tokens, keys, second factors.
 
 Every method that takes `org_id` sees only that organisation.
 """
@@ -32,26 +32,26 @@ class PrincipalStore(Protocol):
     async def get(self, org_id: UUID, principal_id: UUID) -> Account | None: ...
 
     async def profile(self, org_id: UUID, principal_id: UUID) -> tuple[Account, Organisation, int] | None:
-        """The account, its organisation, and how many organisations the server has. One statement."""
+        """Return the account, its organisation, and the number of organisations. One statement."""
 
     async def by_email(self, org_id: UUID, email: str) -> Account | None:
-        """A user. E-mail addresses are kept and looked up in lower case."""
+        """Return a user. E-mail addresses are stored and looked up in lower case."""
 
     async def by_subject(self, org_id: UUID, issuer: str, subject: str) -> Account | None: ...
 
     async def by_subject_or_email(self, org_id: UUID, kind: PrincipalKind, key: str) -> Account | None:
-        """The subject wins over an e-mail of the same spelling."""
+        """Return an account; a subject takes precedence over an e-mail of the same spelling."""
 
     async def find(self, org_id: UUID, wanted: PrincipalFilter, page: Page) -> Listed[Account]:
-        """By e-mail, then id."""
+        """Return accounts by e-mail, then id."""
 
     async def count(self, org_id: UUID, kind: PrincipalKind = PrincipalKind.USER) -> int: ...
 
     async def add(self, account: Account, at: datetime, *, source: GroupSource = GroupSource.MANUAL) -> None:
-        """With its groups, given by `source`. Raises Conflict when e-mail or subject is taken."""
+        """Add an account with its groups, from `source`. Raises Conflict when e-mail or subject is in use."""
 
     async def add_first(self, account: Account, at: datetime) -> bool:
-        """As `add`, but only while the organisation has no user; False otherwise. Exactly one caller gets True."""
+        """Add an account only while the organisation has no user; False otherwise. Exactly one caller gets True."""
 
     async def update(
         self,
@@ -61,10 +61,10 @@ class PrincipalStore(Protocol):
         groups: frozenset[str] | None = None,
         source: GroupSource = GroupSource.MANUAL,
     ) -> None:
-        """All but id, org_id, kind and password; `groups`, unless None, as `set_groups`, in one transaction.
+        """Write all but id, org_id, kind and password; `groups`, unless None, as `set_groups`, in one transaction.
 
-        Raises NotFound, Conflict when e-mail is taken or the account was changed since it was read, and Invalid when
-        the organisation would have no active administrator any more.
+        Raises NotFound, Conflict when the e-mail is in use or the account was changed since it was read, and Invalid
+        when the organisation would have no active administrator any more.
         """
 
     async def confirm(self, before: Account, after: Account, at: datetime) -> bool:
@@ -72,10 +72,10 @@ class PrincipalStore(Protocol):
         Return False where it has another one. Raises Conflict when e-mail or subject is taken."""
 
     async def set_groups(self, principal_id: UUID, groups: frozenset[str], source: GroupSource) -> None:
-        """What `source` gives, from now on; what others gave stays.
+        """Set the groups from `source`; those from others stay.
 
-        Raises NotFound, and Invalid when the last active administrator would be none any more; not for PROVIDER,
-        whose word at somebody's own login is the last.
+        Raises NotFound, and Invalid when the last active administrator would lose the role; not for PROVIDER, which is
+        authoritative at the user's own login.
         """
 
     async def groups_by(self, principal_id: UUID, source: GroupSource) -> frozenset[str]: ...
@@ -83,65 +83,69 @@ class PrincipalStore(Protocol):
     async def set_password(self, principal_id: UUID, password_hash: str | None, at: datetime) -> None: ...
 
     async def touch(self, principal_id: UUID, at: datetime) -> None:
-        """Notes a login."""
+        """Record a login."""
 
     async def remove(self, principal_id: UUID, version: int | None = None) -> None:
-        """With all that is theirs. `version` is the one that was read. Raises Conflict for another version, and Invalid
-        for the last active administrator of the organisation."""
+        """Remove the account with all that belongs to it. `version` is the one that was read.
+
+        Raises Conflict for a different version, and Invalid for the last active administrator of the organisation.
+        """
 
 
 class GroupStore(NamedResourceStore[UserGroup], Protocol):
-    """A renamed group keeps its members, and has its new name in rules and connections. One that is removed is removed
-    from those, too: a later group of its name is another one. Conflict where a rule or a connection would ask for less
-    without it. Both are changes of the accounts that are in the group."""
+    """A renamed group keeps its members, and has its new name in rules and connections.
+
+    A removed one is removed from those, too: a later group of its name is different. Raises Conflict where a rule or a
+    connection would require less without it. Both change the accounts of its members.
+    """
 
     async def find_provisioned(
         self, org_id: UUID, page: Page, *, name: str | None = None, external_id: str | None = None
     ) -> Listed[UserGroup]:
-        """By name."""
+        """Return groups by name."""
 
     async def members(self, group: UserGroup, source: GroupSource | None = None) -> list[Principal]:
-        """By e-mail; those that `source` put there when it is given."""
+        """Return members by e-mail; only those from `source` when it is given."""
 
     async def change_members(
         self, group: UserGroup, added: frozenset[UUID], removed: frozenset[UUID], source: GroupSource
     ) -> None:
-        """Who is in it by `source`; who others put there stays. It is a change of their accounts.
+        """Change the members from `source`; those from others stay. It changes their accounts.
 
-        Raises NotFound when the group is gone, Invalid for one who is added and is no user of the organisation, and
-        when the last active administrator would be none any more.
+        Raises NotFound when the group is gone, Invalid for a new member who is not a user of the organisation, and when
+        the last active administrator would lose the role.
         """
 
 
 class LoginStore(Protocol):
     async def add(self, login: Login) -> None:
-        """Ends the oldest live ones of a user who has more than enough."""
+        """Add a login, and end the oldest live ones of a user who has too many."""
 
     async def standing(self, login_id: UUID) -> tuple[Login, Account] | None:
-        """The login and whose it is, whatever their state. One statement: every request of the API asks this."""
+        """Return the login and its account, in any state. One statement: every request of the API calls it."""
 
     async def extend(self, login_id: UUID, expires_at: datetime) -> None: ...
 
     async def store_renewal(self, login_id: UUID, provided: Provided) -> None:
-        """What the provider gave when it was asked again."""
+        """Store the provider's new confirmation."""
 
     async def end(self, login_id: UUID, at: datetime) -> bool:
-        """False when it had ended before."""
+        """End a login; False when it had ended before."""
 
     async def end_all(self, user_id: UUID, at: datetime, *, but: UUID | None = None) -> int:
-        """All live ones of a user, but one; and what is under way to become one: its vouchers go. Answers how many."""
+        """End all live logins of a user, except one, and delete their one-time tokens for logins. Return how many."""
 
     async def live(self, user_id: UUID, now: datetime) -> list[Login]:
-        """Newest first."""
+        """Return live logins, newest first."""
 
     async def prune(self, before: datetime) -> None:
-        """Forgets those that ended, or could have been used last, before that."""
+        """Delete those that ended, or expired, before that."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewOneTimeToken:
-    """`digest` is the SHA-256 of its secret; `payload` is JSON. `user_id`: whose it is; it goes with them.
-    `source`: the network of a stranger who asked for it."""
+    """A token. `digest` is the SHA-256 of its secret; `payload` is JSON. `user_id`: its owner, with whom it is
+    deleted. `source`: the network of an unauthenticated client."""
 
     purpose: TokenPurpose
     digest: bytes
@@ -153,36 +157,39 @@ class NewOneTimeToken:
 
 
 class OneTimeTokenStore(Protocol):
-    """Vouchers by the SHA-256 of their secret; payloads are sealed."""
+    """One-time tokens by the SHA-256 of their secret; payloads are sealed."""
 
     async def add(self, one_time_token: NewOneTimeToken) -> None:
-        """Where there are too many, the oldest of the source that has most makes room. Raises Conflict when the digest
-        is taken, TooMany when too many of this purpose are outstanding that no stranger asked for."""
+        """Add a token. Where there are too many, the oldest of the source that has most makes room.
+
+        Raises Conflict when the digest is in use, TooMany when too many tokens without a source exist for this purpose.
+        """
 
     async def take(self, purpose: TokenPurpose, digest: bytes, now: datetime) -> Mapping[str, Any] | None:
-        """The payload, for exactly one caller; None when there is none, or it has expired."""
+        """Delete the token and return its payload, for exactly one caller; None when there is none, or it has
+        expired."""
 
     async def peek(self, purpose: TokenPurpose, digest: bytes, now: datetime) -> Mapping[str, Any] | None: ...
 
     async def change(
         self, purpose: TokenPurpose, digest: bytes, payload: Mapping[str, Any], user_id: UUID | None = None
     ) -> bool:
-        """False when there is none any more. `user_id` as in `add`."""
+        """Replace the payload; False when the token is gone. `user_id` as in `add`."""
 
     async def forget(self, purpose: TokenPurpose, user_id: UUID) -> None:
-        """All of a user's for this purpose."""
+        """Delete all tokens of a user for this purpose."""
 
     async def prune(self, now: datetime) -> None: ...
 
 
 class ApiKeyStore(NamedResourceStore[ApiKey], Protocol):
-    """A key is written with the principal that was made for it, and a new one with its digest."""
+    """A key is written with its own principal, and a new one with its digest."""
 
     async def by_digest(self, digest: bytes) -> ApiKey | None:
-        """The key and whom it acts as, whatever their state. One statement."""
+        """Return the key and its account, in any state. One statement."""
 
     async def touch(self, key_id: UUID, at: datetime) -> None:
-        """Notes a use."""
+        """Record a use."""
 
 
 class MachineStore(NamedResourceStore[MachineIdentity], Protocol):
@@ -194,28 +201,28 @@ class MachineStore(NamedResourceStore[MachineIdentity], Protocol):
 
 class SecondFactorStore(Protocol):
     async def of(self, user_id: UUID) -> Sequence[SecondFactor]:
-        """Oldest first, unconfirmed ones included."""
+        """Return factors, oldest first, unconfirmed ones included."""
 
     async def add(self, factor: SecondFactor) -> None: ...
 
     async def confirm(self, factor_id: UUID, at: datetime) -> None: ...
 
     async def use(self, factor_id: UUID, counter: int, at: datetime) -> bool:
-        """Raises the counter; False when it is that high already, so that no code is accepted twice."""
+        """Raise the counter; False when it is that high already, so that no code is accepted twice."""
 
     async def touch(self, factor_id: UUID, at: datetime) -> None:
-        """Notes a use, for an authenticator that does not count."""
+        """Record a use, for an authenticator without a counter."""
 
     async def remove(self, factor_id: UUID) -> bool:
-        """False when it was gone: a recovery code is used by removing it."""
+        """Remove a factor; False when it was gone. A recovery code is used by removing it."""
 
     async def clear(self, user_id: UUID, kind: FactorKind | None = None) -> int:
-        """Removes all of a user's, or those of a kind. Answers how many."""
+        """Remove all factors of a user, or those of a kind. Return how many."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SigningKey:
-    """`private` is a JWK as JSON. A key that was retired verifies what it signed, and signs no more."""
+    """A key; `private` is a JWK as JSON. A retired one verifies what it signed, and no longer signs."""
 
     id: UUID
     private: bytes
@@ -228,10 +235,10 @@ class SigningKey:
 
 class SigningKeyStore(Protocol):
     async def all(self) -> list[SigningKey]:
-        """Newest first."""
+        """Return keys, newest first."""
 
     async def rotate(self, key: SigningKey, at: datetime, *, first: bool = False) -> None:
-        """Adds a key and retires all others. With `first`, does nothing when there is any."""
+        """Add a key and retire all others. With `first`, do nothing when there is any."""
 
     async def prune(self, before: datetime) -> None:
-        """Forgets those retired before that."""
+        """Delete those retired before that."""

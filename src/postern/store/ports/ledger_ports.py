@@ -1,4 +1,4 @@
-"""What proof needs from the outside: the ledger's tables, what is stored of segments, anchors, and a lease."""
+"""The ports of proof: the ledger's tables, stored segments, anchors, and a lease."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from postern.domain.sessions.segment import Segment
 
 
 class LedgerStore(Protocol):
-    """Of the writer."""
+    """The writer's view of the ledger."""
 
     async def head(self, org_id: UUID) -> LedgerHead | None:
-        """None where there is no entry yet. Raises Malformed when somebody broke the row."""
+        """Return the head; None where there is no entry yet. Raises Malformed when the row is damaged."""
 
     async def find_unopened(self, limit: int) -> list[SessionFacts]:
         """Return opened sessions of any organisation that the ledger does not know, oldest first.
@@ -38,13 +38,16 @@ class LedgerStore(Protocol):
         A session that waits for a review, or to run, is left out: its start is not final before a worker claims it."""
 
     async def find_unclosed(self, limit: int, *, damaged_before: datetime, lost_before: datetime) -> list[Recorded]:
-        """Sessions that are done, that the ledger knows as opened and not as closed, and whose segments are all stored;
-        with those that ended before `lost_before`, and those that ended before `damaged_before` whose last segment is
-        damaged, whatever is stored of them. In the order of their ends."""
+        """Return finished sessions that are opened in the ledger and not closed, and whose segments are all stored, by
+        end.
+
+        Also those that ended before `lost_before`, and those that ended before `damaged_before` whose last segment is
+        damaged, whatever is stored of them.
+        """
 
     async def append(self, entries: Sequence[LedgerEntry]) -> bool:
-        """Of one organisation, in one transaction, with the marks on their sessions. False, and nothing was done, when
-        another writer came first."""
+        """Append entries of one organisation, with the marks on their sessions, in one transaction. False, and
+        nothing is done, when another writer came first."""
 
     async def read_queue(self, limit: int) -> list[Queued]:
         """Return what the ledger has still to seal, of any organisation, in the order in which it came."""
@@ -55,27 +58,28 @@ class LedgerStore(Protocol):
 
 
 class ProofStore(Protocol):
-    """Of who reads the ledger. Places of pages are those of the last item: its number or id, or `Damaged.place`."""
+    """The reader's view of the ledger. Positions of pages are those of the last item: its number or id, or
+    `Damaged.place`."""
 
     async def head(self, org_id: UUID) -> LedgerHead | None:
-        """None where there is no entry yet. Raises Malformed when somebody broke the row."""
+        """Return the head; None where there is no entry yet. Raises Malformed when the row is damaged."""
 
     async def records(self, org_id: UUID, after: Any, limit: int) -> list[SealedRecord | Damaged]:
-        """Return sealed records by number, from behind `after`, with what they are about now."""
+        """Return sealed records by number, after `after`, with their present content."""
 
     async def find_unsealed(self, org_id: UUID, limit: int) -> list[tuple[RecordKind, str]]:
-        """Return the ids of audit entries and reviews that nobody sealed, and that do not wait to be sealed."""
+        """Return the ids of audit entries and reviews that were never sealed, and are not queued."""
 
     async def entry_before(self, org_id: UUID, at: datetime) -> int:
-        """The newest entry that is older than `at`; 0 when there is none."""
+        """Return the newest entry that is older than `at`; 0 when there is none."""
 
     async def entries(self, org_id: UUID, first: int, last: int) -> list[LedgerEntry]:
-        """By number."""
+        """Return entries by number."""
 
     async def entries_after(
         self, org_id: UUID, after: Any, limit: int, *, kind: EntryKind | None = None
     ) -> list[LedgerEntry | Damaged]:
-        """Return entries by number, from behind `after`, whatever is missing between; with `kind` only those."""
+        """Return entries by number, after `after`, across gaps; with `kind` only those."""
 
     async def read_sessions(
         self,
@@ -86,8 +90,8 @@ class ProofStore(Protocol):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> list[Recorded | Damaged]:
-        """Sessions that were opened, by id, from behind `after`. A session with a segment that cannot be read comes
-        without that segment, behind the damage."""
+        """Return opened sessions by id, after `after`. A session with an unreadable segment comes without it, after
+        the damage."""
 
     async def closed_segments(
         self, org_id: UUID, after: Any, limit: int, *, since: datetime | None, until: datetime | None, last: int
@@ -96,58 +100,61 @@ class ProofStore(Protocol):
         from behind `after`. Sessions that the ledger has not closed up to its entry `last` come without segments."""
 
     async def checkpoints(self, org_id: UUID, after: Any, limit: int) -> list[Checkpoint | Damaged]:
-        """By number, from behind `after`."""
+        """Return checkpoints by number, after `after`."""
 
 
 class WholeLedgerStore(LedgerStore, ProofStore, Protocol):
-    """For who writes and who reads."""
+    """The ledger for writers and readers."""
 
 
 class CheckpointStore(Protocol):
     async def standings(self) -> list[LedgerProgress]:
-        """Of all organisations. One statement."""
+        """Return the progress of all organisations. One statement."""
 
     async def newest(self, org_id: UUID) -> Checkpoint | None: ...
 
     async def find(self, org_id: UUID, page: Page) -> Stretch[tuple[Checkpoint, list[AnchorState]]]:
-        """Newest first."""
+        """Return checkpoints, newest first."""
 
     async def add(self, checkpoint: Checkpoint, anchors: Sequence[str]) -> bool:
-        """With the anchors that it has to reach. False when its entry has one already."""
+        """Add a checkpoint with its anchors. False when its entry has one already."""
 
     async def waiting(self, at: datetime, limit: int) -> list[tuple[Checkpoint, AnchorState]]:
-        """What has to be anchored by then, oldest first."""
+        """Return checkpoints that are due at anchors, oldest first."""
 
     async def mark(self, state: AnchorState, next_at: datetime) -> None:
-        """What came of a try."""
+        """Store the result of an attempt."""
 
 
 class LedgerKeyStore(Protocol):
     async def all(self, org_id: UUID) -> list[LedgerKey]:
-        """Newest first; the one that signs is not retired."""
+        """Return keys, newest first; the signing one is not retired."""
 
     async def add_first(self, key: LedgerKey) -> None:
-        """Does nothing when the organisation has one."""
+        """Add a key; do nothing when the organisation has one."""
 
     async def rotate(self, key: LedgerKey, entry: LedgerEntry, checkpoint: Checkpoint, anchors: Sequence[str]) -> bool:
-        """Adds the key with the entry and the checkpoint that introduce it, and retires the one before, all in one
-        transaction. False, and nothing was done, when another writer came first."""
+        """Add the key with the entry and the checkpoint that introduce it, and retire the previous one, in one
+        transaction.
+
+        False, and nothing is done, when another writer came first.
+        """
 
 
 class Copies(Protocol):
-    """What is stored of segments."""
+    """Stored segments."""
 
     def read(self, segment: Segment) -> Iterator[bytes]:
-        """The segment as it was sealed, decrypted, in pieces. Blocks: call it from a thread. Raises NotFound,
+        """Yield the segment as it was sealed, decrypted, in pieces. Blocks: call it from a thread. Raises NotFound,
         Malformed, Unavailable."""
 
 
 class Anchor(Protocol):
-    """A place outside where checkpoints are kept, so that nobody inside can take them back."""
+    """An external place for checkpoints, so that they cannot be revoked from inside."""
 
     @property
     def name(self) -> str:
         """At most 16 characters; the same at every start."""
 
     async def put(self, checkpoint: Checkpoint, line: bytes) -> None:
-        """`line` is the checkpoint as files have it. Safe to repeat. Raises Unavailable, with the reason."""
+        """Store a checkpoint; `line` is its form in files. Can be repeated. Raises Unavailable, with the reason."""

@@ -1,4 +1,4 @@
-"""What services of named resources need of the store."""
+"""The store of named resources."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ R = TypeVar("R", bound=NamedResource)
 
 class NamedResourceStore(Protocol[R]):
     async def all(self, org_id: UUID) -> list[R]:
-        """Return all of them by name, as they are at one moment."""
+        """Return all of them by name, consistently."""
 
     async def find(self, org_id: UUID, page: Page, where: RuleFilter = ALL_RULES) -> Listed[R]:
         """Return one page of them by name."""
 
     async def get(self, org_id: UUID, name_or_id: str) -> R | None:
-        """Return the one that is meant: a name wins over an identifier of the same spelling."""
+        """Return the resource: a name takes precedence over an identifier of the same spelling."""
 
     async def find_existing_ids(self, org_id: UUID, ids: Sequence[UUID]) -> set[UUID]:
-        """Return which of these there are."""
+        """Return those identifiers that exist."""
 
     async def add(self, resource: R) -> None:
-        """Raises Conflict where the name is taken, Invalid where there are as many as there may be."""
+        """Add a resource. Raises Conflict where the name is in use, Invalid where the maximum is reached."""
 
     async def update(self, resource: R) -> R:
-        """Replace what is stored, and return the resource with its next version. Raises NotFound where it is gone,
-        Conflict where it was changed since it was read, or its name is taken."""
+        """Replace the resource, and return it with its next version.
+
+        Raises NotFound where it is gone, Conflict where it was changed since it was read, or its name is in use.
+        """
 
     async def remove(self, resource: R) -> None:
-        """Raises NotFound where it is gone, Conflict where it was changed since it was read."""
+        """Remove the resource. Raises NotFound where it is gone, Conflict where it was changed since it was read."""

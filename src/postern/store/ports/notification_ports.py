@@ -1,4 +1,4 @@
-"""What is told about sessions and writes after the fact: counts for reports, events for sinks."""
+"""The stores of reports and events: counts, and deliveries to sinks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NOBODY = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A session about which `bits` are to be done. `session` is without its script."""
+    """A session with pending work in `bits`. `session` is without its script."""
 
     session: Session
     principal_id: UUID
@@ -64,7 +64,7 @@ class CountKey:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What is done about one pending session."""
+    """The results for one pending session."""
 
     pending: Pending
     counts: Sequence[tuple[CountKey, Counts]] = ()
@@ -73,58 +73,58 @@ class Settled:
 
 class PostprocessingStore(Protocol):
     async def pending(self, bits: int, most: int, *, with_scripts: bool = False) -> list[Pending]:
-        """Sessions, of all organisations, about which any of `bits` is to be done."""
+        """Return sessions of all organisations with any of the work in `bits` pending."""
 
     async def settle(self, done: Sequence[Settled]) -> int:
-        """All of it or nothing; what somebody else has done meanwhile is left out. How many were done."""
+        """Store results, all or none, except for what another process has done meanwhile; return how many."""
 
     async def find_unsent_entries(self, most: int) -> list[AuditEntry]:
-        """Audit entries that nobody was told of, oldest first."""
+        """Return audit entries without events, oldest first."""
 
     async def queue_review_events(self, news: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
-        """This news of reviews (ReviewStore.news) is told by these deliveries. All or nothing."""
+        """Queue the events of these changes (ReviewStore.news). All or nothing."""
 
     async def violations(self, most: int) -> list[Violation]:
-        """Of which nobody was told, the oldest first, and of one session in their order."""
+        """Return violations without events, the oldest first, and of one session in order."""
 
     async def queue_violation_events(self, told: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
-        """These are told by these deliveries, and forgotten. All or nothing."""
+        """Queue the events of these violations, and delete the violations. All or nothing."""
 
     async def failed_runs(self, most: int) -> list[ScheduleRun]:
-        """Of schedules, of which nobody was told, the oldest first."""
+        """Return failed runs of schedules without events, the oldest first."""
 
     async def queue_schedule_events(self, told: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
-        """These are told by these deliveries, and forgotten. All or nothing."""
+        """Queue the events of these runs, and delete the runs. All or nothing."""
 
     async def queue_audit_events(self, entries: Sequence[AuditEntry], deliveries: Sequence[NewDelivery]) -> None:
-        """These entries are told by these deliveries. All or nothing."""
+        """Queue the events of these entries. All or nothing."""
 
     async def misses_sessions(self, org_id: UUID) -> bool:
-        """Whether some were purged, so that they cannot be counted again."""
+        """Return whether some were purged, so that they cannot be counted again."""
 
     async def forget_counts(self, org_id: UUID) -> None: ...
 
     async def count_again(
         self, org_id: UUID, after: tuple[datetime, UUID] | None, most: int
     ) -> tuple[datetime, UUID] | None:
-        """Marks the next ended sessions as not counted. Where to go on; None after the last."""
+        """Mark the next ended sessions as not counted. Return where to continue; None after the last."""
 
 
 class ViolationStore(Protocol):
     async def add(self, violations: Sequence[Violation]) -> None:
-        """All or nothing; those that are there already are left as they are."""
+        """Add violations, all or none; existing ones stay."""
 
 
 class ReportStore(Protocol):
     async def count_masked(
         self, org_id: UUID, wanted: ReportFilter, span: ReportPeriod, group: GroupBy
     ) -> tuple[list[MaskedCount], Counts]:
-        """All lines, in no order, and what was counted over all of them. Not by session."""
+        """Return all lines, unordered, and the sums over all of them. Not by session."""
 
     async def list_masked_sessions(
         self, org_id: UUID, wanted: ReportFilter, span: ReportPeriod, page: Page
     ) -> tuple[Listed[MaskedCount], int]:
-        """Most masked first; and how much was masked over all pages."""
+        """Return sessions, most masked first, and how much was masked over all pages."""
 
     async def activity(
         self,
@@ -136,53 +136,55 @@ class ReportStore(Protocol):
         group: GroupBy | None,
         most: int,
     ) -> list[tuple[int, str | None, Counts]]:
-        """By hours or days since 1970 in local time, which is `offset` seconds ahead of UTC all the while; `most` rows
-        at most."""
+        """Return counts by hours or days since 1970 in local time, which is `offset` seconds ahead of UTC
+        throughout; `most` rows at most."""
 
 
 class ReviewReportStore(Protocol):
     async def find_reviewed(self, org_id: UUID, start: datetime, end: datetime, most: int) -> list[Reviewed]:
-        """Those that were asked for from `start` until before `end`. Where there are `most` or more, `most` of them,
-        without groups and voices."""
+        """Return reviews requested from `start` until before `end`; at most `most`, then without groups and votes."""
 
 
 class SinkStore(NamedResourceStore[Sink], Protocol):
-    """An update forgets the sink's trouble, so that what waits is tried again at once."""
+    """An update clears the sink's trouble, so that what waits is retried at once."""
 
     async def outlines(self) -> list[SinkOutline]:
-        """Of all organisations. One cheap statement."""
+        """Return outlines of all organisations. One cheap statement."""
 
     async def tags_of(self, connection_ids: Sequence[UUID]) -> Mapping[UUID, Mapping[str, str]]:
-        """Of those connections that are there."""
+        """Return the tags of those connections that exist."""
 
 
 class DeliveryStore(Protocol):
     async def add(self, delivery: NewDelivery) -> int:
-        """Its number."""
+        """Add a delivery and return its number."""
 
     async def find(self, sink_id: UUID, state: DeliveryState | None, page: Page) -> Stretch[Delivery]:
-        """Newest first."""
+        """Return deliveries, newest first."""
 
     async def due(self, now: datetime) -> list[Sink]:
-        """Sinks of all organisations that are active, have something waiting, and are not to be left alone yet; first
-        those that took something longest ago. What cannot be read is left out, and logged."""
+        """Return active sinks of all organisations with waiting events whose next attempt is due.
+
+        Those whose last success is oldest come first. What cannot be read is left out, and logged.
+        """
 
     async def waiting(self, sink_id: UUID, most: int, *, as_of: datetime | None = None) -> list[Delivery]:
-        """The next ones, in order. With `as_of` none where the sink is not active, or was updated at another time."""
+        """Return the next ones, in order. With `as_of` none where the sink is not active, or was updated at a
+        different time."""
 
     async def mark_delivered(self, sink_id: UUID, numbers: Sequence[int], at: datetime) -> None: ...
 
     async def mark_failed(self, sink_id: UUID, number: int, trouble: Trouble, at: datetime, *, give_up: bool) -> None:
-        """The first one that waits was tried in vain."""
+        """Record that the first waiting delivery failed."""
 
     async def mark_gone(self, sink_id: UUID, error: str, at: datetime) -> None:
-        """The receiver wants nothing any more."""
+        """Record that the receiver wants no events any more."""
 
     async def retry(self, sink_id: UUID, number: int | None) -> int:
-        """Lets one, or with None all that were given up, wait anew; how many. None of those that wait anyway."""
+        """Queue one given-up delivery again, or with None all; return how many."""
 
     async def trim_queues(self, most: int, at: datetime) -> Mapping[UUID, int]:
-        """Gives up the oldest of sinks that have more than `most` waiting; how many, by sink. Of those that were given
-        up the oldest are forgotten where there are more than `most`."""
+        """Give up the oldest of sinks with more than `most` waiting; return how many, by sink. The oldest given-up
+        ones beyond `most` are deleted."""
 
     async def prune(self, delivered_before: datetime, given_up_before: datetime) -> None: ...

@@ -1,4 +1,4 @@
-"""What retention needs from the store: its settings, holds, and purges that have begun."""
+"""The stores of retention: settings, holds, and purges that have begun."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from postern.store.ports.server_ports import AuditEntry
 
 @dataclass(frozen=True, slots=True)
 class Doomed:
-    """A purge as it is carried out: what is stored of its recording."""
+    """A purge to carry out, with the stored segments of its recording."""
 
     purge: Purge
     segments: Sequence[Segment]
@@ -25,13 +25,13 @@ class Doomed:
 
 class RetentionStore(Protocol):
     async def all(self) -> list[RetentionSetting]:
-        """Of all organisations; few."""
+        """Return the settings of all organisations; they are few."""
 
     async def of(self, org_id: UUID) -> list[RetentionSetting]:
-        """That of the organisation first, then by the names of connections."""
+        """Return that of the organisation first, then by the names of connections."""
 
     async def set(self, setting: RetentionSetting) -> None:
-        """In the place of what there is for the same connection, or for the whole organisation."""
+        """Replace the setting of the same connection, or of the whole organisation."""
 
     async def preview(
         self,
@@ -42,60 +42,66 @@ class RetentionStore(Protocol):
         connection_id: UUID | None = None,
         without: Sequence[UUID] = (),
     ) -> Preview:
-        """Of all connections but `without`, or of one."""
+        """Return the preview for all connections but `without`, or for one."""
 
 
 class HoldStore(Protocol):
     async def find(self, org_id: UUID, page: Page) -> Stretch[LegalHold]:
-        """Newest first."""
+        """Return holds, newest first."""
 
     async def of(self, session_id: UUID) -> list[LegalHold]:
-        """By name."""
+        """Return holds by name."""
 
     async def add(self, hold: LegalHold, entry: LedgerEntry) -> bool:
-        """With its entry of the ledger, in one transaction. False, and nothing was done, when another writer of the
-        ledger came first. Raises Conflict when there is one of this name, or the session is being purged."""
+        """Add a hold with its entry of the ledger, in one transaction.
+
+        False, and nothing is done, when another writer of the ledger came first. Raises Conflict for a duplicate name,
+        or when the session is being purged.
+        """
 
     async def remove(self, hold: LegalHold, entry: LedgerEntry) -> bool:
-        """As `add`. Raises NotFound when it is released already."""
+        """Remove a hold, as `add`. Raises NotFound when it was released before."""
 
 
 class PurgeStore(Protocol):
     async def find_closed(
         self, org_id: UUID, before: datetime, after: Position | None, most: int
     ) -> list[RetainedSession]:
-        """Sessions that began before then and are closed in the ledger, oldest first, from behind `after`. Some that
-        are held may be among them."""
+        """Return sessions that began before then and are closed in the ledger, oldest first, after `after`. Some may
+        be held."""
 
     async def find_retained(self, org_id: UUID, session_id: UUID) -> RetainedSession | None:
-        """None when it is not closed in the ledger."""
+        """Return the session; None when it is not closed in the ledger."""
 
     async def purgeable(self, session_ids: Sequence[UUID]) -> set[UUID]:
-        """Of these, the ones that are not held, by the store's rows and by the ledger, and of which no purge runs."""
+        """Return those that are not held, by the store's rows and by the ledger, and of which no purge runs."""
 
     async def segments(self, session_ids: Sequence[UUID]) -> dict[UUID, int]:
-        """How many are stored."""
+        """Return how many segments are stored."""
 
     async def begin(self, purges: Sequence[Purge], entries: Sequence[LedgerEntry], audit: AuditEntry | None) -> bool:
-        """Of one organisation; with their entries of the ledger and that of the audit log, in one transaction. False,
-        and nothing was done, when another writer of the ledger came first or one of them may not be purged."""
+        """Begin purges of one organisation, with their entries of the ledger and of the audit log, in one transaction.
+
+        False, and nothing is done, when another writer of the ledger came first or one of them cannot be purged.
+        """
 
     async def find_begun(self, at: datetime, most: int) -> list[Doomed]:
-        """Those whose next try is due."""
+        """Return purges whose next attempt is due."""
 
     async def find(self, org_id: UUID, page: Page) -> Stretch[Purge]:
-        """That have begun and are not done, oldest first."""
+        """Return purges that have begun and are not done, oldest first."""
 
     async def forget(self, session_id: UUID, numbers: Sequence[int]) -> None:
-        """These segments are deleted: takes their rows out."""
+        """Delete the rows of deleted segments."""
 
     async def mark_failed(self, session_id: UUID, attempts: int, error: str, next_at: datetime) -> None: ...
 
     async def mark_done(self, purges: Sequence[Purge]) -> None:
-        """Nothing lies anywhere any more: takes the rows out."""
+        """Delete the rows of purges of which nothing is stored any more."""
 
     async def tick(self, at: datetime, longest: float, quiet: float) -> datetime:
         """Record the time of a round, and return until when nothing may begin.
 
-        That is moved to `quiet` seconds from `at` when `at` is more than `longest` seconds away from the time of the
-        round before, or when there was no round and the store has sessions. At a first start there are none."""
+        That is `quiet` seconds from `at` when `at` is more than `longest` seconds away from the time of the previous
+        round, or when there was no round and the store has sessions. At a first start there are none.
+        """

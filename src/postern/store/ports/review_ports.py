@@ -1,4 +1,4 @@
-"""The stores of reviews and of the rules that ask for them."""
+"""The stores of reviews and review rules."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ Weigh = Callable[[Review, Mapping[UUID, Seat]], Weighed]
 
 @dataclass(frozen=True, slots=True)
 class ReviewFilter:
-    """All given conditions hold. `groups`: one that a member of any of these may review; `owner` is a principal.
-    `mine` joins both: theirs to review or their own."""
+    """All given conditions apply. `groups`: a member of one of these can review; `owner` is a principal. `mine`
+    joins both: theirs to review or their own."""
 
     status: ReviewStatus | None = None
     kind: ReviewKind | None = None
@@ -42,7 +42,7 @@ class ReviewFilter:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A review that something happened to, as it is now. `session_ended`: it ended its session, which had not run."""
+    """A changed review. `session_ended`: the change ended its session, which had not run."""
 
     review: Review
     session_ended: bool = False
@@ -50,7 +50,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class ReviewChange:
-    """One thing to be told about a review. `kind` is `created`, `voiced` or a ReviewEvent."""
+    """One change of a review to announce. `kind` is `created`, `voiced` or a ReviewEvent."""
 
     id: UUID
     review: Review
@@ -62,52 +62,56 @@ class ReviewStore(Protocol):
     async def add(
         self, review: Review, session: Session | None, *, source: str, invocation: Invocation = NOTHING_ADDED
     ) -> Review:
-        """With the session that waits for it, if it is not there yet, and what that is started with: one transaction.
-        For access (`jit`) the review that is found instead, without a new one, where one with the same binding and
-        demands waits already, or gives as much since a moment ago; then `session` is not added. Raises TooMany, with
-        the reason."""
+        """Add a review with the session that waits for it, if it is new, and its invocation, in one transaction.
+
+        For access (`jit`) return an existing review with the same binding and requirements instead, if one is pending
+        or was approved a moment ago for as much; then `session` is not added. Raises TooMany, with the reason.
+        """
 
     async def get(self, review_id: UUID) -> Review | None:
-        """In whichever organisation."""
+        """Return the review, of any organisation."""
 
     async def waiting(self, review_ids: Collection[UUID], now: datetime) -> set[UUID]:
-        """Those of them that wait, and whose deadline has not come. One statement."""
+        """Return the pending ones before their deadline. One statement."""
 
     async def of_sessions(self, org_id: UUID, session_ids: Sequence[UUID]) -> Mapping[UUID, Review]:
-        """The reviews under which these sessions run, or for which they wait; not those of their statements."""
+        """Return the reviews of these sessions, not those of their statements."""
 
     async def find(self, org_id: UUID, wanted: ReviewFilter, page: Page) -> Stretch[Review]:
-        """Newest first; those that wait come before all others."""
+        """Return reviews, pending ones first, then the newest."""
 
     async def grant(self, binding: Binding, demands: Sequence[ApprovalRequirement], now: datetime) -> Review | None:
-        """Access that was given for exactly this binding by exactly these demands and has not ended; else one that
-        still waits. One statement."""
+        """Return live access with exactly this binding and these requirements, else a pending one. One statement."""
 
     async def decide(self, review_id: UUID, reviewer_id: UUID, weigh: Weigh, at: datetime) -> Moved:
-        """One transaction in which the review is locked, and its reviewers are read as they are. What becomes of the
-        review becomes of the session that waits for it: APPROVED → ready, all that ends it → done. Sets `decided_at`,
-        `revoke_at` from its access_duration, and the end of a script's approval. Raises NotFound, and what `weigh`
-        raises: then nothing is changed."""
+        """Lock the review, read its current reviewers, and apply the decision, in one transaction.
+
+        The session that waits for it follows: APPROVED → ready, all final states → done. Sets `decided_at`, `revoke_at`
+        from its access_duration, and the end of a script's approval. Raises NotFound, and what `weigh` raises: then
+        nothing changes.
+        """
 
     async def move(self, review_id: UUID, event: ReviewEvent, at: datetime) -> Moved | None:
-        """What is nobody's voice: expired, withdrawn, started, finished. Conditional: None when it was in no state for
-        it, so of several that come at once one has it."""
+        """Apply an event that is not a vote: expired, withdrawn, started, finished.
+
+        None when the state does not allow it, so of concurrent calls one succeeds.
+        """
 
     async def finish(self, session_id: UUID, at: datetime) -> None:
-        """The script of this session has ended."""
+        """Record that the script of this session has ended."""
 
     async def lapse(self, now: datetime) -> list[Moved]:
-        """All that is over: deadlines, grants, approvals that nobody used, scripts whose session is done, statements
-        whose session is done, and what waits or is given on a connection that was deleted."""
+        """Close all that has expired: deadlines, grants, unused approvals, scripts and statements whose session is
+        done, and reviews of deleted connections."""
 
     async def store_estimate(self, review_id: UUID, estimate: Mapping[str, object]) -> bool:
-        """Adds what was counted, while it waits."""
+        """Store the row estimate, while it is pending."""
 
     async def makers(self, principal_id: UUID, credential_id: UUID | None) -> tuple[Person, ...]:
-        """Who made the API keys of this principal, revoked or not, and this credential; not they themselves."""
+        """Return who created the API keys of this principal, revoked or not, and this credential, except themselves."""
 
     async def news(self, most: int) -> list[ReviewChange]:
-        """What is yet to be told, the oldest first; FollowUpStore.tell_reviews tells it."""
+        """Return changes without events, the oldest first; PostprocessingStore.queue_review_events queues them."""
 
     async def prune(self, before: datetime) -> None:
-        """Deletes those that ended before that."""
+        """Delete those that ended before that."""

@@ -1,4 +1,4 @@
-"""Repositories with runbooks, what was read of them, who may run them, and when they run by themselves."""
+"""The stores of repositories with runbooks, their snapshots, rules and schedules."""
 
 from __future__ import annotations
 
@@ -16,21 +16,24 @@ from postern.store.ports.named_resource_ports import NamedResourceStore
 
 
 class RepositoryStore(NamedResourceStore[Repository], Protocol):
-    """Their credentials are sealed. What was read of one goes with it."""
+    """Credentials are sealed. A repository's snapshot is deleted with it."""
 
     async def due(self, before: datetime, most: int, *, failing: bool) -> list[Repository]:
-        """Of all organisations: those that were not tried since, by the settings that they have now; first those that
-        were tried longest ago. `failing`: only those whose last attempt failed; else only the others."""
+        """Return repositories of all organisations with no attempt since, by their current settings; those with the
+        oldest first.
+
+        `failing`: only those whose last attempt failed; else only the others.
+        """
 
     async def replace_all(self, org_id: UUID, repositories: Sequence[Repository], read: Sequence[Repository]) -> None:
-        """Those and no others, in one transaction; what was read of those that stay stays. Raises Conflict, also when
-        somebody has changed any since they were `read`."""
+        """Replace all repositories in one transaction; snapshots of those that stay are kept. Raises Conflict, also
+        when any were changed since they were `read`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A configured repository, and what is known of it by the settings that it has now, which `settings_at` names:
-    when it was tried last and why that failed, and what was read when; None where it was not yet."""
+    """A repository and its state under its current settings, which `settings_at` names: its last attempt and error,
+    and its snapshot; None where there is none."""
 
     id: UUID
     name: str
@@ -45,8 +48,8 @@ class Outline:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryHooks:
-    """A repository whose hooks are switched on; `texts` by their file names, none of one that was not read yet. `ttl`
-    in seconds."""
+    """A repository with hooks enabled; `texts` by their file names, none of one that was not read yet. `ttl` in
+    seconds."""
 
     repository: str
     ttl: int
@@ -55,44 +58,48 @@ class RepositoryHooks:
 
 
 class SnapshotStore(Protocol):
-    """What was read of a repository: sealed, one for each."""
+    """Snapshots of repositories: sealed, one for each."""
 
     async def outlines(self, org_id: UUID) -> list[Outline]:
-        """Of every configured repository, by name. One cheap statement."""
+        """Return every configured repository, by name. One cheap statement."""
 
     async def get(self, org_id: UUID, repository_id: UUID) -> Fetched | None:
-        """What was read by the settings that it has now. Raises Malformed when it cannot be unpacked."""
+        """Return the snapshot under its current settings. Raises Malformed when it cannot be unpacked."""
 
     async def hooks(self, org_id: UUID) -> list[RepositoryHooks]:
-        """Of the repositories that have them switched on, as they were read by the settings of now; by name. One
-        statement, which opens nothing else. What cannot be opened is left out, and logged."""
+        """Return repositories with hooks enabled, under their current settings, by name.
+
+        One statement, which decrypts nothing else. What cannot be decrypted is left out, and logged.
+        """
 
     async def put(
         self, org_id: UUID, repository_id: UUID, snapshot: Snapshot, settings_at: datetime, at: datetime
     ) -> bool:
-        """`at`: when reading it began; what was read later than that stays. False when the repository is gone, or its
-        settings are others by now. Raises Invalid when it is too large to be kept."""
+        """Store a snapshot. `at`: when reading it began; a later snapshot stays.
+
+        False when the repository is gone, or its settings have changed. Raises Invalid when it is too large.
+        """
 
     async def mark_failed(
         self, org_id: UUID, repository_id: UUID, error: str, settings_at: datetime, at: datetime
     ) -> None:
-        """What was read before stays, unless it was read by other settings."""
+        """Store a failure. The previous snapshot stays, unless it was read under other settings."""
 
 
 class HookRunStore(Protocol):
-    """What hooks printed is sealed, and goes with the recording of their session; the rest goes with the session."""
+    """The output of hooks is sealed, and deleted with their session's recording; the rest with the session."""
 
     async def add(self, run: HookRun) -> None:
-        """Does nothing when its session is gone, or it is there already. Where the recording was purged, what it
-        printed is not kept."""
+        """Add a run; do nothing when its session is gone, or it exists. Where the recording was purged, its output
+        is dropped."""
 
     async def of(self, org_id: UUID, session_id: UUID, most: int) -> list[HookRun]:
-        """First those that began first. The reason says so where what one printed cannot be opened."""
+        """Return runs, earliest first. The reason says where output cannot be decrypted."""
 
 
 class ScheduleStore(NamedResourceStore[Schedule], Protocol):
-    """The values of parameters and of the fields of issues are sealed. A change leaves what is told of the last run,
-    and what could not be opened."""
+    """Values of parameters and of issue fields are sealed. A change keeps the last run's result, and what could not
+    be decrypted."""
 
     async def find(
         self, org_id: UUID, page: Page, where: RuleFilter = ALL_RULES, owner_id: UUID | None = None
@@ -100,24 +107,26 @@ class ScheduleStore(NamedResourceStore[Schedule], Protocol):
         """Return a page of them by name; of that owner, or of all."""
 
     async def due(self, now: datetime, most: int, most_each: int) -> list[Schedule]:
-        """Of all organisations in turn, `most_each` of one, first those of it that were to run longest ago; without
-        what is sealed."""
+        """Return due schedules of all organisations in turn, `most_each` of one, its longest overdue first; without
+        sealed values."""
 
     async def take(
         self, run_id: UUID, schedule_id: UUID, due_at: datetime, next_at: datetime | None, at: datetime
     ) -> bool:
-        """This run is this caller's, and the next one is then: True for exactly one of those who come at once, while it
-        is switched on. It is to be the session `run_id`; until `settle` is called, its error says that the gateway was
-        stopped."""
+        """Claim a run and plan the next one: True for exactly one caller, while it is enabled.
+
+        Its session will be `run_id`; until `settle` is called, its error says that the gateway was stopped.
+        """
 
     async def settle(self, run_id: UUID, error: str) -> bool:
-        """What came of a run that was taken: its session, or why there is none; then the session before it stays noted,
-        and sinks are to be told. True for exactly one of those who come at once. Where a later run was taken its error
-        stays."""
+        """Store the result of a run: its session, or an error; then the previous session stays, and sinks get an event.
+
+        True for exactly one caller. Where a later run was claimed its error stays.
+        """
 
     async def find_unsettled(self, before: datetime, most: int, schedule_id: UUID | None = None) -> list[ScheduleRun]:
-        """Runs, of that schedule or of all, that were taken before then and of which is not known what came of them;
-        the oldest first."""
+        """Return runs, of that schedule or of all, that were claimed before then and have no result; the oldest
+        first."""
 
     async def ran(self, schedule_id: UUID, session_id: UUID) -> None:
-        """Beside its times, as this session."""
+        """Record a manual run as this session."""

@@ -1,4 +1,4 @@
-"""What services of the organisation and the server need of the store: settings, features, audit, retried requests."""
+"""The stores of the organisation and the server: settings, features, audit, idempotent requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from postern.store.ports.identity_ports import NewOneTimeToken
 
 @dataclass(frozen=True, slots=True)
 class Founding:
-    """An organisation, with what it begins with: its first administrator, their set-up link, and perhaps an agent."""
+    """A new organisation with its first administrator, their set-up link, and perhaps an agent."""
 
     organisation: Organisation
     admin: Account
@@ -29,7 +29,8 @@ class Founding:
 
 class OrganisationBootstrap(Protocol):
     async def add(self, founding: Founding) -> None:
-        """All of it or nothing. Raises Conflict when the organisation's name is taken, TooMany as VoucherStore."""
+        """Add all of it or nothing. Raises Conflict when the organisation's name is in use, TooMany as
+        OneTimeTokenStore."""
 
 
 class OrganisationStore(Protocol):
@@ -40,10 +41,11 @@ class OrganisationStore(Protocol):
     async def by_name(self, name: str) -> Organisation | None: ...
 
     async def find(self, page: Page, *, deleting: bool = False) -> Listed[Organisation]:
-        """By name. `deleting`: also those that are being deleted, which `get` and `by_name` do not return."""
+        """Return organisations by name. `deleting`: also those being deleted, which `get` and `by_name` do not
+        return."""
 
     async def add(self, organisation: Organisation) -> None:
-        """Raises Conflict when the name is taken."""
+        """Add an organisation. Raises Conflict when the name is in use."""
 
     async def update(self, organisation: Organisation) -> Organisation:
         """Write name, role groups and help, and return the organisation with its next version. Who is in a group that
@@ -110,12 +112,12 @@ class SettingStore(Protocol):
     async def put(self, org_id: UUID, name: str, value: Mapping[str, Any], at: datetime) -> None: ...
 
     async def add(self, org_id: UUID, name: str, value: Mapping[str, Any], at: datetime) -> bool:
-        """False, and nothing is changed, where there is one."""
+        """Add a setting; False, and nothing is changed, where there is one."""
 
     async def change(
         self, org_id: UUID, name: str, read: Mapping[str, Any], value: Mapping[str, Any], at: datetime
     ) -> bool:
-        """False, and nothing is changed, where it is not as it was `read` any more."""
+        """Replace a setting; False, and nothing is changed, where it differs from what was `read`."""
 
     async def remove(self, org_id: UUID, name: str) -> None: ...
 
@@ -149,7 +151,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """All given conditions hold; `created_after` and `created_before` include their moment."""
+    """All given conditions apply; `created_after` and `created_before` are inclusive."""
 
     actor_subject: str | None = None
     actor_email: str | None = None
@@ -169,36 +171,36 @@ class AuditStore(Protocol):
     async def add(self, entry: AuditEntry) -> None: ...
 
     async def find(self, org_id: UUID, wanted: AuditFilter, page: Page) -> Stretch[AuditEntry]:
-        """Newest first."""
+        """Return entries, newest first."""
 
     async def get(self, org_id: UUID, entry_id: UUID) -> AuditEntry | None: ...
 
 
 class Follower(Protocol):
-    """Gives log lines as they are written."""
+    """Returns log lines as they are written."""
 
     def read(self) -> Sequence[LogLine]:
-        """What came since the last time, a bounded number; nothing is waited for. Blocks on files."""
+        """Return new lines, a bounded number, without waiting. Blocks on files."""
 
 
 class Journal(Protocol):
     """The last log lines of every process of this machine."""
 
     def last(self, wanted: LogFilter, limit: int) -> list[LogLine]:
-        """Oldest first. Blocks on files: call it from a thread."""
+        """Return lines, oldest first. Blocks on files: call it from a thread."""
 
     def follow(self, after: str | None) -> Follower:
-        """From the line after that id on, as far as it is still there; from now on without one. Blocks on files."""
+        """Follow from the line after that id, if it still exists; without one from now on. Blocks on files."""
 
 
 class SchemaStore(Protocol):
     async def is_current(self) -> bool:
-        """Whether the store has the tables that this version needs."""
+        """Return whether the store has the tables of this version."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """What a request that carried an idempotency key was answered; `status` is 0 while it is under way."""
+    """The stored answer to a request with an idempotency key; `status` is 0 while it is in progress."""
 
     fingerprint: bytes
     status: int
@@ -210,12 +212,14 @@ class IdempotencyStore(Protocol):
     async def begin(
         self, principal: Principal, digest: bytes, fingerprint: bytes, at: datetime, kept_for: timedelta
     ) -> StoredAnswer | None:
-        """None for the one caller that may go on; else what is known of the request that came before. One that is
-        older than `kept_for` is forgotten. Raises TooMany when the principal has too many."""
+        """Return None for the one caller that can go on; else the state of the earlier request.
+
+        One older than `kept_for` is deleted. Raises TooMany when the principal has too many.
+        """
 
     async def finish(self, principal: Principal, digest: bytes, answer: StoredAnswer) -> None: ...
 
     async def forget(self, principal: Principal, digest: bytes) -> None:
-        """The request came to nothing: it may be tried again."""
+        """Delete a failed request, so that it can be retried."""
 
     async def prune(self, before: datetime) -> None: ...

@@ -1,4 +1,4 @@
-"""What services of targets need of the store: connections, rules, credentials, agents, sessions, admission.
+"""The stores of targets: connections, rules, credentials, agents, sessions, admission.
 
 Every method that takes `org_id` sees only that organisation.
 """
@@ -38,41 +38,41 @@ Piece = tuple[float, str]
 
 
 class Recordings(Protocol):
-    """Reads what a session did; may block on files, so it is called from a thread."""
+    """Reads recordings; may block on files, so call it from a thread."""
 
     def texts(self, session: Session, without: Set[int]) -> Iterator[tuple[int, list[Piece]]]:
-        """What was asked, by segments; those in `without` are left out. Raises NotFound where there is no segment at
+        """Yield statements by segment, except for those in `without`. Raises NotFound where there is no segment at
         all, Unavailable."""
 
     def events(self, session: Session) -> Iterator[tuple[float, str, bytes]]:
-        """(milliseconds since start, "i" | "o" | "e", content), in order."""
+        """Yield (milliseconds since start, "i" | "o" | "e", content), in order."""
 
     def operations(self, session: Session, since: int = 0) -> Iterator[tuple[float, bytes]]:
-        """(milliseconds since start, text of the query). `since` as for `moments`."""
+        """Yield (milliseconds since start, text of the query). `since` as for `moments`."""
 
     def protocol(self, session: Session) -> str:
-        """In which it was recorded. Raises NotFound where there is no recording."""
+        """Return the recorded protocol. Raises NotFound where there is no recording."""
 
     def moments(self, session: Session, since: int = 0) -> Iterator[Moment]:
-        """What is to be shown, in order. Begins somewhere before `since`, in microseconds since start, never behind
-        it. Raises NotFound where there is no recording."""
+        """Yield what to show, in order, from `since` in microseconds since start, or somewhat earlier. Raises
+        NotFound where there is no recording."""
 
     def exchanges(self, session: Session, since: int = 0, output: int = 0) -> Iterator[Exchange]:
-        """The session as a timeline, with so many bytes of what was shown of each. `since` as for `moments`."""
+        """Yield the session's timeline, with so many bytes of output each. `since` as for `moments`."""
 
     def tail(self, session: Session, since: int = 0) -> Tail:
-        """Of a session that may still run. `since` as for `moments`."""
+        """Return a follower of a session that may still run. `since` as for `moments`."""
 
     def results(self, session: Session) -> Iterator[Result]:
-        """What a script answered, as values. Raises NotFound where there are none."""
+        """Yield the results of a script, as values. Raises NotFound where there are none."""
 
     def steps(self, session: Session, *, answers: bool) -> Iterator[Step]:
-        """What was asked and, with `answers`, what came back, in order. Raises NotFound where there is no recording."""
+        """Yield statements and, with `answers`, their output, in order. Raises NotFound where there is no recording."""
 
 
 @dataclass(frozen=True, slots=True)
 class PermitStanding:
-    """What decides whether a live permit still holds. None, or empty, where the row is gone."""
+    """The facts that decide whether a live permit is still valid. None, or empty, where the row is gone."""
 
     principal_active: bool | None
     access_mode_connect: Toggle | None
@@ -89,7 +89,7 @@ class PermitStanding:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionRuleSet:
-    """What is attached to a connection, by name, and what its organisation tells who is refused."""
+    """The rules of a connection, by name, and its organisation's hint for denied users."""
 
     guardrails: tuple[GuardRail, ...] = ()
     masking: tuple[MaskingRule, ...] = ()
@@ -98,52 +98,53 @@ class ConnectionRuleSet:
 
 class AccessStore(Protocol):
     async def find_grant(self, username: str) -> Grant | None:
-        """By the exact user name. One statement."""
+        """Return the credential with that exact user name. One statement."""
 
     async def rules_of(self, connection_id: UUID) -> ConnectionRuleSet | None:
-        """None when there is no such connection, which is not the same as one without rules. One statement. Raises
-        ValueError, KeyError or TypeError for a rule that this version does not know."""
+        """Return the rules; None when there is no such connection, which differs from one without rules.
+
+        One statement. Raises ValueError, KeyError or TypeError for a rule that this version does not know.
+        """
 
     async def masking_key(self, org_id: UUID) -> Secret:
-        """What hashes of masked values are keyed by: hexadecimal, the same at every start and in every process."""
+        """Return the key for hashes of masked values: hexadecimal, the same at every start and in every process."""
 
     async def standing(self, principal_id: UUID, connection_id: UUID, credential_id: UUID | None) -> PermitStanding:
-        """One statement."""
+        """Return the facts of a permit. One statement."""
 
 
 class CredentialStore(Protocol):
     async def add(self, credential: Credential, verifier: Verifier) -> None:
-        """Raises Conflict when the user name is taken."""
+        """Add a credential. Raises Conflict when the user name is in use."""
 
     async def get(self, org_id: UUID, credential_id: UUID) -> Credential | None: ...
 
     async def of_connection(
         self, org_id: UUID, connection_id: UUID, user_id: UUID | None, page: Page
     ) -> Stretch[Credential]:
-        """Newest first; those of one user when `user_id` is given."""
+        """Return credentials, newest first; those of one user when `user_id` is given."""
 
     async def of_user(self, org_id: UUID, user_id: UUID) -> list[tuple[Credential, str]]:
-        """With the names of their connections; newest first."""
+        """Return credentials with the names of their connections; newest first."""
 
     async def issued_by(self, org_id: UUID, maker_id: UUID) -> list[IssuedCredential]:
         """Return what this principal issued to others, revoked and expired ones too; newest first."""
 
     async def revoke(self, credential_id: UUID, at: datetime) -> bool:
-        """False when it was revoked before."""
+        """Revoke a credential; False when it was revoked before."""
 
     async def expire(self, credential_id: UUID, at: datetime) -> None:
-        """Brings its end forward to `at`; one that ends before that is left alone."""
+        """Bring its expiry forward to `at`; one that expires earlier is unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionFilter:
-    """All given conditions hold.
+    """All given conditions apply.
 
     `user` is a subject or an e-mail address, `owner` a subject; `connection` is a name or an identifier; `start` and
-    `end` bound start_date, both included. `labels` and `metadata` are pairs that must be there, `tags` as in
-    ConnectionFilter. Durations are in seconds; a session that runs has none. `refused` and `masked`: whether anything
-    was; `held`: whether a hold keeps it. `review` is the status of the review under which it runs, or for which it
-    waits; `issue` is the key of the one that was opened for it.
+    `end` bound start_date, both included. `labels` and `metadata` are required pairs, `tags` as in ConnectionFilter.
+    Durations are in seconds; a running session has none. `refused` and `masked`: whether anything was; `held`: whether
+    it has a hold. `review` is the status of its review; `issue` is the key of its issue.
     """
 
     user: str | None = None
@@ -172,7 +173,7 @@ class SessionFilter:
 
 @dataclass(frozen=True, slots=True)
 class SessionEnd:
-    """How a session ended. `detail` is a person-readable reason, where there is more to say."""
+    """How a session ended. `detail` is a reason for users, where there is more to say."""
 
     at: datetime
     reason: EndReason
@@ -186,13 +187,13 @@ class SessionStore(Protocol):
     async def add(
         self, session: Session, *, principal_id: UUID, source: str, invocation: Invocation = NOTHING_ADDED
     ) -> None:
-        """One INSERT; another one for an invocation that says anything, which is kept sealed."""
+        """Add a session. One INSERT; one more for an invocation that is not empty, which is sealed."""
 
     async def take_invocation(self, session_id: UUID) -> Invocation:
-        """What was added with the session; it is kept no longer."""
+        """Return what was added with the session, and delete it."""
 
     async def end(self, session_id: UUID, ended: SessionEnd) -> bool:
-        """False when there is no such session or it was done before."""
+        """End a session; False when there is none or it was done before."""
 
     async def claim(
         self,
@@ -204,60 +205,63 @@ class SessionStore(Protocol):
         credential_id: UUID | None = None,
         verb: Verb | None = None,
     ) -> tuple[Session, UUID, str] | None:
-        """ready → open for exactly one caller: (session, principal id, source); None for all others, and as long as its
-        review does not let it run. What is given of `metadata` and `credential_id` takes the place of what is there;
-        with `verb` one of another verb is left alone."""
+        """Claim a session, ready → open, for exactly one caller: (session, principal id, source).
+
+        None for all others, and while its review does not allow it to run. Given `metadata` and `credential_id` replace
+        the stored ones; with `verb` one of a different verb is unchanged.
+        """
 
     async def end_if_ready(self, session_id: UUID, ended: SessionEnd) -> bool:
-        """Whether it waited, for its review or for a worker, and has now ended."""
+        """End a session that waits for its review or for a worker; return whether it did."""
 
     async def ids(self, status: SessionStatus, worker: str | None) -> list[UUID]:
-        """Those of a worker, or of all; of those that are ready without a worker, the scripts that may run now."""
+        """Return those of a worker, or of all; without a worker, ready scripts that can run now."""
 
     async def get(self, org_id: UUID, session_id: UUID) -> Session | None: ...
 
     async def ids_between(self, org_id: UUID, first: UUID, last: UUID, owner: str | None, limit: int) -> list[UUID]:
-        """Identifiers from `first` to `last`, both included; of the subject `owner` only, unless that is None."""
+        """Return identifiers from `first` to `last`, both included; of the subject `owner` only, unless that is
+        None."""
 
     async def find(self, org_id: UUID, wanted: SessionFilter, page: Page) -> Stretch[Session]:
-        """Newest first, without scripts. Looks at a bounded number of rows unless the page has an offset, or wants an
-        exact count."""
+        """Return sessions, newest first, without scripts. Looks at a bounded number of rows unless the page has an
+        offset, or wants an exact count."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnindexedSession:
-    """A session that has ended and of which not all is searchable; `segments` are those that are."""
+    """An ended session that is not completely searchable; `segments` are those that are."""
 
     session: Session
     segments: frozenset[int] = frozenset()
 
 
 class SessionTextStore(Protocol):
-    """What was asked in sessions, to be searched. They go with their sessions."""
+    """The search index of sessions. It is deleted with them."""
 
     async def index(self, session_id: UUID, segment: int, pieces: Sequence[Piece], *, is_last: bool) -> bool:
-        """Adds what a segment holds, numbered from 1, in whichever order they come. Once for each: False when it was
-        there before, or there is no such session. The session's own script is there once, at its start.
+        """Add the texts of a segment, numbered from 1, in any order; once for each: False when it is indexed, or there
+        is no such session.
 
-        The last one says how the session ended, if it has; and with all before it nothing more is awaited. The number 0
-        says only that: nothing more is awaited, whatever is there."""
+        The session's own script is there once, at its start. The last segment shows how the session ended, if it has;
+        with all before it the index is complete. The number 0 only says that it is complete, whatever is there.
+        """
 
     async def unread(self, ended_before: datetime, after: Position | None, most: int) -> list[UnindexedSession]:
-        """Sessions that ended before that and of which something is awaited, in the order of their ends, behind the
-        position of one of them."""
+        """Return sessions that ended before that and are incomplete, by end, after the given position."""
 
     async def pieces(self, session_ids: Sequence[UUID], most: int) -> Mapping[UUID, list[Piece]]:
-        """What is indexed of these, as long as it is `most` bytes together."""
+        """Return the indexed texts of these, up to `most` bytes together."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionFilter:
-    """All given conditions hold.
+    """All given conditions apply.
 
-    `tags` are (key, value, equal), where no value means that the tag is there, or with `equal` False that it is not.
-    `labels` are of the deprecated list `tags`; a connection that fits has all of them. `search` is a part of name,
-    type, subtype or resource, or the whole of a status. `alive_after` is since when an agent must have been heard of
-    to be online; without it nothing is. `reach` is what who asks may see, None all.
+    `tags` are (key, value, equal), where no value means that the tag exists, or with `equal` False that it does not.
+    `labels` are of the deprecated list `tags`; a match has all of them. `search` is a part of name, type, subtype or
+    resource, or the whole of a status. `alive_after`: since when an agent must have sent a heartbeat to be online;
+    without it none is. `reach` is the caller's scope, None all.
     """
 
     name: str | None = None
@@ -276,7 +280,8 @@ class ConnectionFilter:
 
 
 class SecretUse(Enum):
-    """Which connections a read decrypts the secrets of. The others have a `secret` that cannot be read, nor stored."""
+    """The connections of which a read decrypts secrets. The others have a `secret` that can be neither read nor
+    stored."""
 
     ALL = "all"
     DATABASES = "databases"  # those whose `default_database` every user can see
@@ -284,15 +289,15 @@ class SecretUse(Enum):
 
 
 class ConnectionStore(NamedResourceStore[Connection], Protocol):
-    """Writes make the connection's resource where there is none of that name."""
+    """Writes create the connection's resource where there is none of that name."""
 
     async def get(self, org_id: UUID, name_or_id: str, secrets: SecretUse = SecretUse.ALL) -> Connection | None:
-        """A name wins over an identifier of the same spelling. One statement."""
+        """Return a connection; a name takes precedence over an identifier of the same spelling. One statement."""
 
     async def search(
         self, org_id: UUID, wanted: ConnectionFilter, page: Page, secrets: SecretUse = SecretUse.ALL
     ) -> Listed[Connection]:
-        """By name. Two statements."""
+        """Return connections by name. Two statements."""
 
     async def open_sessions(self, connection_id: UUID) -> list[UUID]:
         """Return its sessions that have not ended."""
@@ -301,32 +306,35 @@ class ConnectionStore(NamedResourceStore[Connection], Protocol):
         """Return these connections without their secrets, by name."""
 
     async def ids_of(self, org_id: UUID, names_or_ids: Sequence[str]) -> Mapping[str, UUID]:
-        """The connections that are called so; what is not there is left out. A name wins over an identifier."""
+        """Return the connections with these names or identifiers; unknown ones are left out. A name takes
+        precedence."""
 
     async def for_runbooks(self, org_id: UUID, reach: Reach | None, name_or_id: str | None) -> Mapping[UUID, str]:
-        """The names of connections within reach that take runbooks, in order; only the one that is called so, when
-        `name_or_id` is given. One cheap statement."""
+        """Return the sorted names of connections in scope that allow runbooks; only the one given by `name_or_id`.
+        One cheap statement."""
 
     async def tags(self, org_id: UUID, reach: Reach | None, page: Page) -> Listed[TagUse]:
-        """By key and value, of the connections within reach."""
+        """Return tags by key and value, of the connections in scope."""
 
 
 class ServerResourceStore(Protocol):
-    """What is shown with a resource are its connections within reach, of which the first by name are named."""
+    """A resource is shown with its connections in scope, of which the first by name are listed."""
 
     async def find(self, org_id: UUID, reach: Reach | None, page: Page, name: str | None = None) -> Listed[Resource]:
-        """By name, or the one of this name. With a reach, those that have a connection within it."""
+        """Return resources by name, or the one of this name; with a scope, those with a connection in it."""
 
     async def get(self, org_id: UUID, name_or_id: str, reach: Reach | None) -> Resource | None:
-        """A name wins over an identifier of the same spelling. None, too, when there is a reach and nothing in it."""
+        """Return a resource; a name takes precedence over an identifier of the same spelling. None also when nothing
+        of it is in scope."""
 
     async def remove(self, org_id: UUID, name: str) -> bool:
-        """False when a connection belongs to it."""
+        """Remove a resource; False when a connection belongs to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentFilter:
-    """All given conditions hold. `search` is a part of the name. Who was never seen was not seen after anything."""
+    """All given conditions apply. `search` is a part of the name. An agent that was never seen was not seen after
+    anything."""
 
     name: str | None = None
     search: str | None = None
@@ -338,63 +346,63 @@ class AgentStore(NamedResourceStore[Agent], Protocol):
     """A removal raises Conflict also where a connection names the agent."""
 
     async def by_digest(self, digest: bytes) -> Agent | None:
-        """Whose secret has this SHA-256, in whichever organisation."""
+        """Return the agent whose secret has this SHA-256, of any organisation."""
 
     async def by_id(self, agent_id: UUID) -> Agent | None:
-        """In whichever organisation."""
+        """Return the agent, of any organisation."""
 
     async def search(self, org_id: UUID, wanted: AgentFilter, page: Page) -> Listed[Agent]:
-        """By name."""
+        """Return agents by name."""
 
     async def store_facts(self, agent_id: UUID, facts: Mapping[str, str]) -> None:
-        """What it says of itself."""
+        """Store what it reports about itself."""
 
     async def mark_seen(self, ids: Sequence[UUID], at: datetime) -> frozenset[UUID]:
-        """Touches these; answers which exist. One statement."""
+        """Record a heartbeat of these; return which exist. One statement."""
 
     async def digests(self, ids: Sequence[UUID]) -> Mapping[UUID, bytes | None]:
-        """Of those that exist. One statement."""
+        """Return the digests of those that exist. One statement."""
 
     async def touch_all(self, mode: str, at: datetime) -> None:
-        """All agents of that mode, whatever their organisation: those that live in one process live together."""
+        """Record a heartbeat of all agents of that mode, in all organisations: those in one process live together."""
 
     async def last_seen(self, mode: str) -> datetime | None:
-        """When any agent of that mode was last heard of."""
+        """Return the last heartbeat of any agent of that mode."""
 
 
 class TargetTaskStore(Protocol):
     async def add(self, target_task: TargetTask) -> None: ...
 
     async def claim(self, task_id: UUID, worker: str, since: datetime) -> TargetTask | None:
-        """For exactly one caller; None for all others, and when it was not made after `since`."""
+        """Claim a task for exactly one caller; None for all others, and when it was created before `since`."""
 
     async def answer(self, task_id: UUID, worker: str, answer: str, at: datetime) -> bool:
-        """JSON. False when it was not this worker's to answer, or was answered, or is gone."""
+        """Store the answer, as JSON. False when another worker has it, it was answered, or is gone."""
 
     async def look(self, task_id: UUID) -> tuple[str | None, str | None]:
-        """(worker, answer), None where there is none yet."""
+        """Return (worker, answer), None where there is none yet."""
 
     async def remove(self, task_id: UUID) -> None: ...
 
     async def prune(self, before: datetime) -> None:
-        """Forgets those that were not made after `before`."""
+        """Delete those created before `before`."""
 
     async def save_test(self, test: TargetTest) -> None:
-        """Replaces the last test of its connection; does nothing when the connection was deleted meanwhile."""
+        """Replace the last test of its connection; do nothing when the connection was deleted meanwhile."""
 
     async def last_tests(self, connection_ids: Sequence[UUID]) -> Mapping[UUID, TargetTest]:
-        """Returns the last test of each of these connections that has one."""
+        """Return the last test of each of these connections that has one."""
 
 
 class WorkerStore(Protocol):
     async def beat(self, worker: RelayWorker) -> bool:
-        """Says that it lives. True the first time."""
+        """Record a heartbeat. True the first time."""
 
     async def living(self, since: datetime) -> list[RelayWorker]:
-        """Those that were seen after `since`, by name."""
+        """Return those that were seen after `since`, by name."""
 
     async def forget(self, worker_id: UUID) -> None:
-        """It has stopped."""
+        """Delete a stopped worker."""
 
     async def prune(self, before: datetime) -> None:
-        """Forgets those that were not seen after `before`."""
+        """Delete those that were not seen after `before`."""

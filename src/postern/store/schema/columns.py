@@ -31,7 +31,7 @@ metadata = MetaData(
 
 
 class Utc(TypeDecorator[datetime]):
-    """A moment. SQLite has no time zones, so there the UTC wall clock is kept."""
+    """A timestamp. SQLite has no time zones, so there UTC is stored."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -54,7 +54,7 @@ def owner() -> Column[object]:
 
 
 def version() -> Column[int]:
-    """How often the row was changed, so that a change of an older one is refused."""
+    """Return a column that counts changes, so that a change of an older version is rejected."""
     return Column("version", Integer, nullable=False, server_default="1")
 
 

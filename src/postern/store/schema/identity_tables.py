@@ -1,4 +1,4 @@
-"""Organisations, people and programs, and how they show who they are."""
+"""Tables of organisations, users and programs, and their auth methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Templates of issues, and what is to be done in a tracker for sessions."""
+"""Tables of issue templates, and of the issues of sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stored segments, the ledger over all sessions, and the leases of those who keep them."""
+"""Tables of stored segments, the ledger over all sessions, and leases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long what is kept, holds, and purges that have begun."""
+"""Tables of retention, holds, and purges that have begun."""
 
 from __future__ import annotations
 

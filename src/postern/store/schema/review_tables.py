@@ -1,4 +1,4 @@
-"""Reviews, what was said about them, and the rules that ask for them."""
+"""Tables of reviews, votes, and review rules."""
 
 from __future__ import annotations
 

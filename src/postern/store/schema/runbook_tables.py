@@ -1,4 +1,4 @@
-"""Repositories with runbooks, what was read of them, the rules about them, and when they run by themselves."""
+"""Tables of repositories with runbooks, their snapshots, rules and schedules."""
 
 from __future__ import annotations
 

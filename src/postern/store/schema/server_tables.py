@@ -1,4 +1,4 @@
-"""Keys, settings, the audit log, and events on their way out."""
+"""Tables of keys, settings, the audit log, and queued events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions, their texts, and what reports add up of them."""
+"""Tables of sessions, their search index, and sums for reports."""
 
 from __future__ import annotations
 

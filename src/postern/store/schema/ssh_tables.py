@@ -1,4 +1,4 @@
-"""Who logs in by SSH, and which keys their targets have. Everything in here is public but whose it is."""
+"""Tables of SSH keys of users and targets. The keys are public; their owners are not."""
 
 from __future__ import annotations
 

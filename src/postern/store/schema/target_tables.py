@@ -1,4 +1,4 @@
-"""Connections, what guards them, and what reaches them."""
+"""Tables of connections, their rules, and agents."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Lists that grow with use, such as sessions and audit entries: a page behind a position or an offset, and a total.
+"""Lists that grow with use, such as sessions and audit entries: a page after a position or an offset, and a total.
 
 One call looks at a bounded number of rows, whatever the filters are. The *lead* conditions belong to an index in which
-the rows stand in the order of the list, so that every row they find is one that the list may show. The *sieves* are
-tried row by row: where few rows of many fit, a page ends after `LOOK_AT` rows, holds less than its limit, and says
-where the next one begins.
+the rows are in the order of the list, so that every row they find is one that the list can show. The *sieves* are tried
+row by row: where few of many rows match, a page ends after `LOOK_AT` rows, holds less than its limit, and says where
+the next one begins.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True, slots=True)
 class Keyset:
-    """The columns that sort a list, between a row's values of them and a position."""
+    """The columns that sort a list, and their comparison with a position."""
 
     columns: tuple[Column[Any], ...]
     position_of: Callable[[RowMapping], Position]
@@ -62,7 +62,7 @@ def by_time(at: Column[Any], key: Column[Any], *, is_descending: bool = True) ->
 
 
 def by_number(number: Column[Any]) -> Keyset:
-    """A cursor of another list holds any identifier, so its number is bounded."""
+    """Return the keyset of a number. A cursor of another list holds any identifier, so its number is bounded."""
     return Keyset(
         (number,),
         lambda row: Position(_EPOCH, UUID(int=row[number.name])),
@@ -72,7 +72,7 @@ def by_number(number: Column[Any]) -> Keyset:
 
 @dataclass(frozen=True, slots=True)
 class LongList:
-    """`columns` are what the page shows, those of the keyset among them."""
+    """A list; `columns` are those of the page, with those of the keyset among them."""
 
     columns: Sequence[ColumnElement[Any]]
     keyset: Keyset
@@ -87,7 +87,7 @@ class LongList:
 def find_page(
     connection: Connection, wanted: LongList, page: Page, item_of: Callable[[RowMapping], _Item]
 ) -> Stretch[_Item]:
-    """Return a page and its total. `item_of` makes an item of a row."""
+    """Return a page and its total. `item_of` converts a row."""
     last = _last_row(connection, wanted, page.after, LOOK_AT_MOST if page.offset else LOOK_AT)
     rows = list(connection.execute(page_statement(wanted, page, last)).mappings())
     is_all = len(rows) <= page.limit and page.after is None and not page.offset
@@ -104,7 +104,7 @@ def find_page(
 
 
 def page_statement(wanted: LongList, page: Page, last: Position | None) -> Select[Any]:
-    """Select the rows of a page and one more; `last` is the last one that may be looked at."""
+    """Select the rows of a page and one more; `last` is the last row to look at."""
     rows = select(*wanted.columns).where(*wanted.conditions).order_by(*wanted.keyset.order).limit(page.limit + 1)
     if page.after is not None:
         rows = rows.where(wanted.keyset.behind(page.after))
@@ -114,7 +114,7 @@ def page_statement(wanted: LongList, page: Page, last: Position | None) -> Selec
 
 
 def count_rows(connection: Connection, wanted: LongList, count: Count) -> tuple[int | None, bool]:
-    """Return how many rows fit, and whether there may be more."""
+    """Return how many rows match, and whether there may be more."""
     if count is Count.NONE:
         return None, False
     cap, look_at = (EXACT_CAP, LOOK_AT_MOST) if count is Count.EXACT else (COUNT_CAP, LOOK_AT)
@@ -130,7 +130,7 @@ def count_rows(connection: Connection, wanted: LongList, count: Count) -> tuple[
 
 
 def _last_row(connection: Connection, wanted: LongList, after: Position | None, look_at: int) -> Position | None:
-    """Return the last row that sieves may be tried on; None where there are not so many, or no sieves."""
+    """Return the last row that sieves can be tried on; None where there are fewer, or no sieves."""
     if not wanted.sieves:
         return None
     last = select(*wanted.keyset.columns).where(*wanted.lead).order_by(*wanted.keyset.order)

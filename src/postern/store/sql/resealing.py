@@ -1,4 +1,4 @@
-"""Values sealed anew, in batches, while others read and write."""
+"""Resealing of values, in batches, while others read and write."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Place:
         return wanted.join(users, users.c.id == self.table.c[self.owner]) if self.owner else wanted
 
     def is_this(self, row: Row[Any]) -> ColumnElement[bool]:
-        """The very value that was read: one that somebody has written since is left alone."""
+        """Return the condition for the very value that was read: one that was written since is unchanged."""
         keys = [column == row._mapping[column.name] for column in self.table.primary_key]
         return and_(*keys, self.sealed == row._mapping["sealed_value"])
 
@@ -81,7 +81,7 @@ PLACES = (
 
 
 async def reseal_direct(database: Database, encryption: Encryption) -> int:
-    """What an earlier version sealed by the key file itself, under data keys; how many values."""
+    """Reseal values of an earlier version, which used the key file itself, under data keys; return how many."""
     done = 0
     for place in PLACES:
         async for _ in _resealed(database, encryption, place, _begin(place, 1) == DIRECT):
@@ -92,8 +92,10 @@ async def reseal_direct(database: Database, encryption: Encryption) -> int:
 async def reseal(
     database: Database, encryption: Encryption, org_id: UUID | None, tell: Callable[[int], None] = lambda _: None
 ) -> int:
-    """All values of that organisation (of none: None) that another data key sealed than the one in use; how many.
-    `tell` is given how many more are done, one by one."""
+    """Reseal all values of an organisation (of none: None) under the data key in use; return how many.
+
+    `tell` receives how many more are done, one by one.
+    """
     current, done = await encryption.prefix(org_id), 0
     for place in PLACES:
         if place.server is not (org_id is None):
@@ -108,7 +110,7 @@ async def reseal(
 
 
 async def count_by_key(database: Database) -> Mapping[UUID, int]:
-    """How many values each data key sealed."""
+    """Return how many values each data key sealed."""
     found: dict[UUID, int] = {}
     for place in PLACES:
         key = func.substr(place.sealed, 2, PREFIX - 1, type_=LargeBinary)
@@ -124,7 +126,7 @@ async def count_by_key(database: Database) -> Mapping[UUID, int]:
 async def _resealed(
     database: Database, encryption: Encryption, place: _Place, condition: ColumnElement[bool]
 ) -> AsyncIterator[None]:
-    """One step for each value. Short statements, none of which holds a lock while it works."""
+    """Reseal values one by one, in short statements that hold no lock for long."""
     keys = list(place.table.primary_key)
     wanted = place.select(*keys, place.sealed.label("sealed_value"), place.org_id.label("owner_id")).where(condition)
     while True:

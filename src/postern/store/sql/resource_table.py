@@ -1,8 +1,7 @@
-"""Named resources of an organisation, one table each: what every store of such resources does in the same way.
+"""Named resources of an organisation, one table each: what all stores of such resources have in common.
 
-A store says how a row and a resource become each other, and which links its resources have. Everything else is here:
-lists by name, look-up by name or identifier, names that are taken once, and the version by which a change is refused
-that was made to something older than what is there (an optimistic lock).
+A store converts rows and resources, and declares the links of its resources. Everything else is here: lists by name,
+look-up by name or identifier, unique names, and versions: a change of an outdated one is rejected (optimistic locking).
 
 Locks are taken in one order: the room for one more, the groups that a resource names, its own row, its links.
 """
@@ -51,13 +50,13 @@ L = TypeVar("L", bound=NamedResource, contravariant=True)
 
 
 class LinkTable(Protocol[L]):
-    """Rows of another table that belong to a resource: connections that it lists, groups that it names."""
+    """Rows of a linked table that belong to a resource: connections that it lists, groups that it names."""
 
     def columns(self, table: Table) -> Sequence[Label[str]]:
-        """Return what a resource's row shows of them, each as one text."""
+        """Return the columns that show them in a resource's row, each as one text."""
 
     async def hold(self, transaction: Executor, resource: L) -> None:
-        """Lock what the resource is going to refer to. Raises Conflict where that is gone."""
+        """Lock what the resource will refer to. Raises Conflict where that is gone."""
 
     async def replace(self, transaction: Executor, resource: L) -> None:
         """Write the resource's links, and delete all others that it had."""
@@ -65,9 +64,11 @@ class LinkTable(Protocol[L]):
 
 @dataclass(frozen=True)
 class ConnectionLinks:
-    """The connections that a resource lists in its field `connection_ids`, with their names. `own` is the column of
-    `pairs` that has the resource's identifier. `is_mutual`: connections list the resource, too, so a change of the list
-    is one of theirs."""
+    """The connections that a resource lists in its field `connection_ids`, with their names.
+
+    `own` is the column of `pairs` with the resource's identifier. `is_mutual`: connections list the resource, too, so a
+    change of the list is one of theirs.
+    """
 
     pairs: Table
     own: str = "rule_id"
@@ -85,7 +86,7 @@ class ConnectionLinks:
         ]
 
     async def hold(self, transaction: Executor, resource: Any) -> None:
-        """Foreign keys hold connections."""
+        """Lock nothing: foreign keys do it."""
 
     async def replace(self, transaction: Executor, resource: Any) -> None:
         rows = [{"connection_id": key} for key in sorted(resource.connection_ids)]
@@ -103,7 +104,7 @@ class ConnectionLinks:
         await transaction.execute(changed.values(version=connections.c.version + 1))
 
     def lists(self, table: Table, name_or_id: str) -> ColumnElement[bool]:
-        """Whether a resource of `table` lists this connection."""
+        """Return the condition that a resource of `table` lists this connection."""
         key = as_uuid(name_or_id)
         named = connections.c.name == name_or_id
         same = named if key is None else or_(named, connections.c.id == key)
@@ -130,15 +131,15 @@ async def replace_rows(
 
 
 def one_of(table: Table, wanted: Select[Any], org_id: UUID, name_or_id: str) -> Select[Any]:
-    """Return what selects the row that is meant: a name wins over an identifier of the same spelling."""
+    """Return the row's condition: a name takes precedence over an identifier of the same spelling."""
     key, named = as_uuid(name_or_id), table.c.name == name_or_id
     meant = named if key is None else or_(named, table.c.id == key)
     return wanted.where(table.c.org_id == org_id, meant).order_by(None).order_by(case((named, 0), else_=1)).limit(1)
 
 
 class ResourceTable(Generic[R]):
-    """`noun` is how errors call a resource, and `field` what it is addressed by; `most` how many an organisation may
-    have, None without bound; `full` the error that refuses one more."""
+    """`noun` is the resource in errors, and `field` its key; `most` the maximum of an organisation, None without
+    bound; `full` the error beyond it."""
 
     table: Table
     noun: str
@@ -155,7 +156,7 @@ class ResourceTable(Generic[R]):
         self._all = self._built[type(self)]
 
     def select_rows(self) -> Select[Any]:
-        """Return what selects the rows that resources are read from."""
+        """Return the SELECT of the rows that resources are read from."""
         shown = [column for link in self.links for column in link.columns(self.table)]
         return select(*self.table.c, *shown)
 
@@ -168,7 +169,7 @@ class ResourceTable(Generic[R]):
         raise NotImplementedError
 
     async def all(self, org_id: UUID) -> list[R]:
-        """Return all of them by name, as they are at one moment."""
+        """Return all of them by name, consistently."""
         return await self.select(self.table.c.org_id == org_id)
 
     async def find(self, org_id: UUID, page: Page, where: RuleFilter = ALL_RULES) -> Listed[R]:
@@ -184,14 +185,14 @@ class ResourceTable(Generic[R]):
         return Listed([await self.read(row) for row in rows], total)
 
     async def get(self, org_id: UUID, name_or_id: str) -> R | None:
-        """Return the one that is meant: a name wins over an identifier of the same spelling."""
+        """Return the resource: a name takes precedence over an identifier of the same spelling."""
         async with self._database.statement() as statement:
             found = await statement.execute(one_of(self.table, self._all, org_id, name_or_id))
             row = found.mappings().one_or_none()
         return None if row is None else await self.read(row)
 
     async def find_existing_ids(self, org_id: UUID, ids: Sequence[UUID]) -> set[UUID]:
-        """Return which of these there are."""
+        """Return those identifiers that exist."""
         wanted = select(self.table.c.id).where(self.table.c.org_id == org_id, self.table.c.id.in_(ids))
         async with self._database.statement() as statement:
             return set((await statement.execute(wanted)).scalars())
@@ -201,7 +202,7 @@ class ResourceTable(Generic[R]):
         return await self.values(resource) | fixed
 
     async def add(self, resource: R) -> None:
-        """Raises Conflict where the name is taken, Invalid where there are as many as there may be."""
+        """Add a resource. Raises Conflict where the name is in use, Invalid where the maximum is reached."""
         values = await self.new_row(resource)
         async with self._writing(resource, is_new=True) as transaction:
             await transaction.execute(insert(self.table).values(values))
@@ -209,8 +210,10 @@ class ResourceTable(Generic[R]):
                 await link.replace(transaction, resource)
 
     async def update(self, resource: R) -> R:
-        """Replace the row that has the resource's version, and return the resource with the next one. Raises NotFound
-        where it is gone, Conflict where it was changed since it was read, or its name is taken."""
+        """Replace the row that has the resource's version, and return the resource with the next one.
+
+        Raises NotFound where it is gone, Conflict where it was changed since it was read, or its name is in use.
+        """
         values = await self.values(resource) | {"version": resource.version + 1}
         async with self._writing(resource) as transaction:
             same = update(self.table).where(*self._this(resource), self.table.c.version == resource.version)
@@ -229,14 +232,14 @@ class ResourceTable(Generic[R]):
                 raise await self._missing_error(transaction, resource)
 
     async def before_write(self, transaction: Executor, resource: R, *, is_new: bool) -> None:
-        """What must happen first, in the same transaction."""
+        """Write related rows first, in the same transaction."""
 
     async def before_removal(self, transaction: Executor, resource: R) -> None:
-        """What must happen first, in the same transaction."""
+        """Write related rows first, in the same transaction."""
 
     def conflict_message(self, resource: R) -> str:
-        """Return why the resource could not be written. Services check what it refers to first, so only a change at the
-        same moment leads to the second reason."""
+        """Return why the resource could not be written. Services check references first, so the second reason only
+        follows a concurrent change."""
         also = ", or something that it refers to was just removed" if self.links else ""
         return f"name: {self.noun} {resource.name!r} exists already{also}; choose another name"
 
@@ -266,7 +269,7 @@ class ResourceTable(Generic[R]):
             raise Conflict(self.conflict_message(resource), field=self.field) from None
 
     def _this(self, resource: R) -> tuple[ColumnElement[bool], ...]:
-        """Identifiers that are made of something else are unique in an organisation only."""
+        """Return its condition. Derived identifiers are unique in an organisation only."""
         return self.table.c.org_id == resource.org_id, self.table.c.id == resource.id
 
     async def _check_room(self, transaction: Executor, org_id: UUID) -> None:

@@ -1,4 +1,4 @@
-"""Between rows and the domain's nouns, in one place for all stores."""
+"""Conversion between rows and the domain, for all stores."""
 
 from __future__ import annotations
 
@@ -54,23 +54,23 @@ _TOGGLES = (
 
 
 def prefix_columns(table: Table, prefix: str) -> list[Label[Any]]:
-    """All columns, labelled so that several tables fit in one row."""
+    """Return all columns, labelled so that several tables fit in one row."""
     return [column.label(f"{prefix}{column.name}") for column in table.c]
 
 
 def groups_column(prefix: str = "") -> Label[str]:
-    """The user's groups as one text, so that a user is one row."""
+    """Return the user's groups as one text, so that a user is one row."""
     joined = select(func.aggregate_strings(user_groups.c.name, SEPARATOR)).where(user_groups.c.user_id == users.c.id)
     return joined.correlate(users).scalar_subquery().label(f"{prefix}groups")
 
 
 def role_groups_columns(prefix: str = "") -> list[Label[Any]]:
-    """The names that the user's organisation gave to the groups with a role; `orgs` must be joined."""
+    """Return the organisation's names of the groups with a role; `orgs` must be joined."""
     return [orgs.c[name].label(f"{prefix}{name}") for name in ("admin_group", "auditor_group")]
 
 
 def guardrail_ids_column(prefix: str = "") -> Label[str]:
-    """The ids of the connection's guard rails as one text."""
+    """Return the ids of the connection's guard rails as one text."""
     key = cast(connection_guardrails.c.guardrail_id, String)
     joined = select(func.aggregate_strings(key, SEPARATOR)).where(
         connection_guardrails.c.connection_id == connections.c.id
@@ -79,13 +79,16 @@ def guardrail_ids_column(prefix: str = "") -> Label[str]:
 
 
 def count_of(table: Table, *conditions: ColumnElement[bool]) -> Select[int]:
-    """How many rows there are: the total of a list."""
+    """Select the number of rows: the total of a list."""
     return select(func.count().label("total")).select_from(table).where(*conditions)
 
 
 def page_of(connection: DatabaseConnection, rows: Select[Any], count: Select[int]) -> tuple[list[Row], int]:
-    """What a list is made of, in one hand-over to the store's thread; as dictionaries, since looking a column up in a
-    row of SQLAlchemy costs ten times as much, and a page of 100 does that thousands of times."""
+    """Return rows and total of a list, in one hand-over to the store's thread.
+
+    Rows are dictionaries: looking a column up in a row of SQLAlchemy costs ten times as much, and a page of 100 does
+    that thousands of times.
+    """
     result = connection.execute(rows)
     names = list(result.keys())
     found: list[Row] = [dict(zip(names, row, strict=True)) for row in result]
@@ -93,7 +96,7 @@ def page_of(connection: DatabaseConnection, rows: Select[Any], count: Select[int
 
 
 def as_uuid(text: str) -> UUID | None:
-    """The identifier that a person or a program typed, if it is one."""
+    """Return the identifier in a text, if it is one."""
     try:
         return UUID(text)
     except ValueError:
@@ -135,8 +138,8 @@ def account_of(row: Row, prefix: str = "") -> Account:
 
 
 class UnopenedSecret(Mapping[str, Secret]):
-    """The secret of a connection that was read without it. Every access raises, so that the secret is never taken for
-    empty, and never overwritten."""
+    """The secret of a connection that was read without it. Every access raises, so that it is never taken for empty,
+    and never overwritten."""
 
     def __getitem__(self, key: str) -> Secret:
         raise LookupError("this connection was read without its secret")
@@ -174,7 +177,7 @@ async def connection_of(
 
 
 async def connection_values(connection: Connection, encryption: Encryption) -> dict[str, Any]:
-    """The columns of a connection's row; guard rails are kept in their own table. Not inside a transaction."""
+    """Return the columns of a connection's row; guard rails have their own table. Not inside a transaction."""
     names = [column.name for column in connections.c if column.name not in (*_CONNECTION_LISTS, "secret")]
     values: dict[str, Any] = {name: getattr(connection, name) for name in names}
     values |= {name: list(getattr(connection, name)) for name in _CONNECTION_LISTS}
@@ -196,7 +199,7 @@ async def open_secret(sealed: bytes, encryption: Encryption, org_id: UUID, conne
 
 
 def guardrail_of(row: Row, connection_ids: Sequence[UUID], prefix: str = "") -> GuardRail:
-    """Raises ValueError or KeyError for a rule that this version does not know."""
+    """Return the guard rail. Raises ValueError or KeyError for a rule that this version does not know."""
     return GuardRail(
         id=row[f"{prefix}id"],
         org_id=row[f"{prefix}org_id"],
@@ -212,7 +215,7 @@ def guardrail_of(row: Row, connection_ids: Sequence[UUID], prefix: str = "") -> 
 
 
 def guardrail_values(guardrail: GuardRail) -> dict[str, Any]:
-    """Without what never changes."""
+    """Return the columns that can change."""
     return {
         "name": guardrail.name,
         "description": guardrail.description,
@@ -227,7 +230,7 @@ def _rules_of(stored: Sequence[Mapping[str, Any]]) -> tuple[Rule, ...]:
 
 
 def _rule_of(kept: dict[str, Any]) -> Rule:
-    """What a rule does not say is as it was before there was a way to say it."""
+    """Return a rule; missing fields have the meaning that they had before the field existed."""
     for field, read in _RULE_FIELDS.items():
         if field in kept:
             kept[field] = read(kept[field])
@@ -246,7 +249,7 @@ _RULE_FIELDS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def rules_values(rules: Sequence[Rule]) -> list[dict[str, Any]]:
-    """What is as it always was is left out, of all but the fields of the first two types."""
+    """Return rules as JSON without fields at their default, except for those of the first two types."""
     return [_rule_values(rule) for rule in rules]
 
 
@@ -263,7 +266,7 @@ def _rule_values(rule: Rule) -> dict[str, Any]:
 
 
 def masking_rule_of(row: Row, connection_ids: Sequence[UUID], prefix: str = "") -> MaskingRule:
-    """Raises ValueError, TypeError or KeyError for a rule that this version does not know."""
+    """Return the rule. Raises ValueError, TypeError or KeyError for one that this version does not know."""
     rule = MaskingRule(
         id=row[f"{prefix}id"],
         org_id=row[f"{prefix}org_id"],
@@ -288,7 +291,7 @@ def masking_rule_of(row: Row, connection_ids: Sequence[UUID], prefix: str = "") 
 
 
 def masking_rule_values(rule: MaskingRule) -> dict[str, Any]:
-    """Without what never changes."""
+    """Return the columns that can change."""
     return {
         "name": rule.name,
         "description": rule.description,
@@ -311,8 +314,8 @@ def masking_rule_values(rule: MaskingRule) -> dict[str, Any]:
 
 
 def among(connection: DatabaseConnection, ids: Sequence[UUID]) -> ColumnElement[bool]:
-    """These sessions. PostgreSQL takes them as one value: a statement with hundreds of them would be planned anew each
-    time."""
+    """Return the condition for these sessions. PostgreSQL gets them as one value: a statement with hundreds of them
+    would be planned anew each time."""
     if connection.dialect.name == "sqlite":
         return sessions.c.id.in_(ids)
     return sessions.c.id == any_(literal(list(ids), ARRAY(Uuid())))
@@ -322,7 +325,7 @@ SESSION_COLUMNS: list[ColumnElement[Any]] = [column for column in sessions.c if 
 
 
 def session_of(row: Row) -> Session:
-    """How a session ended is shown in its metadata: `end_reason`, and `end_detail` when there is more to say."""
+    """Return the session. Its end is in its metadata: `end_reason`, and `end_detail` when there is more to say."""
     ending = {name: row[name] for name in ("end_reason", "end_detail") if row[name] is not None}
     plain = {
         name: row[name]

@@ -41,14 +41,14 @@ class SqlAudit:
 
 
 def add_entry(connection: Connection, entry: AuditEntry) -> None:
-    """In a transaction."""
+    """Add an entry, in a transaction."""
     connection.execute(insert(audit_log).values({name: getattr(entry, name) for name in _FIELDS}))
     connection.execute(insert(untold_entries).values(entry_id=entry.id))
     enqueue(connection, RecordKind.AUDIT, entry.org_id, entry.id, None, entry.at)
 
 
 def _conditions(org_id: UUID, wanted: AuditFilter) -> tuple[list[ColumnElement[bool]], list[ColumnElement[bool]]]:
-    """Return those that an index finds, and those that are tried row by row."""
+    """Return the conditions that use an index, and those that are tried row by row."""
     lead: list[ColumnElement[bool]] = [audit_log.c.org_id == org_id]
     sieves: list[ColumnElement[bool]] = []
     for spec in fields(wanted):

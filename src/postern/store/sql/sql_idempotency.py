@@ -1,4 +1,4 @@
-"""What requests with an idempotency key were answered."""
+"""Answers to requests with an idempotency key."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class SqlIdempotency:
 
 
 async def _make_room(transaction: Executor, principal_id: UUID, at: datetime) -> None:
-    """Retries come soon: the oldest answers are those that nobody asks for. Raises TooMany when all are under way."""
+    """Delete the oldest answers, since retries come soon. Raises TooMany when all are in progress."""
     mine = kept.c.principal_id == principal_id
     done = or_(kept.c.status != 0, _is_lost(at))
     oldest = select(kept.c.digest).where(mine, done).order_by(kept.c.created_at).limit(FORGOTTEN_AT_ONCE)
@@ -88,7 +88,7 @@ def _is(principal_id: UUID, digest: bytes) -> ColumnElement[bool]:
 
 
 def _is_lost(at: datetime) -> ColumnElement[bool]:
-    """Under way for longer than any request takes: whoever answered it is gone."""
+    """Return whether it has been in progress for longer than any request takes: its process is gone."""
     return and_(kept.c.status == 0, kept.c.created_at <= at - LOST_AFTER)
 
 

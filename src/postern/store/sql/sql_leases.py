@@ -16,7 +16,7 @@ class SqlLeases:
         self._database = database
 
     async def take(self, name: str, holder: str, at: datetime, lasts: timedelta) -> bool:
-        """The condition makes the UPDATE the lock; of several INSERTs the key lets one through."""
+        """Take the lease. The condition makes the UPDATE the lock; of several INSERTs the key admits one."""
         free = or_(leases.c.holder == holder, leases.c.until <= at)
         values = {"holder": holder, "until": at + lasts}
         async with self._database.statement() as connection:

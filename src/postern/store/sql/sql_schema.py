@@ -1,4 +1,4 @@
-"""Whether the tables are those of this version."""
+"""The check that the tables are those of this version."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""People and programs, what they log in with, and their organisations, in the store."""
+"""Stores of users and programs, their auth methods, and their organisations."""

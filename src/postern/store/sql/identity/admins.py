@@ -1,4 +1,4 @@
-"""An organisation that has an active administrator keeps one, whoever changes what at the same time."""
+"""The rule that an organisation with an active administrator keeps one, under concurrent changes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from postern.store.threaded import Executor
 
 @asynccontextmanager
 async def keeping_an_admin(transaction: Executor, org_id: UUID) -> AsyncIterator[None]:
-    """Around changes that may take the last one away. Programs do not count: they cannot log in to repair anything.
+    """Guard changes that may remove the last one. Programs do not count: they cannot log in to repair anything.
 
-    Raises Invalid, which rolls the transaction back. Changes of this kind wait for one another, so that two
+    Raises Invalid, which rolls the transaction back. Changes of this kind wait for each other, so that two
     administrators cannot remove each other.
     """
     await one_at_a_time(transaction)

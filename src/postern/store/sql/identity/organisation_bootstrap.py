@@ -1,4 +1,4 @@
-"""Organisations with what they begin with, in one transaction."""
+"""The creation of an organisation with its first rows, in one transaction."""
 
 from __future__ import annotations
 

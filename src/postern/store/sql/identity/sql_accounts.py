@@ -1,4 +1,4 @@
-"""Users and service accounts as named resources. What else the store does with principals is in sql_principals.py."""
+"""Users and service accounts as named resources. Other queries of principals are in sql_principals.py."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ _GIVERS = {GroupSource.PROVIDER: "the identity provider", GroupSource.SCIM: "SCI
 
 
 class SqlAccounts(ResourceTable[Account]):
-    """The accounts of one kind. An account is written with its groups: those that nobody else gives are given
-    manually."""
+    """The accounts of one kind. An account is written with its groups: those from no other source are manual."""
 
     table = users
     kind: PrincipalKind
@@ -49,7 +48,8 @@ class SqlAccounts(ResourceTable[Account]):
         return await self._principals.find(org_id, PrincipalFilter(self.kind, email=where.name), page)
 
     async def get(self, org_id: UUID, name_or_id: str) -> Account | None:
-        """Return the one that is meant: a subject wins over an e-mail address or an identifier of the same spelling."""
+        """Return the account: a subject takes precedence over an e-mail address or an identifier of the same
+        spelling."""
         meant = or_(self.matches_name(name_or_id), users.c.id == as_uuid(name_or_id))
         first = case((users.c.subject == name_or_id, 0), else_=1)
         wanted = self.select_rows().where(users.c.org_id == org_id, meant).order_by(first).limit(1)
@@ -86,8 +86,8 @@ class SqlUsers(SqlAccounts):
 
 
 async def _manual_groups(transaction: Executor, account: Account) -> frozenset[str]:
-    """Return what must be given manually, so that the account is in its groups. Raises Invalid for a group that
-    something else gives and that the account should not have."""
+    """Return the groups to give manually. Raises Invalid for a group from another source that the account should not
+    have."""
     given: dict[str, set[str]] = {source: set() for source in GroupSource}
     memberships = select(user_groups.c.name, user_groups.c.source).where(user_groups.c.user_id == account.id)
     for row in await transaction.execute(memberships):

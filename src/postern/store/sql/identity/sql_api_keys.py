@@ -58,7 +58,7 @@ class SqlApiKeys(ResourceTable[ApiKey]):
         return values | {"digest": digest_of(resource.secret)} if resource.secret else values
 
     async def before_write(self, transaction: Executor, resource: ApiKey, *, is_new: bool) -> None:
-        """A key that acts for itself has a principal of its own, which changes with it."""
+        """Write the principal of a key that acts for itself, which changes with it."""
         if not resource.acts_for_itself:
             return
         account, at = resource.account, resource.updated_at or resource.created_at

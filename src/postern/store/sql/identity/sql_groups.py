@@ -1,6 +1,7 @@
-"""Groups, and who is in them by which source.
+"""Groups, and their members by source.
 
-A rename and a removal lock the group, then the rules and the connections that name it, then its members."""
+A rename and a removal lock the group, then the rules and the connections that name it, then its members.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ class SqlGroups(ResourceTable[UserGroup]):
         return await self.some(page, *(column == value for column, value in wanted.items() if value is not None))
 
     async def before_write(self, transaction: Executor, resource: UserGroup, *, is_new: bool) -> None:
-        """A renamed group has its new name wherever it is named, and its members stay in it."""
+        """Rename the group wherever it is named; its members stay."""
         mine = select(groups.c.name).where(*self._this(resource)).with_for_update()
         former = None if is_new else (await transaction.execute(mine)).scalar_one_or_none()
         if former is None or former == resource.name:
@@ -110,6 +111,6 @@ def _member_ids(group: UserGroup) -> Select[tuple[UUID]]:
 
 
 def _of(group: UserGroup) -> list[ColumnElement[bool]]:
-    """The memberships of this group; another organisation may have one of the same name."""
+    """Return the condition for its memberships; a different organisation may have a group of the same name."""
     own = select(users.c.id).where(users.c.org_id == group.org_id)
     return [user_groups.c.name == group.name, user_groups.c.user_id.in_(own)]

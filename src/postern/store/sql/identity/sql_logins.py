@@ -1,4 +1,4 @@
-"""Logins: who is logged in, from where, until when."""
+"""Logins: user, client and expiry."""
 
 from __future__ import annotations
 
@@ -134,5 +134,5 @@ class SqlLogins:
 
 
 def _live(user_id: UUID, now: datetime) -> tuple[ColumnElement[bool], ...]:
-    """As `Login.is_live` has it."""
+    """Return the condition of `Login.is_live`."""
     return (logins.c.user_id == user_id, logins.c.ended_at.is_(None), logins.c.expires_at > now, logins.c.ends_at > now)

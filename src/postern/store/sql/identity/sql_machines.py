@@ -1,4 +1,4 @@
-"""Machine identities: their principals, and what is told of them besides."""
+"""Machine identities: their principals, and their other fields."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from postern.store.threaded import Executor
 
 
 class _Particulars:
-    """What machine identities have beside what all principals have."""
+    """The fields of machine identities beside those of all principals."""
 
     def columns(self, table: Table) -> Sequence[Label[Any]]:
         return [machines.c[name].label(name) for name in ("description", "attributes")]
 
     async def hold(self, transaction: Executor, resource: MachineIdentity) -> None:
-        """They refer to nothing else."""
+        """Lock nothing: they refer to nothing else."""
 
     async def replace(self, transaction: Executor, resource: MachineIdentity) -> None:
         row = {"description": resource.description, "attributes": dict(resource.attributes)}

@@ -1,4 +1,4 @@
-"""Vouchers: each is good once, and its payload is sealed."""
+"""One-time tokens, with sealed payloads."""
 
 from __future__ import annotations
 
@@ -91,12 +91,12 @@ class SqlOneTimeTokens:
 
 
 async def seal_row(encryption: Encryption, digest: bytes, payload: Mapping[str, Any]) -> bytes:
-    """As it is kept. Asks for a data key, so not inside a transaction."""
+    """Seal the payload. Uses a data key, so not inside a transaction."""
     return await encryption.seal(json.dumps(dict(payload)).encode(), row=_row(digest), org_id=None)
 
 
 async def add_one_time_token(transaction: Executor, one_time_token: NewOneTimeToken, payload: bytes) -> None:
-    """`payload` is what `sealed` made. Raises TooMany, IntegrityError."""
+    """Add a token; `payload` is what `seal_row` returned. Raises TooMany, IntegrityError."""
     await _make_room(transaction, one_time_token.purpose, one_time_token.source, one_time_token.at)
     await transaction.execute(
         insert(one_time_tokens).values(
@@ -112,7 +112,7 @@ async def add_one_time_token(transaction: Executor, one_time_token: NewOneTimeTo
 
 
 async def _make_room(transaction: Executor, purpose: TokenPurpose, source: str | None, at: datetime) -> None:
-    """A stranger who asks without end pushes out their own, so that nobody else's login stops. Raises TooMany."""
+    """Delete the oldest token of the source that has most, so that no other client's login stops. Raises TooMany."""
     live = (one_time_tokens.c.purpose == purpose, one_time_tokens.c.expires_at > at)
     if source is not None:
         held = select(func.count()).where(*live, one_time_tokens.c.source == source)

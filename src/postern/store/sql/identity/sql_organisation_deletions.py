@@ -1,7 +1,7 @@
 """The deletion of an organisation: first everything that gives access to it, then what it owns, then its own row.
 
-Which tables belong to an organisation is read off the schema: those with a column `org_id`. Tables without it hang on
-one of these by a foreign key that cascades.
+The tables of an organisation are derived from the schema: those with a column `org_id`. Tables without it refer to one
+of these by a foreign key that cascades.
 """
 
 from __future__ import annotations
@@ -119,7 +119,8 @@ class SqlOrganisationDeletions:
 
 
 def _begin(connection: Connection, org_id: UUID, at: datetime) -> OrganisationSummary:
-    """Who sets a hold locks the row of the organisation before (holds.py), so one of the two waits for the other."""
+    """Begin a deletion. Setting a hold locks the row of the organisation first (holds.py), so one of the two waits
+    for the other."""
     row = connection.execute(select(*orgs.c).where(orgs.c.id == org_id).with_for_update()).one_or_none()
     if row is None:
         raise NotFound(f"there is no organisation {org_id}")
@@ -133,7 +134,7 @@ def _begin(connection: Connection, org_id: UUID, at: datetime) -> OrganisationSu
 
 
 def _require_no_holds(connection: Connection, org_id: UUID, name: str) -> None:
-    """Holds are counted in the ledger as well: who deletes their rows by hand frees nothing."""
+    """Check that no holds exist, in the ledger as well: deleting their rows manually frees nothing."""
     own = holds.c.org_id == org_id
     count = connection.execute(count_of(holds, own)).scalar_one()
     if count:

@@ -111,7 +111,7 @@ class SqlSettings:
     async def change(
         self, org_id: UUID, name: str, read: Mapping[str, Any], value: Mapping[str, Any], at: datetime
     ) -> bool:
-        """The same settings are sealed in other bytes each time, so that these tell what is there."""
+        """Replace a setting. Each seal has different bytes, so these identify the stored value."""
         sealed = await self._read_sealed(org_id, name)
         if sealed is None or await self._open(org_id, name, sealed) != read:
             return False
@@ -140,7 +140,7 @@ class SqlSettings:
 
 
 async def add_organisation(transaction: Executor, organisation: Organisation) -> None:
-    """With the groups that give its roles. Raises IntegrityError."""
+    """Add an organisation with the groups that give its roles. Raises IntegrityError."""
     values = {"id": organisation.id, "created_at": organisation.created_at} | _changeable(organisation)
     await transaction.execute(insert(orgs).values(values))
     roles = frozenset({organisation.role_groups.admin, organisation.role_groups.auditor})
@@ -148,7 +148,7 @@ async def add_organisation(transaction: Executor, organisation: Organisation) ->
 
 
 async def _succeed(transaction: Executor, org_id: UUID, old: str, new: str) -> None:
-    """Who is in `old` is in `new` from now on, put there by hand; by hand nobody stays in `old`."""
+    """Move the members of `old` to `new`, as manual ones; no manual member stays in `old`."""
     await hold_groups(transaction, org_id, frozenset({new}))
     successor = update(groups).where(groups.c.org_id == org_id, groups.c.name == new)
     await transaction.execute(successor.values(version=groups.c.version + 1))  # else it could be removed meanwhile

@@ -173,7 +173,7 @@ class SqlPrincipals:
 
 
 async def add_account(transaction: Executor, account: Account, at: datetime, source: GroupSource) -> None:
-    """With its groups. Raises IntegrityError."""
+    """Add an account with its groups. Raises IntegrityError."""
     principal = account.principal
     values = account_values(account) | {"created_at": at, "updated_at": at}
     await hold_groups(transaction, principal.org_id, principal.groups)
@@ -210,9 +210,11 @@ async def change_account(
 
 
 async def count_changes(transaction: Executor, *which: ColumnElement[bool]) -> None:
-    """Count a change of these accounts, before it is made: a write of what was read before is refused then. A key's
-    version counts changes of its account. Rows are locked in one order, so that two such changes wait for each other
-    and never in a circle."""
+    """Count a change of these accounts, before it is made: a write of what was read before is then rejected.
+
+    A key's version counts changes of its account. Rows are locked in one order, so that two such changes cannot
+    deadlock.
+    """
     accounts = select(users.c.id).where(*which)
     await transaction.execute(accounts.order_by(users.c.id).with_for_update())
     for table, key in ((users, users.c.id), (api_keys, api_keys.c.principal_id)):
@@ -235,11 +237,11 @@ async def _set_groups(transaction: Executor, principal_id: UUID, names: frozense
 
 
 async def hold_groups(transaction: Executor, org_id: UUID, names: frozenset[str]) -> None:
-    """Make each group that does not exist yet, and lock all of them until the end, so that none is renamed or removed
-    meanwhile by somebody who does not know yet of what is written about them. Raises Conflict.
+    """Create missing groups, and lock all of them, so that none is renamed or removed concurrently. Raises Conflict.
 
-    Groups are locked before those who are in them, and before what names them. Those that exist are locked before
-    others are made: whoever renames a group has locked it before its new name is taken."""
+    Groups are locked before their members, and before what names them. Existing ones are locked before others are
+    created: a rename has locked its group before its new name is in use.
+    """
     held = await _locked_groups(transaction, org_id, names)
     if held == names:
         return
@@ -308,7 +310,7 @@ def _conditions(org_id: UUID, wanted: PrincipalFilter) -> list[ColumnElement[boo
 
 @contextmanager
 def taken_as_conflict(field: str, value: str) -> Iterator[None]:
-    """A broken constraint as the Conflict that it means."""
+    """Turn a violated constraint into the Conflict that it means."""
     try:
         yield
     except IntegrityError:

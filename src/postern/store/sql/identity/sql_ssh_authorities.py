@@ -1,4 +1,4 @@
-"""Whose signatures on SSH certificates count."""
+"""The trusted authorities of SSH certificates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SqlSshAuthorities(ResourceTable[SshAuthority]):
     table, noun = ssh_authorities, "SSH authority"
 
     async def by_fingerprint(self, fingerprint: str) -> SshAuthority | None:
-        """Return the authority with this key, of whichever organisation."""
+        """Return the authority with this key, of any organisation."""
         found = await self.select(self.table.c.fingerprint == fingerprint)
         return found[0] if found else None
 

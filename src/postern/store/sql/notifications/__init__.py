@@ -1,1 +1,1 @@
-"""Sinks, chats and reports, in the store."""
+"""Stores of sinks, chats and reports."""

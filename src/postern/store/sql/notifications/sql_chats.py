@@ -1,4 +1,4 @@
-"""What chats were told, and whose accounts there are."""
+"""Messages in chats, and linked chat accounts."""
 
 from __future__ import annotations
 

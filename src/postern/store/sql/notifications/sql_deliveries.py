@@ -1,4 +1,4 @@
-"""Events on their way to sinks."""
+"""Queued events for sinks."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class SqlDeliveries:
         return given_up
 
     async def _too_many(self, state: DeliveryState, most: int) -> list[tuple[UUID, Sequence[ColumnElement[bool]]]]:
-        """Sinks with more than `most` in this state, and what the oldest of these are found by."""
+        """Return sinks with more than `most` in this state, and the condition for the oldest of these."""
         column, wanted = deliveries.c.sink_id, deliveries.c.state == state
         async with self._database.statement() as connection:
             crowded = select(column).where(wanted).group_by(column).having(func.count() > most)
@@ -156,7 +156,7 @@ class SqlDeliveries:
 
 
 def add_deliveries(connection: Connection, new: Sequence[NewDelivery]) -> None:
-    """Part of a transaction. An event that a sink has already is left out, and so are those of a sink that is gone."""
+    """Add deliveries, as a part of a transaction, except for duplicates and those of deleted sinks."""
     if not new:
         return
     ids = {one.sink_id for one in new}

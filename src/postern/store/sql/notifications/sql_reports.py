@@ -1,4 +1,4 @@
-"""Reports: sums over what was counted, never over sessions."""
+"""Reports: sums over counts, never over sessions."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _counts(row: Sequence[Any]) -> Counts:
 def _conditions(
     org_id: UUID, wanted: ReportFilter, span: ReportPeriod, group: GroupBy | None
 ) -> list[ColumnElement[bool]]:
-    """At the coarsest level that will do."""
+    """Return the conditions at the coarsest sufficient level."""
     table = session_counts.c
     level = BY_CONNECTION if wanted.connection is not None or group is GroupBy.CONNECTION else 0
     level |= BY_USER if wanted.user is not None or group is GroupBy.USER else 0
@@ -97,7 +97,7 @@ def _conditions(
 
 
 def _by_session(org_id: UUID, wanted: ReportFilter, span: ReportPeriod) -> tuple[list[ColumnElement[bool]], bool]:
-    """And whether they ask for what only the session's row says."""
+    """Return the conditions, and whether they need a session's row."""
     table = session_maskings.c
     found: list[ColumnElement[bool]] = [table.org_id == org_id, table.slot >= span.first, table.slot < span.last]
     if wanted.session_id is not None:

@@ -1,1 +1,1 @@
-"""What proves recordings, and how long they are kept, in the store."""
+"""Stores of the ledger, recordings and retention."""

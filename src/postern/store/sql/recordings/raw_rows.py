@@ -1,4 +1,4 @@
-"""Rows as the database has them, decoded value by value: one that somebody broke by hand is reported, not raised.
+"""Raw rows of the database, decoded value by value: a damaged one is reported, not raised.
 
 SQLite stores anything in any column, so a row that cannot be decoded must not hide the others.
 """
@@ -32,7 +32,7 @@ class Decoder:
         ]
 
     def decode(self, row: Row[Any] | Sequence[Any]) -> dict[str, Any]:
-        """Raises Malformed, which names the column."""
+        """Decode a row. Raises Malformed, which names the column."""
         values: dict[str, Any] = {}
         for (name, kind, process, field), value in zip(self._columns, row, strict=True):
             if kind is UUID and type(value) is str and value == field.last_raw:
@@ -53,10 +53,11 @@ class Decoder:
 
 
 class _Field:
-    """What a column may hold, looked up once for many rows. `kind` is None for JSON.
+    """The allowed values of a column, looked up once for many rows. `kind` is None for JSON.
 
-    `last` is the newest identifier that was decoded, of `last_raw`: rows side by side mostly have the same
-    organisation, connection and data key."""
+    `last` is the newest identifier that was decoded, of `last_raw`: adjacent rows mostly have the same organisation,
+    connection and data key.
+    """
 
     __slots__ = ("_is_boolean", "_is_nullable", "is_picky", "kind", "last", "last_raw", "name")
 
@@ -70,7 +71,7 @@ class _Field:
         self.kind: type[Any] | None = None if isinstance(column.type, JSON) else column.type.python_type
 
     def check_raw(self, value: object) -> None:
-        """Raises TypeError for what a processor would make something of: bytes(5) are five bytes, and any text is
+        """Raise TypeError for what a processor would convert by mistake: bytes(5) are five bytes, and any text is
         true."""
         if self._is_boolean:
             if value not in (0, 1, None):

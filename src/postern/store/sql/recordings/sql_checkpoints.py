@@ -1,4 +1,4 @@
-"""Checkpoints, the keys that sign them, and how far each has come to its anchors."""
+"""Checkpoints, their signing keys, and their delivery to anchors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SqlCheckpoints:
         self._database = database
 
     async def standings(self) -> list[LedgerProgress]:
-        """By look-ups at the ends of indices, however long a ledger is."""
+        """Return the progress by look-ups at the ends of indices, however long a ledger is."""
         entries = select(func.max(ledger.c.number)).where(ledger.c.org_id == orgs.c.id).scalar_subquery()
         own = checkpoints.c.org_id == orgs.c.id
         newest = select(func.max(checkpoints.c.number)).where(own).scalar_subquery()
@@ -100,7 +100,7 @@ class SqlCheckpoints:
 
 
 class SqlLedgerKeys:
-    """Reading raises Misconfigured when a key was changed, or moved from another organisation."""
+    """Signing keys. Reading raises Misconfigured when a key was changed, or moved from a different organisation."""
 
     def __init__(self, database: Database, encryption: Encryption) -> None:
         self._database = database
@@ -122,7 +122,7 @@ class SqlLedgerKeys:
         return [await self._read(row) for row in rows]
 
     async def _read(self, row: Mapping[str, Any]) -> LedgerKey:
-        """Only the private half is sealed: the public one is believed when it belongs to it."""
+        """Read a key. Only the private half is sealed: the public one is valid when it belongs to it."""
         private = await self._encryption.open(row["private"], row=f"ledger_keys/{row['id']}", org_id=row["org_id"])
         if Ed25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw() != row["public"]:
             raise Misconfigured(f"the public half of the ledger key {row['id']} was changed in the store")

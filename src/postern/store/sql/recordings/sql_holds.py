@@ -43,7 +43,7 @@ class SqlHolds:
         return await self._with_entry(entry, lambda connection: _remove(connection, hold))
 
     async def _with_entry(self, entry: LedgerEntry, change: Any) -> bool:
-        """The entry first: who else writes the ledger waits for it, so that what is looked at then stays so."""
+        """Append the entry first: other writers of the ledger wait for it, so that what is checked then stays so."""
 
         def work(connection: Connection) -> None:
             append(connection, [entry])

@@ -1,4 +1,4 @@
-"""The ledger: entries that are only ever added, and what of sessions they bind."""
+"""The ledger: append-only entries, and the facts of sessions that they bind."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _ENTRIES = select(*ledger.c).order_by(ledger.c.number)
 
 
 class SqlLedger:
-    """LedgerStore and ProofStore."""
+    """The store behind LedgerStore and ProofStore."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -151,7 +151,7 @@ class SqlLedger:
             )
 
     async def entry_before(self, org_id: UUID, at: datetime) -> int:
-        """The moments of a ledger never go back."""
+        """Return the entry; times in a ledger never decrease."""
         wanted = select(ledger.c.number).where(ledger.c.org_id == org_id, ledger.c.at < at)
         newest = wanted.order_by(ledger.c.at.desc(), ledger.c.number.desc()).limit(1)
         async with self._database.statement() as connection:
@@ -231,7 +231,7 @@ class SqlLedger:
             return await statement.run_sync(read)
 
     async def _read_recorded(self, wanted: Select[Any]) -> list[Recorded]:
-        """For the writer, which comes back to what it cannot read."""
+        """Read sessions for the writer, which retries what it cannot read."""
         async with self._database.statement() as statement:
             found = await statement.run_sync(lambda connection: _recorded_rows(connection, wanted))
         broken = {one.session_id for one in found if isinstance(one, Damaged)}
@@ -239,7 +239,7 @@ class SqlLedger:
 
 
 def _bound(rows: Select[Any], org_id: UUID, after: Any, since: datetime | None, until: datetime | None) -> Select[Any]:
-    """Select sessions that were opened in the ledger, by id, from behind `after`."""
+    """Select sessions that were opened in the ledger, by id, after `after`."""
     place = type_coerce(sessions.c.id, NullType())
     rows = rows.where(sessions.c.org_id == org_id, _IS_BOUND)
     if isinstance(after, UUID):
@@ -258,7 +258,7 @@ def _good(theirs: Iterable[Segment | Damaged]) -> list[Segment]:
 
 
 def _recorded_rows(connection: Connection, wanted: Select[Any]) -> list[Recorded | Damaged]:
-    """`wanted` selects raw rows of sessions."""
+    """Read sessions; `wanted` selects their raw rows."""
     decoder = Decoder(connection, sessions)
     good: list[dict[str, Any] | Damaged] = []
     for row in connection.execute(wanted).all():
@@ -307,7 +307,7 @@ def _segments(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, list[Se
 
 
 def _entry_of(values: Mapping[str, Any]) -> LedgerEntry:
-    """Raises ValueError for a kind that there is not."""
+    """Return the entry. Raises ValueError for an unknown kind."""
     return LedgerEntry(**{**values, "kind": EntryKind(values["kind"])})
 
 
@@ -327,8 +327,11 @@ class LedgerTaken(Exception):
 
 
 def append(connection: Connection, entries: Sequence[LedgerEntry]) -> None:
-    """Add entries of one organisation, in a transaction. Raises IntegrityError or LedgerTaken, which undo the
-    transaction, when another writer came first: the head is the lock, and who waited for it sees what the other did."""
+    """Append entries of one organisation, in a transaction.
+
+    Raises IntegrityError or LedgerTaken, which roll it back, when another writer came first: the head is the lock, and
+    a writer that waited for it sees the other's entries.
+    """
     _move_head(connection, entries)
     rows = [
         {
@@ -385,7 +388,7 @@ def _facts_of(values: Mapping[str, Any]) -> SessionFacts:
 
 
 def _fact(value: object) -> Fact:
-    """Metrics as a JSON text: they may hold fractions, which no canonical JSON has."""
+    """Return metrics as a JSON text: they may hold fractions, which canonical JSON does not allow."""
     if value is None or type(value) is str:
         return value
     if isinstance(value, datetime):

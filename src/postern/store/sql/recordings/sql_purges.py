@@ -1,4 +1,4 @@
-"""Purges: begun with their entries of the ledger and the audit log, and taken out of the store when they are done."""
+"""Purges: begun with their entries of the ledger and the audit log, and deleted when they are done."""
 
 from __future__ import annotations
 
@@ -145,14 +145,14 @@ def _has_sessions(connection: Connection) -> bool:
 
 
 class _Kept(Exception):
-    """One of them is held, or has no more what is to be purged."""
+    """One of them is held, or no longer has what is to be purged."""
 
 
 def _begin(
     connection: Connection, begun: Sequence[Purge], entries: Sequence[LedgerEntry], audit: AuditEntry | None
 ) -> None:
-    """The entries first: who sets a hold writes the ledger as well, so one of the two waits for the other and sees what
-    it did."""
+    """Append the entries first: setting a hold writes the ledger as well, so one of the two waits and sees the
+    other."""
     append(connection, entries)
     ids = [one.session_id for one in begun]
     lock_sessions(connection, ids)
@@ -168,7 +168,7 @@ def _begin(
 
 
 def _done(connection: Connection, done: Sequence[Purge]) -> None:
-    """What refers to the row of a session goes with it."""
+    """Delete the session with all rows that refer to it."""
     ids = [one.session_id for one in done]
     connection.execute(delete(segments).where(segments.c.session_id.in_(ids)))
     quoting = update(reviews).where(reviews.c.session_id.in_(ids), reviews.c.kind == ReviewKind.STATEMENT)
@@ -182,7 +182,7 @@ def _done(connection: Connection, done: Sequence[Purge]) -> None:
 
 
 def _free(ids: Sequence[UUID]) -> Select[Any]:
-    """Holds are counted in the ledger as well: who deletes their rows by hand frees nothing."""
+    """Return the sessions without holds, by the ledger as well: deleting their rows manually frees nothing."""
     return select(sessions.c.id).where(
         sessions.c.id.in_(ids),
         sessions.c.status == SessionStatus.DONE,
@@ -200,7 +200,8 @@ def _entries(kind: EntryKind) -> ColumnElement[int]:
 
 
 def _kept() -> Select[Any]:
-    """Since when: a clock may have been wrong when a session ended, and the ledger's moments never go back."""
+    """Select the sessions. The ledger says since when: a clock may have been wrong when a session ended, and the
+    ledger's times never decrease."""
     entry = and_(ledger.c.org_id == sessions.c.org_id, ledger.c.number == sessions.c.closed_entry)
     has_segments = exists().where(segments.c.session_id == sessions.c.id).correlate(sessions)
     has_output = exists().where(session_hooks.c.session_id == sessions.c.id, _PRINTED).correlate(sessions)

@@ -1,4 +1,4 @@
-"""How long what is kept."""
+"""Retention settings."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Records: what the ledger has to seal of the audit log and of reviews, and what it has sealed.
+"""Sealed records: the queue of audit entries and reviews for the ledger, and what it has sealed.
 
-Whoever writes an audit entry or changes a review calls `enqueue` in the same transaction.
+Every writer of an audit entry or a review calls `enqueue` in the same transaction.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _JSON = frozenset({"after", "before", "body", "demands", "groups", "makers", "ow
 
 
 def enqueue(connection: Connection, kind: RecordKind, org_id: Any, subject: UUID, session_id: Any, at: Any) -> None:
-    """Have the ledger seal it. `org_id` and `session_id` may be subqueries."""
+    """Queue it for the ledger. `org_id` and `session_id` may be subqueries."""
     values = {"kind": kind.value, "org_id": org_id, "subject": subject, "session_id": session_id, "at": at}
     connection.execute(insert(record_queue).values(values))
 
 
 def read_queue(connection: Connection, limit: int) -> list[Queued]:
-    """Return the oldest that wait, with what they are about now."""
+    """Return the oldest queued ones, with their present content."""
     rows = connection.execute(select(*record_queue.c).order_by(record_queue.c.number).limit(limit)).all()
     facts = _facts(connection, [row.subject for row in rows])
     found = []
@@ -61,9 +61,10 @@ def store_records(connection: Connection, org_id: UUID, records: Sequence[Sealed
 
 
 def records_after(connection: Connection, org_id: UUID, after: Any, limit: int) -> list[SealedRecord | Damaged]:
-    """Return sealed records by number, each with what it is about now.
+    """Return sealed records by number, each with its subject's present content.
 
-    The subjects are read before the queue and the later records: what changed a subject is in one of these."""
+    The subjects are read before the queue and the later records: what changed a subject is in one of these.
+    """
     place = type_coerce(ledger_records.c.number, NullType())
     wanted = select(*raw(ledger_records)).where(ledger_records.c.org_id == org_id, place > after)
     rows = connection.execute(wanted.order_by(place).limit(limit)).all()
@@ -94,7 +95,7 @@ def records_after(connection: Connection, org_id: UUID, after: Any, limit: int) 
 
 
 def find_unsealed(connection: Connection, org_id: UUID, limit: int) -> list[tuple[RecordKind, str]]:
-    """Return rows that nothing sealed and nothing is going to."""
+    """Return rows that were never sealed and are not queued."""
     found = []
     for kind, table in ((RecordKind.AUDIT, audit_log), (RecordKind.REVIEW, reviews)):
         sealed = exists().where(ledger_records.c.subject == table.c.id).correlate(table)
@@ -106,7 +107,7 @@ def find_unsealed(connection: Connection, org_id: UUID, limit: int) -> list[tupl
 
 
 def _latest(connection: Connection, org_id: UUID, subjects: Sequence[UUID]) -> dict[UUID, float]:
-    """Return the number of each subject's newest record; infinity while another one waits to be sealed."""
+    """Return the number of each subject's newest record; infinity while a new one is queued."""
     newest = func.max(ledger_records.c.number).label("number")
     found: dict[UUID, float] = {}
     for ids in _chunks(subjects):
@@ -169,7 +170,7 @@ def _review(values: dict[str, Any] | Malformed, voices: Sequence[Mapping[str, An
 
 
 def _fact(name: str, value: object) -> object:
-    """Moments, identifiers and JSON as texts: canonical JSON knows none of them."""
+    """Return timestamps, identifiers and JSON as texts: canonical JSON has none of them."""
     if name in _JSON:
         return json.dumps(value, sort_keys=True, separators=(",", ":"))
     if isinstance(value, datetime):

@@ -41,7 +41,7 @@ class SqlSegments:
             return [Segment(**row) for row in (await connection.execute(wanted)).mappings()]
 
     async def count_by_key(self) -> Mapping[UUID, int]:
-        """How many are encrypted by each data key, of all organisations."""
+        """Return how many are encrypted with each data key, of all organisations."""
         wanted = select(segments.c.data_key, func.count().label("number")).group_by(segments.c.data_key)
         async with self._database.statement() as connection:
             rows = (await connection.execute(wanted.where(segments.c.data_key.is_not(None)))).all()

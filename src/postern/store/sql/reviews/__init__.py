@@ -1,1 +1,1 @@
-"""Reviews and their rules, in the store."""
+"""Stores of reviews and their rules."""

@@ -1,4 +1,4 @@
-"""Which reviews a list, or who asks for access, means."""
+"""Conditions of lists of reviews, and of matching grants."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PENDING = and_(reviews.c.status == ReviewStatus.PENDING, OPEN)
 
 
 def conditions_of(org_id: UUID, wanted: ReviewFilter) -> tuple[list[ColumnElement[bool]], list[ColumnElement[bool]]]:
-    """Return those that an index finds, and those that are tried row by row."""
+    """Return the conditions that use an index, and those that are tried row by row."""
     lead: list[ColumnElement[bool]] = [reviews.c.org_id == org_id]
     if wanted.session_id is not None:
         lead.append(reviews.c.session_id == wanted.session_id)
@@ -46,7 +46,7 @@ def _is_for(groups: frozenset[str]) -> ColumnElement[bool]:
 
 
 def bound_to(binding: Binding, demands: Sequence[ApprovalRequirement]) -> list[ColumnElement[bool]]:
-    """Access that is bound to exactly this, and was asked for by exactly these demands."""
+    """Return the condition for access with exactly this binding, requested under exactly these requirements."""
     return [
         reviews.c.kind == ReviewKind.JIT,
         reviews.c.principal_id == binding.principal_id,

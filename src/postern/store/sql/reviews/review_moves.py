@@ -1,7 +1,7 @@
-"""What becomes of reviews: decided, used, ended, each with its session and what is to be told of it.
+"""Changes of reviews: decided, used, ended, each with its session and its events.
 
 Each function is a part of one transaction, which the store begins. Locks are taken in one order: the review's row,
-those of who decides, the session's. What a transaction of SQLite reads nobody changes until it ends.
+those of the reviewers, the session's. What a transaction of SQLite reads stays unchanged until it ends.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SESSION_IS_DONE = exists().where(sessions.c.id == reviews.c.session_id, session
 
 
 def decide(connection: Connection, review_id: UUID, reviewer_id: UUID, weigh: Weigh, at: datetime) -> Moved:
-    """Raises NotFound, Conflict, and what `weigh` does."""
+    """Apply a decision. Raises NotFound, Conflict, and what `weigh` does."""
     review = _locked(connection, review_id)
     if review is None:
         raise NotFound(f"there is no review {review_id}")
@@ -68,8 +68,11 @@ def decide(connection: Connection, review_id: UUID, reviewer_id: UUID, weigh: We
 
 
 def _as_asked_now(connection: Connection, review: Review) -> Review:
-    """A grant counts only while the same people would be asked, so who decides on one may be whoever it named. What is
-    decided on a statement happens at once: who has been taken out of its connection's reviewers decides no more."""
+    """Return the review with its current approvers for a statement, which is decided at once: removed reviewers no
+    longer count.
+
+    A grant only counts while the same approvers are required, so those it names can decide on one.
+    """
     if review.kind is not ReviewKind.STATEMENT:
         return review
     wanted = select(orgs.c.admin_group, connections.c.reviewers).join(orgs, orgs.c.id == connections.c.org_id)
@@ -80,7 +83,7 @@ def _as_asked_now(connection: Connection, review: Review) -> Review:
 
 
 def _approve(connection: Connection, review: Review, said: Weighed, at: datetime) -> Moved:
-    """Raises Conflict when nobody waits for it any more."""
+    """Approve it. Raises Conflict when its session has ended."""
     given = review.approve(at, said.time_window)
     if review.session_id is not None and not _goes_on(connection, review.kind, review.session_id):
         raise Conflict("the session of this review has ended, so there is nothing to approve any more")
@@ -98,7 +101,7 @@ def _approve(connection: Connection, review: Review, said: Weighed, at: datetime
 
 
 def _goes_on(connection: Connection, kind: ReviewKind, session_id: UUID) -> bool:
-    """Whether the session that waits for it is there, which is ready from now on where it had not begun."""
+    """Return whether its session exists; one that had not begun becomes ready."""
     if kind is not ReviewKind.STATEMENT:
         return approve_session(connection, session_id)
     runs = select(sessions.c.id).where(sessions.c.id == session_id, sessions.c.status != SessionStatus.DONE)
@@ -106,7 +109,7 @@ def _goes_on(connection: Connection, kind: ReviewKind, session_id: UUID) -> bool
 
 
 def move(connection: Connection, review_id: UUID, event: ReviewEvent, at: datetime) -> Moved | None:
-    """None when that cannot happen to it, or not at this moment."""
+    """Apply an event; None when its state does not allow it now."""
     review = _locked(connection, review_id)
     to = None if review is None else after(review.kind, review.status, event)
     if review is None or to is None:
@@ -127,7 +130,7 @@ def _is_ready(connection: Connection, review: Review) -> bool:
 def _end(
     connection: Connection, review: Review, event: ReviewEvent, to: ReviewStatus, at: datetime, why: str | None
 ) -> Moved:
-    """Or the next step, of a script that runs. What ends it ends the session that waits for it."""
+    """End it, or take the next step of a running script. The session that waits for it ends with it."""
     values: dict[str, Any] = {"status": to, "ended_at": at if is_final(review.kind, to) else None}
     if review.status is ReviewStatus.PENDING:
         values["decided_at"] = at
@@ -148,7 +151,7 @@ def queue_event(connection: Connection, review_id: UUID, kind: str, at: datetime
 
 
 def _locked(connection: Connection, review_id: UUID) -> Review | None:
-    """Nobody else changes it before this transaction ends; rows that refer to it may be added."""
+    """Lock the review until the transaction ends; rows that refer to it can be added."""
     wanted = select(*reviews.c).where(reviews.c.id == review_id).with_for_update(key_share=True)
     found = load(connection, wanted)
     return found[0] if found else None
@@ -159,7 +162,8 @@ def _one(connection: Connection, review_id: UUID) -> Review:
 
 
 def _speak(connection: Connection, review: Review, said: Weighed) -> None:
-    """In the place of the same choice of the same person, by whichever account; what they take back stays beside it."""
+    """Store a vote; it replaces the same choice of the same person, by any account. A withdrawn approval stays
+    beside it."""
     voice, table = said.voice, review_voices.c
     same = {one.reviewer.principal_id for one in review.voices if one.reviewer.is_same(voice.reviewer)}
     mine = (table.review_id == review.id, table.principal_id.in_(same), table.choice == voice.choice)
@@ -168,9 +172,11 @@ def _speak(connection: Connection, review: Review, said: Weighed) -> None:
 
 
 def _seats(connection: Connection, review: Review, reviewer_id: UUID) -> dict[UUID, Seat]:
-    """Of who decides, and of all who have spoken. Whoever takes the reviewer's groups or account away waits for this
-    transaction, or is waited for here: only these rows, so that it is never in a circle with who changes several
-    people's."""
+    """Return the reviewers who decide or have voted, and lock their rows.
+
+    A concurrent removal of a reviewer's groups or account waits for this transaction, or this waits for it: only these
+    rows are locked, so that it cannot deadlock with a change of several users.
+    """
     own = select(users.c.id).where(users.c.id == reviewer_id).with_for_update(read=True)
     connection.execute(own)
     theirs = select(user_groups.c.name).where(user_groups.c.user_id == reviewer_id)
@@ -196,7 +202,7 @@ def _seats(connection: Connection, review: Review, reviewer_id: UUID) -> dict[UU
 
 
 def over_at(now: datetime) -> Select[Any]:
-    """(id, event) of all that is over; those whose session has ended first, since then nobody is late."""
+    """Return (id, event) of all that has expired; those whose session has ended first, which are not late."""
     pending, approved = reviews.c.status == ReviewStatus.PENDING, reviews.c.status == ReviewStatus.APPROVED
     is_script = reviews.c.kind == ReviewKind.ONETIME
     late = or_(

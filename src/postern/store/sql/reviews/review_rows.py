@@ -1,4 +1,4 @@
-"""Between the rows of reviews and the domain's nouns."""
+"""Conversion between the rows of reviews and the domain."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PLAIN = (
 
 
 def review_values(review: Review) -> dict[str, Any]:
-    """All columns of its row; what was said about it is in rows of its own."""
+    """Return all columns of its row; votes have rows of their own."""
     values: dict[str, Any] = {name: getattr(review, name) for name in _PLAIN}
     values |= {name: getattr(review.binding, name) for name in _BINDING}
     estimate = None if review.estimate is None else dict(review.estimate)
@@ -64,7 +64,7 @@ def review_of(row: Row, voices: Iterable[Vote] = ()) -> Review:
 
 
 def load(connection: Connection, which: Select[Any]) -> list[Review]:
-    """Reviews with what was said about them, in the order in which they are selected."""
+    """Return reviews with their votes, in the order in which they are selected."""
     rows = connection.execute(which).mappings().all()
     if not rows:
         return []
@@ -104,7 +104,7 @@ def voice_of(row: Row, prefix: str = "") -> Vote:
 
 
 def asked_by(demands: Sequence[ApprovalRequirement]) -> str:
-    """A digest of the demands, the same for the same ones."""
+    """Return a digest of the requirements."""
     written = json.dumps([_demand_values(demand.ordered) for demand in demands], sort_keys=True)
     return hashlib.sha256(written.encode()).hexdigest()
 

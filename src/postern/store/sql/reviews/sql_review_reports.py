@@ -1,4 +1,4 @@
-"""What a report of reviews is made of: a row for each review that was asked for in those days."""
+"""The input of reports of reviews: a row for each review that was requested in those days."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Review rules, with their groups, each in its part, and the connections they list."""
+"""Review rules, with their groups by field, and the connections they list."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SqlReviewRules(RuleTable[ReviewRule]):
         )
 
     def needs(self, rule: ReviewRule, group: str) -> str | None:
-        """Who may force an approval, and who is not asked, only become fewer."""
+        """Return why the rule needs the group. Groups that force, or are exempt, only become fewer."""
         if group in rule.required_groups:
             return "it asks the members of this group for a review"
         if rule.reviewers_groups == (group,):

@@ -66,7 +66,8 @@ _BEFORE_OTHERS = Position(datetime(9999, 1, 1, tzinfo=UTC), UUID(int=0), _OTHERS
 
 @dataclass(frozen=True, slots=True)
 class _Sections:
-    """Those that wait are few and have an index of their own, so that no condition on them is a sieve."""
+    """The sections of the list. Pending reviews are few and have an index of their own, so no condition on them is a
+    sieve."""
 
     waiting: LongList
     others: LongList | None
@@ -74,8 +75,11 @@ class _Sections:
 
 
 def find(connection: Connection, org_id: UUID, wanted: ReviewFilter, page: Page) -> Stretch[Review]:
-    """See ReviewStore.find. A review that is decided while somebody reads the list may come twice, and is never
-    left out: its new section comes later."""
+    """Return a page, see ReviewStore.find.
+
+    A review that is decided while the list is read may appear twice, and is never left out: its new section comes
+    later.
+    """
     sections = _sections(org_id, wanted)
     found = _keys(connection, sections, replace(page, count=Count.NONE))
     by_id = {one.id: one for one in load(connection, select(*reviews.c).where(reviews.c.id.in_(found.items)))}
@@ -275,7 +279,8 @@ class SqlReviews:
 
 
 def _already(connection: Connection, review: Review) -> Review | None:
-    """One that waits, or that `grant` finds from now on: it was agreed to since who asks was told to ask."""
+    """Return a pending review, or one that `grant` finds from now on: it was approved after the caller was told to
+    request one."""
     same, now = bound_to(review.binding, review.demands), review.created_at
     waits = select(*reviews.c).where(*same, PENDING, reviews.c.expires_at > now)
     waiting = load(connection, waits.order_by(*NEWEST).limit(1))
@@ -287,7 +292,7 @@ def _already(connection: Connection, review: Review) -> Review | None:
 
 
 def _crowd(connection: Connection, review: Review) -> Crowd:
-    """Those that wait are few, and those of a session are found by an index."""
+    """Count the reviews beside a new one. Pending ones are few, and those of a session use an index."""
     waits = (reviews.c.org_id == review.org_id, PENDING, reviews.c.expires_at > review.created_at)
     of_session = 0
     if review.kind is ReviewKind.STATEMENT:

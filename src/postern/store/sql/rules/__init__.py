@@ -1,1 +1,1 @@
-"""Rules about access, statements and answers, in the store."""
+"""Stores of rules about access, statements and output."""

@@ -1,4 +1,4 @@
-"""Rules that name groups: what their stores do in the same way when a group is renamed or deleted."""
+"""Rules that name groups: renames and removals of a group, for all their stores."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class GroupLinks:
         return [joined.correlate(table).scalar_subquery().label("groups")]
 
     def names(self, row: Row) -> dict[str, tuple[str, ...]]:
-        """Return the groups of each field, in order, so that the same rule makes the same demand."""
+        """Return the groups of each field, sorted, so that the same rule has the same requirement."""
         found: dict[str, list[str]] = {field: [] for field in self.fields.values()}
         for text in sorted(split(row["groups"])):
             part, _, name = text.partition(":") if "part" in self.pairs.c else ("", "", text)
@@ -61,11 +61,11 @@ class RuleTable(ResourceTable[R]):
     most = 500  # each is looked at for every decision
 
     def needs(self, rule: R, group: str) -> str | None:
-        """Return why the rule would let more through without this group, None where it would not."""
+        """Return why the rule would protect less without this group, None where it would not."""
         return None
 
     async def rename_group(self, transaction: Executor, group: UserGroup, name: str) -> None:
-        """A part of a rule that names both, the old name and the new one, names the new one once."""
+        """Rename a group; a part of a rule that names both, the old name and the new one, names the new one once."""
         pairs = self.groups.pairs
         other = pairs.alias()
         same = [other.c.rule_id == pairs.c.rule_id, other.c.name == name]
@@ -77,8 +77,10 @@ class RuleTable(ResourceTable[R]):
         await transaction.execute(update(pairs).where(*self._of(group)).values(name=name))
 
     async def remove_group(self, transaction: Executor, group: UserGroup) -> None:
-        """The group's row must be locked. Locks the rules, since another of their groups may be going at the same time.
-        Raises Conflict, naming the first rule that needs the group."""
+        """Remove a group, whose row must be locked. Raises Conflict, naming the first rule that needs it.
+
+        Locks the rules, since another of their groups may be removed at the same time.
+        """
         own = self.table.c.org_id == group.org_id
         await transaction.execute(select(self.table.c.id).where(own).order_by(self.table.c.id).with_for_update())
         for row in (await transaction.execute(self._all.where(own))).mappings():
@@ -90,11 +92,11 @@ class RuleTable(ResourceTable[R]):
         await transaction.execute(delete(self.groups.pairs).where(*self._of(group)))
 
     async def _bump(self, transaction: Executor, group: UserGroup) -> None:
-        """Who has read a rule of the group before cannot write it any more: the old group would come back."""
+        """Increase the versions of the group's rules, so that an outdated write cannot restore the old group."""
         rules = self.table.c.id.in_(select(self.groups.pairs.c.rule_id).where(*self._of(group)))
         await transaction.execute(update(self.table).where(rules).values(version=self.table.c.version + 1))
 
     def _of(self, group: UserGroup) -> list[ColumnElement[bool]]:
-        """Return where rules name this group; another organisation may have one of the same name."""
+        """Return the condition that rules name this group; a different organisation may have one of the same name."""
         own = select(self.table.c.id).where(self.table.c.org_id == group.org_id)
         return [self.groups.pairs.c.name == group.name, self.groups.pairs.c.rule_id.in_(own)]

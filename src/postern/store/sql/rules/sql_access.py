@@ -1,4 +1,4 @@
-"""What admission asks of the store: each question is one statement, since every connect asks them."""
+"""Queries of admission: each is one statement, since every connect runs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rules refused, warned of and held, until it is told (store/sql/sessions/sql_postprocessing.py)."""
+"""Violations of rules, until their events are queued (store/sql/sessions/sql_postprocessing.py)."""
 
 from __future__ import annotations
 

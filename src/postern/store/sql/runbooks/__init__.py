@@ -1,1 +1,1 @@
-"""Repositories, rules and schedules of runbooks, and issue templates, in the store."""
+"""Stores of repositories, rules and schedules of runbooks, and issue templates."""

@@ -1,8 +1,8 @@
-"""Issue templates. Each connection names its template; nothing else says which connections a template has.
+"""Issue templates. Only connections store their template; templates list no connections.
 
-Whoever changes the template of a connection locks templates first, by identifier, and then connections, by name. So no
-connection gets a template that was just deleted, and no two writers wait for each other in a circle. The change is one
-of the templates that are concerned, too: their versions increase.
+A writer that changes the template of a connection locks templates first, by identifier, and then connections, by name.
+So no connection gets a template that was just deleted, and no two writers deadlock. The change is also one of the
+templates, whose versions increase.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class SqlIssueTemplates(ResourceTable[IssueTemplate]):
         return {name: getattr(resource, name) for name in _PLAIN} | listed
 
     async def before_removal(self, transaction: Executor, resource: IssueTemplate) -> None:
-        """Its connections have none from now on."""
+        """Remove it from its connections."""
         await _lock_templates(transaction, [resource.id])
         had = await _lock_connections(transaction, connections.c.issue_template_id == str(resource.id))
         await _set(transaction, [row.id for row in had], None, resource.updated_at)

@@ -1,4 +1,4 @@
-"""Repositories with runbooks, their credentials sealed; and what was read of each, packed and sealed."""
+"""Repositories with runbooks, their credentials sealed; and the snapshot of each, packed and sealed."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ class SqlSnapshots:
         ]
 
     async def _hooks(self, org_id: UUID, row: Row) -> dict[str, str]:
-        """None where they cannot be opened, or are of another commit than the row says."""
+        """Return the hooks; None where they cannot be decrypted, or are of a different commit than the row says."""
         if not row["hooks"]:
             return {}
         try:
@@ -210,8 +210,10 @@ class SqlSnapshots:
     async def _store_attempt(
         self, org_id: UUID, repository_id: UUID, values: dict[str, Any], settings_at: datetime, at: datetime
     ) -> bool:
-        """One statement, so that a repository that is removed meanwhile has nothing left behind it. `None` stands for
-        what stays as it is, unless it was read by other settings."""
+        """Store a result in one statement, so that nothing remains of a repository that is removed meanwhile.
+
+        `None` keeps a value, unless it was read under other settings.
+        """
         row = {**values, "tried_at": at, "settings_at": settings_at}
         columns: list[ColumnElement[Any]] = [
             null() if value is None else literal(value, snapshots.c[name].type) for name, value in row.items()
@@ -252,7 +254,7 @@ def _hooks_row(org_id: UUID, repository_id: UUID) -> str:
 
 
 def _packed(snapshot: Snapshot) -> bytes:
-    """A line of JSON for the commit and for each file: one of all would hold up every thread while it is read."""
+    """Return a line of JSON for the commit and for each file: parsing a single one would block every thread."""
     about = {name: getattr(snapshot, name) for name in _OF_COMMIT}
     files = [[getattr(one, name) for name in _OF_FILE] for one in snapshot.files]
     text = "\n".join(map(json.dumps, [about, *files])).encode()
@@ -262,15 +264,18 @@ def _packed(snapshot: Snapshot) -> bytes:
 
 
 def _packed_hooks(snapshot: Snapshot) -> bytes:
-    """A line of JSON, and the texts as they are: workers read them on the event loop of their sessions, where JSON of
-    as many line ends as a hook may have takes hundreds of times as long."""
+    """Return a line of JSON, and the texts as they are.
+
+    Workers read them on the event loop of their sessions, where JSON with as many line ends as a hook may have takes
+    hundreds of times as long.
+    """
     texts = {name: text.encode() for name, text in snapshot.hooks.items()}
     about = {"commit": snapshot.commit, "bytes": {name: len(text) for name, text in texts.items()}}
     return json.dumps(about).encode() + b"\n" + b"".join(texts.values())
 
 
 def _unpacked_hooks(clear: bytes) -> tuple[str, dict[str, str]]:
-    """The commit, and its hooks."""
+    """Return the commit, and its hooks."""
     about, _, rest = clear.partition(b"\n")
     told, texts = json.loads(about), {}
     for name, size in told.get("bytes", {}).items():

@@ -1,4 +1,4 @@
-"""Schedules of runbooks; the values of parameters and of the fields of issues sealed."""
+"""Schedules of runbooks; values of parameters and of issue fields are sealed."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ class SqlRunbookSchedules(ResourceTable[Schedule]):
         return {name: getattr(resource, name) for name in ("owner_id", *_CHOSEN)} | sealed
 
     def conflict_message(self, resource: Schedule) -> str:
-        """Services check the connection first, so only a change at the same moment leads to the second reason."""
+        """Return the reason. Services check the connection first, so the second reason only follows a concurrent
+        change."""
         return f"name: a schedule {resource.name!r} exists already, or its connection was just removed"
 
     async def due(self, now: datetime, most: int, most_each: int) -> list[Schedule]:
@@ -143,7 +144,7 @@ class SqlRunbookSchedules(ResourceTable[Schedule]):
         return {"given": sealed}
 
     async def _unseal(self, row: Row) -> dict[str, Any]:
-        """Raises Misconfigured."""
+        """Decrypt the values. Raises Misconfigured."""
         opened = json.loads(await self._encryption.open(row["given"], row=_row(row["id"]), org_id=row["org_id"]))
         return {kind: {name: Secret(value) for name, value in opened[kind].items()} for kind in _SEALED}
 

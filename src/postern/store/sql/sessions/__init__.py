@@ -1,1 +1,1 @@
-"""Sessions: their rows, lists, search, and what is still to be done about them."""
+"""Stores of sessions: their rows, lists, search, and pending work."""

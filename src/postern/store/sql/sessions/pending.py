@@ -1,4 +1,4 @@
-"""Sessions about which something is yet to be done (ports/telling.py), found by small ranges of one index."""
+"""Sessions with pending work, found by small ranges of one index."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _ORDER = (sessions.c.end_date, sessions.c.id)
 def waiting(
     columns: Sequence[ColumnElement[Any]], bits: int, most: int, *conditions: ColumnElement[bool]
 ) -> Select[Any]:
-    """The first `most` that wait for any of `bits`, in the order of their ends. `conditions` are on end and identifier.
+    """Return the first `most` that wait for any of `bits`, by end. `conditions` are on end and identifier.
 
-    An index knows values, not bits: each value that has one of them is a range of its own, of which no more than `most`
-    entries are read. However many sessions wait for something else, they are never looked at.
+    An index knows values, not bits: each value with one of them is a range of its own, of which at most `most` entries
+    are read. Sessions that wait for something else are never looked at.
     """
     ranges = [
         select(*_ORDER)

@@ -1,8 +1,8 @@
-"""What the filters of the list of sessions mean, and which of them leads.
+"""The filters of the list of sessions as conditions, and which of them leads.
 
-One filter *leads*: it has an index in which the rows stand in the list's order (see schema.py), so that a page of the
-newest is read from one place. The others *sieve* what it gives. SQLite knows nothing of how rare a value is, so the
-order in which filters lead is ours; the columns of the others are hidden from its choice of an index.
+One filter *leads*: it has an index in which the rows are in the list's order (see schema.py), so that a page of the
+newest is read from one place. The others *sieve* its rows. SQLite does not know how rare a value is, so the order in
+which filters lead is fixed here; the columns of the others are hidden from its choice of an index.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _Equal = tuple[Column[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`lead` and `sieves` are conditions; `equal` are the columns that must have a value, whichever of them leads.
+    """`lead` and `sieves` are conditions; `equal` are the columns with a required value, whichever of them leads.
     `hidden` are all conditions as sieves, for rows that are found by their keys."""
 
     lead: list[ColumnElement[bool]]
@@ -54,7 +54,7 @@ class Plan:
 
 
 def plan(connection: Connection, org_id: UUID, wanted: SessionFilter) -> Plan | None:
-    """None when nothing can fit."""
+    """Return the plan; None when nothing can match."""
     equal, either = _plain(wanted), []
     for columns in _names(wanted):
         known = _known(connection, org_id, columns)
@@ -85,7 +85,7 @@ def plan(connection: Connection, org_id: UUID, wanted: SessionFilter) -> Plan | 
 
 
 def _plain(wanted: SessionFilter) -> list[_Equal]:
-    """Equality, never LIKE: a name with `%` in it is only a name."""
+    """Return an equality, never LIKE: a name with `%` in it is only a name."""
     equal = {
         sessions.c.correlation_id: wanted.correlation_id,
         sessions.c.issue_key: wanted.issue,
@@ -100,7 +100,7 @@ def _plain(wanted: SessionFilter) -> list[_Equal]:
 
 
 def _names(wanted: SessionFilter) -> list[list[_Equal]]:
-    """The columns that may be meant by a text: which of them is known only when one has looked."""
+    """Return the columns that a text may mean; a look-up decides."""
     found: list[list[_Equal]] = []
     if wanted.user is not None:
         found.append([(sessions.c.user_id, wanted.user), (sessions.c.user, wanted.user)])
@@ -112,7 +112,7 @@ def _names(wanted: SessionFilter) -> list[list[_Equal]]:
 
 
 def _known(connection: Connection, org_id: UUID, columns: list[_Equal]) -> list[_Equal]:
-    """Those in which the value occurs; each is one look into an index."""
+    """Return those in which the value occurs; each is one look into an index."""
     if len(columns) == 1:
         return columns
     looks = [exists().where(sessions.c.org_id == org_id, name == value) for name, value in columns]
@@ -121,15 +121,17 @@ def _known(connection: Connection, org_id: UUID, columns: list[_Equal]) -> list[
 
 
 def has_status(status: SessionStatus) -> ColumnElement[bool]:
-    """So that an index leads to those that are not done."""
+    """Return the condition in the form for which an index finds sessions that are not done."""
     is_it: ColumnElement[bool] = sessions.c.status == status
     return is_it if status is SessionStatus.DONE else is_it & (sessions.c.status != literal_column("'done'"))
 
 
 def _leading(names: Sequence[Column[Any] | None], status: SessionStatus | None) -> int | None:
-    """Which of these comes first in the order of those that have few rows for each value. A column may be there twice,
-    as that of the user of the sessions of who is only shown their own: then one leads and the other sieves. That it is
-    done leads to nothing: nearly every session is."""
+    """Return which of these leads: the one with the fewest rows for each value.
+
+    A column may occur twice, as that of the user where users only see their own sessions: then one leads and the other
+    sieves. The status done never leads: nearly every session has it.
+    """
     order = ["holds", "correlation_id", "issue_key", "user_id", "user", "connection_id", "connection"]
     order += ["refused", "masked"]
     order += ["end_reason", *([] if status is SessionStatus.DONE else ["status"]), "connection_subtype", "type", "verb"]
@@ -146,7 +148,7 @@ def _in_json(wanted: SessionFilter, connection: Connection) -> list[ColumnElemen
 
 
 def _has_pair(held: Column[Any], key: str, value: str, is_sqlite: bool) -> ColumnElement[bool]:
-    """Any text may be a key; none of them is part of a path."""
+    """Return the condition of a pair. Any text can be a key, so it is never a part of a path."""
     taken_apart = func.json_each if is_sqlite else func.json_each_text
     one = taken_apart(held).table_valued(column("key", String), column("value", String), name="pair")
     found: ColumnElement[bool] = exists(
@@ -156,7 +158,7 @@ def _has_pair(held: Column[Any], key: str, value: str, is_sqlite: bool) -> Colum
 
 
 def _durations(wanted: SessionFilter) -> list[ColumnElement[bool]]:
-    """Without an end there is none, and the comparison is not true."""
+    """Return the conditions; a session without an end has no duration, and the comparison is not true."""
     lasted = _Seconds(sessions.c.start_date, sessions.c.end_date)
     found: list[ColumnElement[bool]] = []
     if wanted.min_duration is not None:
@@ -174,7 +176,7 @@ def _reviewed(wanted: SessionFilter) -> list[ColumnElement[bool]]:
 
 
 class _Hidden(FunctionElement[Any]):
-    """A column, but for the choice of an index (https://sqlite.org/optoverview.html, "Unary + operator")."""
+    """A column that is hidden from the choice of an index (https://sqlite.org/optoverview.html, "Unary + operator")."""
 
     inherit_cache = True
     name = "hidden"
@@ -195,7 +197,7 @@ def _hidden(element: _Hidden, compiler: Any, **options: Any) -> str:
 
 
 class _Seconds(FunctionElement[float]):
-    """Between two moments."""
+    """The seconds between two timestamps."""
 
     inherit_cache = True
     name = "seconds"

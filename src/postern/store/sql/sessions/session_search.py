@@ -1,12 +1,12 @@
-"""Sessions whose texts fit a search, newest first and never more than are asked for, however common the words are.
+"""Search of sessions by their texts, newest first, bounded however common the words are.
 
 Both engines keep for each word the list of texts that have it. *Keys* are words of a second column that say whose text
-it is: organisation, user, connection and whatever else sessions are filtered by; they are looked up like words, so who
-sees few sessions reads few entries.
+it is: organisation, user, connection and other filters of sessions. They are looked up like words, so a user who sees
+few sessions reads few entries.
 
-SQLite: FTS5 keeps its lists in the order of `place`, so the newest are read first and reading ends with the last one
-that is wanted. PostgreSQL: GIN gives all that fit in no order; therefore a key says the week, and weeks are asked for
-from the newest on, each time twice as many, until there are enough.
+SQLite: FTS5 keeps its lists in the order of `place`, so the newest are read first and reading ends with the last wanted
+one. PostgreSQL: GIN returns all matches unordered; therefore a key is the week, and weeks are searched from the newest
+on, each time twice as many, until there are enough.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class SearchProgress:
-    """Newest first. `last` is up to where texts were looked at; None when that is all of them."""
+    """Results, newest first. `last` is up to where texts were looked at; None when that is all of them."""
 
     found: list[Candidate]
     last: Candidate | None
@@ -57,7 +57,7 @@ class SearchProgress:
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """`equal` are columns of sessions and the values that they must have."""
+    """A search; `equal` are columns of sessions with their required values."""
 
     org_id: UUID
     wanted: SessionFilter
@@ -76,7 +76,7 @@ class Sought:
 
     @property
     def is_keyed(self) -> bool:
-        """Whether the keys say all that is wanted, so that hardly any candidate is left out."""
+        """Whether the keys cover all conditions, so that hardly any candidate is left out."""
         wanted = self.wanted
         names = [name for name in (wanted.user, wanted.connection) if name is not None]
         known = [name for name, _ in self.equal if name.name in ("user_id", "user", "connection_id", "connection")]
@@ -98,7 +98,7 @@ class Sought:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Places: the first that may be, and the first that may not be any more."""
+        """The places: the first one in bounds, and the first one after."""
         low, high = 0, 2**63 - 1
         if self.wanted.start is not None:
             low = _milliseconds(self.wanted.start) << _ID_BITS
@@ -110,12 +110,13 @@ class Sought:
 
 
 def place_of(at: datetime, session_id: UUID) -> int:
-    """Milliseconds since 1970, then bits of the identifier, so that sessions of one moment have places of their own."""
+    """Return milliseconds since 1970, then bits of the identifier, so that sessions of one moment have places of
+    their own."""
     return _milliseconds(at) << _ID_BITS | session_id.int & ((1 << _ID_BITS) - 1)
 
 
 def keys_of(session: Session, *, refused: int, masked: int) -> list[str]:
-    """What says whose text it is. Of a session that runs they say less than when it has ended."""
+    """Return the keys of a session. A running one has fewer than an ended one."""
     values: dict[str, Any] = {name: getattr(session, name, None) for name in _KEYED}
     values["end_reason"] = session.metadata.get("end_reason")
     week = _milliseconds(session.start_date) // _WEEK
@@ -129,7 +130,7 @@ def keys_of(session: Session, *, refused: int, masked: int) -> list[str]:
 
 
 def candidates(connection: Connection, sought: Sought, most: int) -> SearchProgress:
-    """The first `most` whose texts fit; fewer where as many texts were looked at as one call may."""
+    """Return the first `most` matches; fewer where one call has looked at as many texts as it can."""
     find = _in_sqlite if connection.dialect.name == "sqlite" else _in_postgres
     return find(connection, sought, most)
 
@@ -143,12 +144,12 @@ def _org(org_id: UUID) -> str:
 
 
 def _week(number: int, level: int = 0) -> str:
-    """Of the block of 4 ** level weeks that the week is in."""
+    """Return the key of the block of 4 ** level weeks that contains the week."""
     return f"w{level}x{number >> 2 * level}"
 
 
 def _key(name: str, value: object) -> str:
-    """Letters and digits only: a word, whatever the value is."""
+    """Return a word of letters and digits only, whatever the value is."""
     shown = "=".join(map(str, value)) if isinstance(value, tuple) else str(value)
     return f"k{blake2b(f'{name}={shown}'.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
 
@@ -171,7 +172,7 @@ def _in_sqlite(connection: Connection, sought: Sought, most: int) -> SearchProgr
 
 
 def fts_query(search: Search, keys: Sequence[str]) -> str:
-    """All words stand in quotes and are letters and digits, so nothing in them is syntax."""
+    """Return the query. All words are in quotes and have letters and digits only, so nothing in them is syntax."""
     wanted = [f'keys : "{key}"' for key in keys] + [_fts_term(term) for term in search.wanted]
     query = " AND ".join(f"({one})" for one in wanted)
     unwanted = " OR ".join(f"({_fts_term(term)})" for term in search.unwanted)
@@ -204,10 +205,11 @@ def _in_postgres(connection: Connection, sought: Sought, most: int) -> SearchPro
 
 
 def _statement(sought: Sought) -> tuple[TextualSelect, dict[str, Any]]:
-    """The index knows words; that they follow each other is looked up in the text, of as many texts as may be.
+    """Return the statement. The index knows words; that they follow each other is checked in the text, of a bounded
+    number of texts.
 
-    `+ 0` keeps the order of places from being read from their own index, one text after the other: what a prepared
-    statement is planned for is not how rare its words are.
+    `+ 0` keeps the order of places from being read from their own index, one text after the other: the plan of a
+    prepared statement does not depend on how rare its words are.
     """
     query = [f"'{word}'{_star(term, at)}" for term in sought.search.wanted for at, word in enumerate(term.words)]
     query += [f"!'{term.words[0]}'{_star(term, 0)}" for term in sought.search.unwanted if len(term.words) == 1]
@@ -233,7 +235,7 @@ def _star(term: Term, at: int) -> str:
 
 
 def _ends(connection: Connection, low: int, high: int) -> tuple[int, int]:
-    """The weeks of the oldest and the newest text in these bounds; (0, -1) where there is none."""
+    """Return the weeks of the oldest and the newest text in these bounds; (0, -1) where there is none."""
     place = session_texts.c.place
     within = select(place).where(place >= low, place < high).limit(1)
     first = connection.execute(within.order_by(place)).scalar_one_or_none()
@@ -244,7 +246,7 @@ def _ends(connection: Connection, low: int, high: int) -> tuple[int, int]:
 
 
 def _windows(oldest: int, newest: int) -> Iterator[list[str]]:
-    """Weeks, newest first, each time twice as many."""
+    """Yield ranges of weeks, newest first, each time twice as many."""
     width = 1
     while newest >= oldest:
         begin = max(newest - width + 1, oldest)
@@ -253,7 +255,7 @@ def _windows(oldest: int, newest: int) -> Iterator[list[str]]:
 
 
 def _blocks(begin: int, end: int) -> list[str]:
-    """The fewest blocks that are exactly the weeks from `begin` to `end`, both included."""
+    """Return the fewest blocks that are exactly the weeks from `begin` to `end`, both included."""
     found = []
     while begin <= end:
         level = 0

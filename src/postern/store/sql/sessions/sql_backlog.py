@@ -1,4 +1,4 @@
-"""How far behind is what follows sessions, over all machines: a few look-ups by index, and bounded counts."""
+"""Backlogs of post-processing, over all machines: a few look-ups by index, and bounded counts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SqlBacklog:
         self._database = database
 
     async def look(self, now: datetime) -> dict[str, float]:
-        """By names of metrics (metrics.catalogue). Raises Unavailable."""
+        """Return the backlogs by names of metrics (metrics.catalogue). Raises Unavailable."""
         ended = (sessions.c.closed_entry.is_(None), sessions.c.end_date.is_not(None))
         oldest = select(sessions.c.end_date).where(*ended).order_by(sessions.c.end_date, sessions.c.id).limit(1)
         failing = (sinks.c.status == SinkStatus.ACTIVE, sinks.c.failures > 0)

@@ -1,4 +1,4 @@
-"""What is yet to be done about sessions, and that it was done."""
+"""Pending post-processing of sessions, and its results."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class SqlPostprocessing:
     async def _queue_and_delete(
         self, key: Column[UUID], ids: Sequence[UUID], deliveries: Sequence[NewDelivery]
     ) -> None:
-        """Of rows that are there until they are told."""
+        """Queue the events of rows, and delete the rows."""
 
         def work(connection: Connection) -> None:
             for at in range(0, len(ids), _CHUNK):
@@ -155,7 +155,7 @@ def _mark(connection: Connection, ids: Sequence[UUID]) -> None:
 
 
 def _taken(connection: Connection, done: Sequence[Settled]) -> set[UUID]:
-    """Of those, the ones that are as they were read; from now on nothing is to be told of them."""
+    """Return those that are as they were read, and clear their pending work."""
     lock_sessions(connection, [one.pending.session.id for one in done])
     by_bits: dict[int, list[UUID]] = {}
     for one in done:

@@ -1,4 +1,4 @@
-"""What became of session hooks; what they printed is sealed."""
+"""Results of session hooks; their output is sealed."""
 
 from __future__ import annotations
 

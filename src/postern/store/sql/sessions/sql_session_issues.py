@@ -1,6 +1,6 @@
-"""Issues of sessions: what is to be done in a tracker, their fields sealed.
+"""Issues of sessions: pending work in a tracker, with sealed fields.
 
-A row goes from state to state under its own lock, and whoever changes a session as well locks the issue first.
+A row changes its state under its own lock, and a writer that changes its session as well locks the issue first.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ class SqlSessionIssues:
     async def _change(
         self, session_id: UUID, at: datetime, change: Callable[[Connection, Row], dict[str, Any] | None]
     ) -> None:
-        """What `change` says becomes of the row as it is now; None for nothing."""
+        """Apply what `change` returns for the current row; None for nothing."""
 
         def work(connection: Connection) -> None:
             own = _columns.session_id == session_id
@@ -223,7 +223,7 @@ def _tell_late(connection: Connection, row: Row) -> dict[str, Any]:
 
 
 def _tell(connection: Connection, session_id: UUID, issue: Issue) -> bool:
-    """False when there is no such session yet."""
+    """Store the issue's key in its session; False when there is no such session yet."""
     said = {"integrations_metadata": in_session(issue), "issue_key": issue.key}
     told = update(sessions).where(sessions.c.id == session_id).values(said)
     return connection.execute(told).rowcount == 1

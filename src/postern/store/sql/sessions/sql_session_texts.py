@@ -1,4 +1,4 @@
-"""What was asked in sessions: written once for each segment, found by session_search.py."""
+"""The search index of sessions: written once for each segment, searched by session_search.py."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class SqlSessionTexts:
         self._database = database
 
     async def index(self, session_id: UUID, segment: int, pieces: Sequence[Piece], *, is_last: bool) -> bool:
-        """Words are found before the transaction begins: for a long text that takes longer than all the rest of it, in
-        which nobody else could write."""
+        """Index a segment. Words are found before the transaction begins: for a long text that takes longest, and
+        would block other writers."""
         for _ in range(_TRIES):
             async with self._database.statement() as connection:
                 known = (await connection.execute(_held(session_id))).mappings().one_or_none()
@@ -91,7 +91,7 @@ class SqlSessionTexts:
             return {row.session_id: _read(row.pieces) for row in rows}
 
     def _values(self, known: RowMapping, segment: int, pieces: Sequence[Piece]) -> dict[str, Any]:
-        """What is written when a segment comes to what is there."""
+        """Return the row after a segment is added."""
         script: str | None = known["script"]
         before = _read(known["pieces"]) if known["place"] is not None else [(0.0, script)] if script else []
         # A script is recorded as what its client sends, too.
@@ -112,14 +112,14 @@ class SqlSessionTexts:
 
 
 def _held(session_id: UUID) -> Select[Any]:
-    """The session, and what is known of its texts."""
+    """Return the session, and its index row."""
     texts = (session_texts.c[name] for name in ("place", "pieces", "segments", "is_cut"))
     wanted = select(sessions.c.script, *texts).join_from(sessions, session_texts, isouter=True)
     return wanted.where(sessions.c.id == session_id)
 
 
 def _is_new(known: RowMapping, segment: int) -> bool:
-    """Also a session without any segment has a text, as soon as nothing more is awaited."""
+    """Return whether to add a row; a session without any segment gets one once its index is complete."""
     return known["place"] is None if segment == 0 else segment not in (known["segments"] or ())
 
 
@@ -136,7 +136,7 @@ def _write(
     is_last: bool,
     is_awaited: bool,
 ) -> bool:
-    """False when somebody else has written meanwhile."""
+    """Write the row; False when another process has written meanwhile."""
     # Locked, so that two who index the same session do so one after the other.
     row = connection.execute(select(*sessions.c).where(sessions.c.id == session_id).with_for_update()).mappings()
     found = row.one_or_none()
@@ -170,7 +170,8 @@ def _put(connection: Connection, session: Session, place: int | None, values: di
 
 
 def _some(words: Sequence[str]) -> list[str]:
-    """Each once, as many of the first as a tsvector holds (https://postgresql.org/docs/current/textsearch-limitations)."""
+    """Return each word once, as many of the first as a tsvector holds
+    (https://postgresql.org/docs/current/textsearch-limitations)."""
     kept: dict[str, None] = {}
     size = 0
     for word in words:
@@ -188,7 +189,8 @@ def _keys(connection: Connection, session: Session, refused: int, masked: int) -
 
 
 def _cut(pieces: Sequence[Piece]) -> tuple[list[Piece], bool]:
-    """As many as fit, the last one in part. A byte for each piece makes many empty ones have an end, too."""
+    """Return as many pieces as fit, the last one in part. Each counts at least one byte, so that empty ones end,
+    too."""
     kept: list[Piece] = []
     left = MAX_TEXT
     for at, said in pieces:

@@ -51,7 +51,7 @@ _KEYSET = by_time(sessions.c.start_date, sessions.c.id)
 
 
 def find(connection: Connection, org_id: UUID, wanted: SessionFilter, page: Page) -> Stretch[Session]:
-    """See SessionStore.find."""
+    """Return a page, see SessionStore.find."""
     ways = plan(connection, org_id, wanted)
     if ways is None:
         return Stretch([], None if page.count is Count.NONE else 0)
@@ -62,7 +62,8 @@ def find(connection: Connection, org_id: UUID, wanted: SessionFilter, page: Page
 
 
 def _search(connection: Connection, org_id: UUID, wanted: SessionFilter, ways: Plan, page: Page) -> Stretch[Session]:
-    """Sessions whose texts fit are the candidates, newest first; the filters sieve them."""
+    """Return a page of a search: sessions with matching texts are the candidates, newest first; the filters sieve
+    them."""
     assert wanted.search is not None
     sought = Sought(org_id, wanted, tuple(ways.equal), page.after)
     most = page.limit + 1 if sought.is_keyed else CANDIDATES
@@ -112,7 +113,7 @@ _SET = _SET.values(
 
 
 def _can(event: SessionEvent) -> ColumnElement[bool]:
-    """That the row is in a state in which this can happen."""
+    """Return the condition that the row is in a state in which the event can happen."""
     return or_(*(sessions.c.status == state for state in sources(event)))
 
 
@@ -199,8 +200,10 @@ class SqlSessions:
         credential_id: UUID | None = None,
         verb: Verb | None = None,
     ) -> tuple[Session, UUID, str] | None:
-        """The condition on the status makes the UPDATE the lock: only one of many finds the row ready. What becomes of
-        its review changes the row as well, so that who comes later sees it."""
+        """Claim a session. The condition on the status makes the UPDATE the lock: only one of many finds the row ready.
+
+        A change of its review changes the row as well, so that later callers see it.
+        """
         values = {"status": target(SessionEvent.CLAIMED), "worker": worker, "start_date": at, "pending": OPENED}
         if metadata is not None:
             values["metadata"] = dict(metadata)
@@ -245,7 +248,7 @@ class SqlSessions:
 
 
 def session_values(session: Session, principal_id: UUID, source: str) -> dict[str, Any]:
-    """The columns of a new one's row."""
+    """Return the columns of a new session."""
     values: dict[str, Any] = {name: getattr(session, name) for name in _TAKEN}
     for name in _MAPS:
         values[name] = dict(values[name])
@@ -257,7 +260,7 @@ def session_values(session: Session, principal_id: UUID, source: str) -> dict[st
 
 
 async def seal_invocation(encryption: Encryption, session_id: UUID, invocation: Invocation) -> bytes | None:
-    """None for one that says nothing. Not inside a transaction."""
+    """Seal an invocation; None for an empty one. Not inside a transaction."""
     if not invocation:
         return None
     return await encryption.seal(_written(invocation), row=_sealed_row(session_id), org_id=None)
@@ -270,13 +273,12 @@ def add_session(connection: Connection, values: dict[str, Any], sealed: bytes | 
 
 
 def approve_session(connection: Connection, session_id: UUID) -> bool:
-    """It waits for its review no longer. False when it did not wait."""
+    """Make a session that waits for its review ready. False when it did not wait."""
     return connection.execute(_APPROVE, {"session": session_id}).rowcount == 1
 
 
 def withdraw_session(connection: Connection, session_id: UUID, ended: SessionEnd) -> bool:
-    """Ends it before anybody has run it, with what it would have been started with. False when somebody has, or it is
-    done."""
+    """End it before it has run, with its invocation. False when it has run, or is done."""
     if connection.execute(_WITHDRAW, _end_values(session_id, ended)).rowcount != 1:
         return False
     connection.execute(delete(session_starts).where(session_starts.c.session_id == session_id))

@@ -1,1 +1,1 @@
-"""Connections, agents and what is known of targets, in the store."""
+"""Stores of connections, agents and facts about targets."""

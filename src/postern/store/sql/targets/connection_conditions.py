@@ -1,4 +1,4 @@
-"""Which connections a list shows: filters, and what who asks may see, as conditions of a statement."""
+"""Filters of connections, and the caller's scope, as conditions of a statement."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from postern.store.schema.target_tables import access_rule_connections, agents, 
 
 
 def conditions_of(wanted: ConnectionFilter, is_sqlite: bool) -> list[ColumnElement[bool]]:
-    """Both engines take JSON apart, by functions of different names: therefore `is_sqlite`."""
+    """Return the conditions. The engines' JSON functions have different names: therefore `is_sqlite`."""
     equal = {
         connections.c.name: wanted.name,
         connections.c.type: wanted.type,
@@ -49,7 +49,8 @@ def conditions_of(wanted: ConnectionFilter, is_sqlite: bool) -> list[ColumnEleme
 
 
 def within(reach: Reach | None) -> list[ColumnElement[bool]]:
-    """The same answer as `domain.access.decide` gives for each connection by itself. Nothing for everything."""
+    """Return the condition of a scope, which matches what `domain.access.decide` allows for each connection; None
+    for everything."""
     if reach is None:
         return []
     ways = [
@@ -64,14 +65,15 @@ def within(reach: Reach | None) -> list[ColumnElement[bool]]:
 
 
 def each_tag(is_sqlite: bool) -> TableValuedAlias:
-    """A row of `key` and `value` for each tag of a connection, to be joined to it."""
+    """Return rows of `key` and `value` for each tag of a connection, to be joined to it."""
     taken_apart = func.json_each if is_sqlite else func.json_each_text
     tags = taken_apart(connections.c.connection_tags)
     return tags.table_valued(column("key", String), column("value", String), name="tag", joins_implicitly=True)
 
 
 def _searched(text: str, alive_after: datetime | None) -> ColumnElement[bool]:
-    """A status is meant by the whole word only: else a part of it would find half of all connections."""
+    """Return the condition of a search. A status only matches as a whole word: a part of it would match half of all
+    connections."""
     columns = (connections.c.name, connections.c.subtype, connections.c.type, connections.c.resource_name)
     ways = [func.lower(column).contains(text, autoescape=True) for column in columns]
     if text in list(ConnectionStatus):
@@ -95,7 +97,8 @@ def _has_label(label: str, is_sqlite: bool) -> ColumnElement[bool]:
 
 
 def tag_fits(tags: Column[Any], key: str, value: str | None, equal: bool) -> ColumnElement[bool]:
-    """Whether the tag in that JSON column has that value, or is there at all; one that is not there has none."""
+    """Return the condition that the tag in that JSON column has that value, or exists at all; a missing one has
+    none."""
     if not is_tag_key(key):  # no connection has it, and it might not be what the engine takes for a path
         return false() if equal else true()
     tag = tags[key].as_string()

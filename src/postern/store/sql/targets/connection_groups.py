@@ -1,4 +1,4 @@
-"""The groups that connections name themselves: their own reviewers, and who may force an approval."""
+"""The groups that connections name themselves: their own reviewers, and groups that can force an approval."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NEXT = {"version": connections.c.version + 1}  # who has read the connection be
 
 
 async def rename_in_connections(transaction: Executor, group: UserGroup, name: str) -> None:
-    """A connection that has both, the old name and the new one, has the new one once."""
+    """Rename a group; a connection that has both, the old name and the new one, has the new one once."""
     for row in await _with_groups(transaction, group):
         changed = {
             column.name: list(dict.fromkeys(name if one == group.name else one for one in row._mapping[column.name]))
@@ -29,8 +29,11 @@ async def rename_in_connections(transaction: Executor, group: UserGroup, name: s
 
 
 async def remove_from_connections(transaction: Executor, group: UserGroup) -> None:
-    """Raises Conflict, naming the connection, where members of the group must agree: each of its reviewers must, so one
-    less would open it, or leave less to be agreed to. Who may force an approval only becomes fewer."""
+    """Remove a group. Raises Conflict, naming the connection, where it is among the reviewers.
+
+    Each of the reviewers must approve, so one less would open the connection, or require less. Groups that can force an
+    approval only become fewer.
+    """
     rows = await _with_groups(transaction, group)
     for row in rows:
         if group.name in row.reviewers:
@@ -43,7 +46,7 @@ async def remove_from_connections(transaction: Executor, group: UserGroup) -> No
 
 
 async def _with_groups(transaction: Executor, group: UserGroup) -> Sequence[Row[Any]]:
-    """The organisation's connections that name any group, locked, by name."""
+    """Return the organisation's connections that name any group, locked, by name."""
     named = or_(*(cast(column, String) != "[]" for column in _LISTS))
     wanted = select(connections.c.id, connections.c.name, *_LISTS).where(connections.c.org_id == group.org_id, named)
     return (await transaction.execute(wanted.order_by(connections.c.name).with_for_update())).all()

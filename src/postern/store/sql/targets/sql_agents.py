@@ -1,4 +1,4 @@
-"""Agents: who dials in, what they said of themselves, and when each was last heard of."""
+"""Agents: keys, reported facts and heartbeats."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _BY_ID = select(*agents.c).where(agents.c.id == bindparam("id"))
 
 
 class SqlAgents(ResourceTable[Agent]):
-    """Agents say that they live, and what they are, in these rows, too. That is nobody's change: the version stays."""
+    """Agents write heartbeats and facts into these rows, too. That is not an administrator's change, so the version
+    stays."""
 
     table, noun = agents, "agent"
 
@@ -36,7 +37,7 @@ class SqlAgents(ResourceTable[Agent]):
         return _agent_of(row)
 
     async def values(self, resource: Agent) -> dict[str, Any]:
-        """Its name and its mode are part of its key."""
+        """Return the columns that can change; name and mode are part of its key."""
         return {"digest": resource.digest, "updated_at": resource.updated_at}
 
     async def new_row(self, resource: Agent) -> dict[str, Any]:
@@ -109,7 +110,7 @@ def _conditions(wanted: AgentFilter) -> list[ColumnElement[bool]]:
 
 
 async def add_agent(connection: Executor, agent: Agent) -> None:
-    """Raises IntegrityError."""
+    """Add an agent. Raises IntegrityError."""
     await connection.execute(insert(agents).values(_row_of(agent)))
 
 

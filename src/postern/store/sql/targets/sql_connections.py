@@ -40,8 +40,8 @@ _FIXED = {"id", "org_id", "created_at", "version"}
 
 
 class _GuardRails:
-    """The guard rails of a connection. They list their connections, so a change of these is one of theirs, too: who has
-    read one of them before cannot write it any more."""
+    """The guard rails of a connection. They list their connections, so a change of these is one of theirs, too: an
+    outdated write of one is rejected."""
 
     def columns(self, table: Table) -> Sequence[Label[str]]:
         return [guardrail_ids_column()]

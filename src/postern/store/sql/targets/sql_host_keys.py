@@ -1,4 +1,4 @@
-"""The keys of SSH targets, one for each place where a connection leads."""
+"""Host keys of SSH targets, one for each target of a connection."""
 
 from __future__ import annotations
 

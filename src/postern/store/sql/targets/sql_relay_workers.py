@@ -1,4 +1,4 @@
-"""The relay workers that live."""
+"""The live relay workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resources: made when a connection names one first, removed when none does any more."""
+"""Resources: created when a connection names one first, removed when none does any more."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class SqlResources:
 
 
 async def ensure_resource(transaction: Executor, org_id: UUID, name: str) -> None:
-    """It has a row, which nobody removes before the transaction ends."""
+    """Create the resource's row if necessary, and lock it until the transaction ends."""
     row = {"id": uuid4(), "org_id": org_id, "name": name, "created_at": datetime.now(UTC)}
     made = upsert(resources).values(row)
     kept = made.on_conflict_do_update(index_elements=["org_id", "name"], set_={"name": made.excluded.name})
@@ -70,7 +70,7 @@ def _reached(reach: Reach | None) -> list[ColumnElement[bool]]:
 
 
 async def _filled(connection: Executor, org_id: UUID, rows: Sequence[Row], reach: Reach | None) -> list[Resource]:
-    """With the first connections of each, in one statement."""
+    """Return them with the first connections of each, in one statement."""
     name = connections.c.resource_name
     own = (connections.c.org_id == org_id, name.in_([row["name"] for row in rows]), *within(reach))
     place = func.row_number().over(partition_by=name, order_by=connections.c.name).label("place")

@@ -1,4 +1,4 @@
-"""Errands: rows that live for seconds."""
+"""Target tasks: rows that live for seconds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SqlTargetTasks:
             await connection.execute(insert(target_tasks).values(values))
 
     async def claim(self, task_id: UUID, worker: str, since: datetime) -> TargetTask | None:
-        """The condition on the worker makes the UPDATE the lock: only one of many finds it empty."""
+        """Claim a task. The condition on the worker makes the UPDATE the lock: only one of many finds it empty."""
         statement = (
             update(target_tasks)
             .where(target_tasks.c.id == task_id, target_tasks.c.worker.is_(None), target_tasks.c.created_at > since)
