@@ -420,13 +420,13 @@ def test_every_group_of_resources_is_in_the_table() -> None:
     ],
 )
 def test_options_of_earlier_versions_are_hidden_aliases(command: str, old: str, new: str) -> None:
-    found: click.Command | None = cli
+    found: click.Command = cli
     context = click.Context(cli, info_name="postern")
     for word in command.split():
         assert isinstance(found, click.Group)
-        found = found.get_command(context, word)
-        assert found is not None
-        context = click.Context(found, context, info_name=word, resilient_parsing=True)
+        below = found.get_command(context, word)
+        assert below is not None
+        found, context = below, click.Context(below, context, info_name=word, resilient_parsing=True)
     typed = [found.make_context("", [flag], resilient_parsing=True).params for flag in (old, new)]
     assert typed[0] == typed[1] != found.make_context("", [], resilient_parsing=True).params
     assert new.partition("=")[0] in found.get_help(context)
