@@ -1,9 +1,9 @@
-"""The error tree: one class for each reaction that a caller can have.
+"""The error tree: one class for each reaction of a caller.
 
-A message says what happened, why, and what to do next; it is shown to people as it is, so it never
-carries a secret. `field` names the part of the caller's input that is wrong, where there is one;
-`retry_after` is after how many seconds the same call may go through, where that is known.
-Every outer surface (HTTP API, CLI, each wire protocol) renders these classes in its own tongue.
+A message says what happened, why, and what to do next; people see it unchanged, so it never contains a secret. `field`
+names the invalid part of the caller's input, if there is one; `retry_after` is the number of seconds after which the
+same call can succeed, if that is known. Every outer surface (HTTP API, CLI, each wire protocol) renders these classes
+in its own way.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 
 class PosternError(Exception):
-    """Root of all errors that Postern raises on purpose."""
+    """Root of all expected errors of Postern."""
 
     def __init__(self, message: str, *, field: str | None = None, retry_after: int | None = None) -> None:
         super().__init__(message)
@@ -22,26 +22,26 @@ class PosternError(Exception):
 
 
 class Malformed(PosternError):
-    """The input cannot be read at all: wrong type, missing field, unknown enum value."""
+    """The input cannot be read: wrong type, missing field, unknown enum value."""
 
 
 class Unreachable(Malformed):
     """The target of a connection, or the agent that reaches it, does not answer.
 
-    The API has always answered 400 for it; the header `Postern-Error: unreachable` tells it apart.
+    The API answers it with 400, as in earlier versions; the header `Postern-Error: unreachable` distinguishes it.
     """
 
 
 class Invalid(PosternError):
-    """The input reads well but breaks a rule: constraint, unknown reference, immutability."""
+    """The input is well formed but breaks a rule: constraint, unknown reference, immutability."""
 
 
 class Unauthenticated(PosternError):
-    """Nobody is known behind the request."""
+    """The request is not authenticated."""
 
 
 class Denied(PosternError):
-    """Somebody is known, and may not."""
+    """The caller is authenticated, but not allowed to do this."""
 
 
 class NotFound(PosternError):
@@ -49,23 +49,23 @@ class NotFound(PosternError):
 
 
 class Gone(PosternError):
-    """The thing was there, and was purged on purpose."""
+    """The thing existed, and was purged on purpose."""
 
 
 class Conflict(PosternError):
-    """The thing exists already, or is in a state that does not allow the request."""
+    """The thing exists already, or its state does not allow the request."""
 
 
 class PreconditionFailed(PosternError):
-    """The thing is not in the version that the request names."""
+    """The thing does not have the version that the request names."""
 
 
 class TooMany(PosternError):
-    """The caller goes over a limit; the same call may go through later."""
+    """The caller exceeds a limit; the same call can succeed later."""
 
 
 class Unavailable(PosternError):
-    """A part that is needed does not answer: target, agent, store."""
+    """A required part does not answer: target, agent, store."""
 
 
 class ProtocolViolation(PosternError):
@@ -73,18 +73,18 @@ class ProtocolViolation(PosternError):
 
 
 class CarrierBroke(ConnectionResetError):
-    """What carries a stream, a tunnel or an SSH connection, was given up: its peer broke the carrier's protocol."""
+    """The tunnel or SSH connection of a stream was closed, because its peer broke the protocol."""
 
 
 class RecordingFailed(PosternError):
-    """A record could not be appended. The session it belongs to ends."""
+    """A record could not be appended. Its session ends."""
 
 
 class Misconfigured(PosternError):
-    """A setting is wrong. Raised at start only, so that nothing runs half set up."""
+    """A setting is wrong. Raised at start only, so that nothing runs with half of its settings."""
 
 
-# The one table between the tree and HTTP: the API answers by it, the client raises by it. What is not here is 500.
+# The one table between the tree and HTTP: the API answers with it, the client raises with it. Other errors are 500.
 STATUSES: Mapping[type[PosternError], int] = {
     Malformed: 400,
     Unauthenticated: 401,
@@ -98,7 +98,7 @@ STATUSES: Mapping[type[PosternError], int] = {
     Unavailable: 503,
 }
 _BODY_TOO_LARGE = 413
-# A header of error answers, for what programs have to tell apart although the status is the same.
+# A header of error answers, so that programs can distinguish errors with the same status.
 ERROR_HEADER, UNREACHABLE = "Postern-Error", "unreachable"
 
 
@@ -107,7 +107,7 @@ def status_of(error: PosternError) -> int:
 
 
 def error_of(status: int) -> type[PosternError]:
-    """The class that stands for this answer; Unavailable for one that nobody answers on purpose."""
+    """Return the class for this answer; Unavailable for an unexpected status."""
     if status == _BODY_TOO_LARGE:
         return Malformed
     return next((kind for kind, known in STATUSES.items() if known == status), Unavailable)

@@ -1,8 +1,8 @@
-"""What a child process does for its supervisor: it dies with it, says when it is ready, and sends a heartbeat. And how
-a process with secrets protects itself.
+"""Services of a supervisor's child process: it ends with the supervisor, reports when it is ready, and sends
+heartbeats. Also protection of processes with secrets.
 
-Linux sends a chosen signal to a child whose parent is gone (`PR_SET_PDEATHSIG`), so that even
-`kill -9` of the supervisor leaves nothing behind. On other systems this module does nothing of that kind.
+Linux sends a chosen signal to a child whose parent has ended (`PR_SET_PDEATHSIG`), so that even `kill -9` of the
+supervisor leaves nothing behind. Other systems have no such signal.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 READY_FD = "POSTERN_READY_FD"  # names the pipe on which a supervisor waits for one line, then for heartbeats
 HEARTBEAT_EVERY = 1.0  # seconds
 # Makes a process write the stack of each of its threads to standard error. SIGABRT would do that, too, but it leaves a
-# core file with every secret where the machine allows core files.
+# core file with every secret if the machine allows core files.
 DUMP_STACKS = signal.SIGUSR2
 PARENT_PID = "POSTERN_PARENT_PID"
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
@@ -31,10 +31,10 @@ _prctl = ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else
 
 
 def die_with_parent(parent: int | None = None, by: signal.Signals = signal.SIGTERM) -> None:
-    """Asks the kernel for signal `by` when the process that started us ends.
+    """Request the signal `by` from the kernel when this process's parent ends.
 
-    `parent` is that process's id; None takes it from the environment a supervisor gave us, and does
-    nothing when there is none. Exits at once when the parent is gone already.
+    `parent` is that process's id; None takes it from the environment that a supervisor set, and does nothing if there
+    is none. Exits at once if the parent has ended already.
     """
     if parent is None:
         parent = int(os.environ.get(PARENT_PID, "0"))
@@ -46,30 +46,31 @@ def die_with_parent(parent: int | None = None, by: signal.Signals = signal.SIGTE
 
 
 def hide_from_own_user() -> None:
-    """Where Linux has it: other processes of this user, what we start among them, can neither read this process's
-    environment and memory nor trace it. There are no core dumps of it, either."""
+    """Protect this process, on Linux: other processes of this user, also its children, can neither read its environment
+    and memory nor trace it, and it leaves no core dumps."""
     if _prctl is not None:
         _prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def dying_with_us(by: signal.Signals) -> Callable[[], None]:
-    """For `subprocess`'s `preexec_fn`, where the child is not our code. Runs after `user=` took effect, as it
-    must: a change of user clears the wish. Use it from a process's main thread and where no other thread runs."""
+    """Return a function for `subprocess`'s `preexec_fn`, for a child that does not run our code. It runs after `user=`
+    took effect, as it must: a change of user clears the request. Use it from a process's main thread and while no other
+    thread runs."""
     us = os.getpid()
     return lambda: die_with_parent(us, by)
 
 
 def release_memory() -> None:
-    """Give memory that is free in this process back to the system. glibc keeps what threads have freed: after a burst
-    of work that is all that the burst took. Does nothing with other C libraries."""
+    """Give this process's free memory back to the system. glibc keeps what threads have freed, which after a burst of
+    work is everything that the burst used. Does nothing with other C libraries."""
     if _trim is not None:
         _trim(0)
 
 
 def announce_ready(loop: AbstractEventLoop | None = None) -> None:
-    """Tell the supervisor that this process serves now. Does nothing without a supervisor, or when called again.
+    """Report to the supervisor that this process serves now. Does nothing without a supervisor, or when called again.
 
-    With `loop`, that event loop sends a heartbeat from now on: the supervisor replaces a process whose loop hangs.
+    With `loop`, that event loop sends heartbeats from now on: the supervisor replaces a process whose loop hangs.
     """
     descriptor = os.environ.pop(READY_FD, None)
     if descriptor is None:
@@ -77,7 +78,7 @@ def announce_ready(loop: AbstractEventLoop | None = None) -> None:
     pipe = int(descriptor)
     try:
         os.write(pipe, b"ready\n")
-    except OSError:  # the supervisor has gone; a signal tells this process so
+    except OSError:  # the supervisor has ended; a signal tells this process so
         loop = None
     if loop is None:
         os.close(pipe)

@@ -150,14 +150,14 @@ async def test_unknown_paths_and_methods_have_the_one_shape(api: Api) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"{", "the body cannot be read as JSON"),
+        (b"{", "the body is not valid JSON"),
         (b"[]", "body: "),
         (b"null", "body: "),
         (b"", "body: is required"),
-        (b"\xff", "the body cannot be read as JSON"),
+        (b"\xff", "the body is not valid JSON"),
         (b'{"name": "\\ud800"}', "name: contains"),
         (b'{"\\u0000": 1}', "body: the name of a field"),
-        (b"[" * 100_000, "the body cannot be read as JSON"),
+        (b"[" * 100_000, "the body is not valid JSON"),
         (b'{"name": ' + b"[" * 900 + b"]" * 900 + b"}", "name: "),
     ],
 )

@@ -119,7 +119,7 @@ async def test_cookie_and_bearer_together_are_refused(api: Api) -> None:
     page = await browser(api)
     for header in (api.as_bob.headers["authorization"], "Basic eDp5", ""):
         answer = await page.get("/userinfo", headers={"Authorization": header})
-        assert "never both" in message(answer, 400)
+        assert "send only one" in message(answer, 400)
 
 
 async def test_on_https_only_the_cookie_with_the_host_prefix_counts(api: Api) -> None:

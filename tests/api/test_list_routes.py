@@ -80,7 +80,7 @@ async def test_growing_list_refuses_deep_offset_and_names_the_cursor(api: Api, p
     assert said.startswith(f"offset: at most {MAX_LONG_OFFSET:,}")
     assert "`cursor`" in said
     both = {"offset": "1", "cursor": cursor_of(Position(api.world.clock(), uuid4()))}
-    assert message(await api.as_admin.get(path, params=both), 422).startswith("cursor: takes the place of offset")
+    assert message(await api.as_admin.get(path, params=both), 422).startswith("cursor: cannot be combined with offset")
     assert message(await api.as_admin.get(path, params={"cursor": "nonsense"}), 422).startswith("cursor: ")
     assert {"cursor", "count"} <= parameters(api)[path].keys()
 

@@ -193,7 +193,7 @@ async def test_a_terminal_session(real: Api, home: Path) -> None:
     shown = (await real.as_ann.get(f"{url}?expand=event_stream&events=r")).json()
     assert decoded(shown) == [[0.0, "r", b"80x24"]]
     said = message(await real.as_ann.get(f"{url}?event_stream=raw-queries"), 422)
-    assert said.startswith("event_stream: raw-queries is for sessions of databases")
+    assert said.startswith("event_stream: raw-queries needs a session of a database")
 
 
 async def test_a_session_that_never_began_has_no_events(real: Api) -> None:

@@ -89,7 +89,7 @@ async def test_who_is_not_logged_in_is_led_there_and_an_unknown_code_is_told(api
     led = await api.nobody.get("/login/ssh", params={"user_code": waiting.code})
     assert (led.status_code, "/api/web/login?back=" in led.headers["location"]) == (303, True)
     page = await browser(api)
-    assert "Code that is in the address" in (await page.get("/login/ssh")).text
+    assert "Code in the address" in (await page.get("/login/ssh")).text
     shown = await page.get("/login/ssh", params={"user_code": "<script>"})
     assert "this code is unknown" in shown.text
     assert "<script>" not in shown.text

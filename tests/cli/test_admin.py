@@ -72,7 +72,7 @@ def test_a_setup_link_lets_somebody_in(root: Served) -> None:
 def test_who_is_given_a_password_is_not_sent_to_set_one(root: Served) -> None:
     made = root.ok("admin", "users", "create", "eve@example.com")
     assert (
-        made.stdout == "Created eve@example.com. A password is set by: postern admin users setup-link eve@example.com\n"
+        made.stdout == "Created eve@example.com. Set a password with: postern admin users setup-link eve@example.com\n"
     )
     line = ("admin", "users", "create", "finn@example.com", "--password-stdin")
     assert root.ok(*line, stdin="a password of his own\n").stdout == "Created finn@example.com.\n"
@@ -81,7 +81,7 @@ def test_who_is_given_a_password_is_not_sent_to_set_one(root: Served) -> None:
 def test_lists_are_tables_with_pages(root: Served) -> None:
     table = root.ok("admin", "users", "list", "--limit", "2")
     assert [line.split("\t")[0] for line in table.stdout.splitlines()] == ["admin@localhost", "ann@example.com"]
-    assert "3 in all" in table.stderr
+    assert "3 in total" in table.stderr
     second = root.json("admin", "users", "list", "--limit", "2", "--offset", "2")
     assert (len(second["data"]), second["has_next_page"]) == (1, False)
 

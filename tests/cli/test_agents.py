@@ -95,7 +95,7 @@ async def test_a_renewed_key_ends_it_within_two_seconds(gateway: Gateway) -> Non
         await agent.next()
         done = await asyncio.to_thread(gateway.run, "admin", "agents", "renew-key", "fourth", "--yes")
         assert done.returncode == 0, done.stderr
-        with pytest.raises(Unauthenticated, match="this agent's key was renewed; start it with the new one"):
+        with pytest.raises(Unauthenticated, match="this agent's key was renewed; start it with the new key"):
             await agent.ended(within(2))
     finally:
         await agent.stop()
@@ -172,5 +172,5 @@ async def test_an_agent_is_run_as_the_page_says(gateway: Gateway) -> None:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
     said = (gateway.folder / "agent.log").read_text()
-    assert "this agent's key was renewed; start it with the new one" in said
+    assert "this agent's key was renewed; start it with the new key" in said
     assert key.secret.reveal() not in said + gateway.log

@@ -205,7 +205,7 @@ def test_exec_on_what_is_reviewed_runs_by_itself_when_it_is_approved(
     assert (approved["status"], approved["self_approved"]) == ("APPROVED", True)
     sitting.shows("42\r\n")
     assert sitting.leaves() == 3
-    assert b"[info] approved; it runs now" in sitting.shown
+    assert b"[info] approved; running" in sitting.shown
 
     def is_over() -> bool:
         shown = json.loads(gateway.run("reviews", "show", review["id"], "--json").stdout)

@@ -78,7 +78,7 @@ def test_a_whole_set_up_is_well(running: Gateway) -> None:
 
 def test_open_files_of_a_running_gateway_are_shown(running: Gateway) -> None:
     _, found = asked(running, "--gateway")
-    assert re.fullmatch(r"\w+ has \d+ of \d+ open, more of its limit than the others", found["open files"]["what"])
+    assert re.fullmatch(r"\w+ has \d+ of \d+ open, closest to its limit", found["open files"]["what"])
 
 
 @pytest.mark.parametrize(("hard", "name"), [(1024, "open files!"), (1 << 20, "open files")])
@@ -299,7 +299,7 @@ def test_why_a_port_cannot_be_reached() -> None:
     [found] = sockets.reachable("port", ProbeAddress("no-such-host.invalid", 1, True))
     assert "the name cannot be resolved" in found.what
     [found] = sockets.unreached("port", ProbeAddress("gateway.example", 7443, True), TimeoutError("timed out"))
-    assert "let port 7443 through the firewall" in found.do
+    assert "allow port 7443 in the firewall" in found.do
 
 
 def test_an_agent_whose_control_port_is_blocked_is_not_told_to_renew_its_key(running: Gateway) -> None:
@@ -309,7 +309,7 @@ def test_an_agent_whose_control_port_is_blocked_is_not_told_to_renew_its_key(run
         code, found = asked(running, "--agent", patience=5.0, POSTERN_KEY=key)
     assert code == 1
     assert "no answer in time" in found["control port!"]["what"]
-    assert "let port" in found["control port!"]["do"]
+    assert "allow port" in found["control port!"]["do"]
     assert "renew-key" not in found["accepted!"]["do"]
 
 
@@ -350,7 +350,7 @@ def test_a_gateway_without_its_folder(tmp_path: Path) -> None:
 
 def test_where_recordings_lie_and_under_which_key(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path)
-    said = f"the folder {tmp_path / 'recordings'} answers; recordings lie there encrypted"
+    said = f"the folder {tmp_path / 'recordings'} answers; recordings are encrypted"
     assert [one.what for one in of_gateway._blob_store(settings)] == [said]
     assert not (tmp_path / "keys").exists(), "looking makes no key"
     key = masters_wiring.master(settings).id
@@ -381,7 +381,7 @@ def test_a_broken_gateway(tmp_path: Path) -> None:
     assert set(found) == wanted | {"archivist", "blob store"}
     assert found["archivist"]["what"].startswith("1 sealed segments wait, the oldest for 60 minutes")
     assert found["blob store"]["what"].startswith("the blob store s3://bucket cannot be used")
-    assert found["spool"]["what"].startswith("1 recordings were not finished: spool/w1/one.rec")
+    assert found["spool"]["what"].startswith("1 recordings are unfinished: spool/w1/one.rec")
     assert not (home / "postern.db").exists()
     assert not (home / "keys").exists()
 

@@ -426,8 +426,7 @@ def test_options_of_earlier_versions_are_hidden_aliases(command: str, old: str, 
         assert isinstance(found, click.Group)
         below = found.get_command(context, word)
         assert below is not None
-        found = below
-        context = click.Context(found, context, info_name=word, resilient_parsing=True)
+        found, context = below, click.Context(below, context, info_name=word, resilient_parsing=True)
     typed = [found.make_context("", [flag], resilient_parsing=True).params for flag in (old, new)]
     assert typed[0] == typed[1] != found.make_context("", [], resilient_parsing=True).params
     assert new.partition("=")[0] in found.get_help(context)

@@ -69,7 +69,7 @@ def test_pages(root: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_resources, "PAGE", 2)
     made = [add(root, days=n) for n in range(5)]
     first = root.ok("sessions", "list", "--limit", "2")
-    assert "5 in all; go on with --cursor " in first.stderr
+    assert "5 in total; continue with --cursor " in first.stderr
     cursor = first.stderr.split("--cursor ")[1].split(",")[0]
     assert ids(root, "--limit", "2", "--cursor", cursor) == made[2:4]
     lines = root.ok("sessions", "list", "--all").stdout.splitlines()

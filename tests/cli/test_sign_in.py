@@ -229,7 +229,7 @@ def test_a_code_is_confirmed_in_another_browser(
 
 
 def test_somebody_refuses_the_code(gate: Served, provider: OpenIdProvider, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(Denied, match="somebody refused"):
+    with pytest.raises(Denied, match="rejected in the browser"):
         by_device(Gateway(gate.url), Person(gate, capsys, "deny").sleep)
 
 

@@ -57,7 +57,7 @@ def test_an_error_without_our_body_still_says_something() -> None:
 
 def test_a_page_that_is_not_our_api_is_said() -> None:
     http = answering(lambda _: httpx.Response(200, text="<html>welcome</html>"))
-    with pytest.raises(Unavailable, match="not Postern's API"):
+    with pytest.raises(Unavailable, match="not from Postern's API"):
         http.call("GET", "/connections")
 
 

@@ -195,9 +195,9 @@ def test_keys_of_the_wrong_mode_are_refused_before_anything_is_dialled(gateway: 
     assert "postern run" in last_words(agent)
     # The gateway does not take their word for it.
     agent = AgentProcess(key.replace("mode=embedded", "mode=standard"), gateway.folder)
-    assert "has to declare its connection" in last_words(agent)
+    assert "must declare its connection" in last_words(agent)
     plain = declaring(gateway, enrolled(gateway, "other-plain").replace("mode=standard", "mode=embedded"), "web-plain")
-    assert "is no embedded one" in last_words(plain)
+    assert "is not embedded" in last_words(plain)
     assert gateway.run("connections", "show", "web-plain").returncode == 5
 
 

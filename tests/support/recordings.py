@@ -39,7 +39,7 @@ class HeldKeys:
 
     def derive(self, data_key: UUID, org_id: UUID, *, salt: bytes, info: bytes) -> bytes:
         if data_key != uuid5(NAMESPACE_OID, org_id.hex):
-            raise Malformed(f"it is encrypted by the data key {data_key}, which this store does not have")
+            raise Malformed(f"it is encrypted with the data key {data_key}, which this store does not have")
         return HKDF(SHA256(), 32, salt=salt, info=info).derive(data_key.bytes)
 
 

@@ -157,4 +157,4 @@ def test_command_line_serves_it(target: PantryServer) -> None:
         with connected(int(found[1])) as client:
             assert client.ask(f"LOGIN {found[2]} {found[3]}") == "OK"
             assert client.ask("GET nothing") == "NONE"
-        assert "leave --format out" in gateway.run("connect", "larder", "--native", "--format", "jdbc").stderr
+        assert "leave out --format" in gateway.run("connect", "larder", "--native", "--format", "jdbc").stderr

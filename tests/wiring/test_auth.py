@@ -109,7 +109,7 @@ async def test_back_to_local_login_on_the_machine_itself(locked_out: Settings) -
 
 
 async def test_the_command_needs_a_gateway(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match="no gateway was started"):
+    with pytest.raises(NotFound, match="no gateway has been started"):
         await auth_reset._reset(Settings(home=tmp_path))
     assert not any(tmp_path.iterdir())  # noqa: ASYNC240
 
@@ -126,7 +126,7 @@ def test_the_command_asks_first(tmp_path: Path) -> None:
     assert "Go on?" in asked.output
     failed = CliRunner().invoke(cli, ["auth", "reset", "--home", str(tmp_path), "--yes", "--json"])
     assert failed.exit_code == 5
-    assert "no gateway was started" in failed.output
+    assert "no gateway has been started" in failed.output
 
 
 def test_the_command_says_what_was(locked_out: Settings) -> None:

@@ -70,11 +70,11 @@ def test_a_file_that_was_removed_is_not_said_to_have_the_password(settings: Sett
     for is_first in (True, False):
         banner = machine_processes._banner(settings, is_first)
         assert "password is in" not in banner
-        assert "setup-link` makes a link" in banner
+        assert "setup-link` creates a link" in banner
 
 
 def test_a_gateway_without_workers_is_refused(settings: Settings) -> None:
-    with pytest.raises(Misconfigured, match="give 1 or more"):
+    with pytest.raises(Misconfigured, match="set 1 or more"):
         machine_processes.run(replace(settings, workers=0), {})
 
 

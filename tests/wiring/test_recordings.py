@@ -21,7 +21,7 @@ def test_a_machine_without_room_should_get_no_sessions(tmp_path: Path) -> None:
     assert recordings_wiring.archivist_silence(tmp_path) == math.inf
     assert recordings_wiring.trouble_with_recordings(settings) == ""
     poor = load({}, home=str(tmp_path), recording_least_free=1 << 62)
-    assert "too little room" in recordings_wiring.trouble_with_recordings(poor)
+    assert "too little free space" in recordings_wiring.trouble_with_recordings(poor)
 
 
 async def test_the_metrics_say_how_long_the_archivist_is_silent_and_what_waits(tmp_path: Path) -> None:

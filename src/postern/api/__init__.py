@@ -1,1 +1,1 @@
-"""The HTTP management API: routes, schemas, authentication, one error shape."""
+"""The HTTP management API: routes, schemas, authentication, and one form of errors."""

@@ -145,9 +145,9 @@ def create_app(
     stream_life: float = STREAM_LIFE,
     trusted_proxies: Sequence[Network] = (),
 ) -> FastAPI:
-    """In seconds: `exec_wait` is how long a request waits for its script to end, `errand_wait` for the answer of a
-    target, `stream_life` how long one answer follows the server's log. `trusted_proxies` are believed about who their
-    client is."""
+    """Settings of the API, in seconds: `exec_wait` is how long a request waits for its script to end, `errand_wait` for
+    the answer of a target, `stream_life` how long one answer follows the server's log. `trusted_proxies` can say who
+    their client is."""
     app = routed()
     serve(
         app,
@@ -171,7 +171,7 @@ def serve(
     stream_life: float = STREAM_LIFE,
     trusted_proxies: Sequence[Network] = (),
 ) -> None:
-    """From now on the application answers for these services."""
+    """Let the application answer for these services from now on."""
     app.state.services = services
     app.state.info = info
     app.state.exec_wait = exec_wait
@@ -182,13 +182,14 @@ def serve(
 
 
 def routed() -> FastAPI:
-    """All routes, and nothing behind them yet."""
+    """Return an application with all routes, and no services yet."""
     app = _Described(
         title="Postern API",
         version=__version__,
-        description="An access gateway for databases and servers: who may, what they did, under which rules.",
+        description="An access gateway for databases and servers: access rules, approvals, masking, guardrails and "
+        "recordings.",
         openapi_url="/api/openapi.json",
-        docs_url=None,  # the pages behind these load scripts from elsewhere
+        docs_url=None,  # these pages load scripts from other sites
         redoc_url=None,
         redirect_slashes=False,
     )
@@ -196,8 +197,8 @@ def routed() -> FastAPI:
     shaped.install(app, PREFIX)
     for part in _PARTS:
         for route in part.routes:
-            assert isinstance(route, Route), f"{route} is made without the route class of the API"
-            # Not by `include_router`, which looks for the route of a request anew at every level of nesting.
+            assert isinstance(route, Route), f"{route} is not made with the route class of the API"
+            # Not with `include_router`, which searches for the route of a request again at every level of nesting.
             app.router.routes.append(route.below("/api"))
     for route in web_login_routes.root.routes:
         assert isinstance(route, Route)
@@ -207,8 +208,8 @@ def routed() -> FastAPI:
 
 
 class _Described(FastAPI):
-    """Routes name the ways to say who one is and do not depend on them: FastAPI would solve these dependencies again
-    for every parameter of a route that needs to know who asks."""
+    """Declare the ways to authenticate without dependencies: FastAPI would resolve these again for every parameter of a
+    route that needs the caller."""
 
     def openapi(self) -> dict[str, Any]:
         described = super().openapi()

@@ -1,7 +1,7 @@
-"""Every write of the API leaves an entry in the audit log, also one that was refused.
+"""Every write of the API adds an entry to the audit log, also a denied one.
 
-Requests that nobody known made do not, so that a stranger cannot fill the disk; tries to log in do,
-which are throttled.
+Requests of unauthenticated callers do not, so that a stranger cannot fill the disk; attempts to log in do, and they are
+throttled.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _ACTIONS = {"POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "del
 _NAMED = {
     *("login", "second-factor", "setup", "logout", "refresh", "confirm", "setup-link"),
     *("revoke", "kill", "reactivate", "rotate", "key", "drain", "purge", "test", "withdraw", "exec", "render", "run"),
-}  # last parts of a path that say what is done
-_CALLED = {"key": "renew-key"}  # where that is no verb
-_SAMPLES = frozenset({"text", "texts", "rows"})  # what rules are tried on may be what they are to hide
+}  # last parts of a path that name the action
+_CALLED = {"key": "renew-key"}  # the action of a method, unless the path names it
+_SAMPLES = frozenset({"text", "texts", "rows"})  # the text that rules are tried on can contain what they are to mask
 _IN_PATH = (
     *("nameOrID", "connection", "name", "session_id", "id"),
     *("credential_id", "factor_id", "login_id"),
@@ -36,10 +36,11 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class AuditedRoute(Route):
-    """The entry is written after the deed and before the answer: no write is answered that is not in the log."""
+    """Route that writes the entry after the action and before the answer: no write is answered that is not
+    in the log."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
-        """Also: a write of somebody known may carry an `Idempotency-Key`."""
+        """An authenticated write can carry an `Idempotency-Key`."""
         if set(options.get("methods") or ()) & set(_ACTIONS) and asks_who(endpoint):
             dependencies = list(options.get("dependencies") or ())
             if not idempotent_requests.is_kept(dependencies):
@@ -56,9 +57,7 @@ class AuditedRoute(Route):
             with collect_change() as audit_context:
                 try:
                     response = await handle(request)
-                except (
-                    idempotent_requests.ReplayAnswer
-                ) as replay:  # nothing was done, so there is nothing to write down
+                except idempotent_requests.ReplayAnswer as replay:  # nothing was done, so there is no entry
                     return replay.response()
                 except Exception as error:
                     await _record(request, self.path_format, status_of(error), audit_context)
@@ -98,7 +97,7 @@ async def _record(request: Request, route: str, status: int, audit_context: Audi
 
 
 async def record_login(request: Request, principal: Principal, resource_type: str) -> None:
-    """A login by an identity provider's word is a write, also where it comes by a GET. It ends in a redirect."""
+    """Route of a login at an identity provider: it is a write, also with GET. It ends in a redirect."""
     await services_of(request).audit.record(
         principal,
         claimed="",
@@ -115,7 +114,7 @@ async def record_login(request: Request, principal: Principal, resource_type: st
 
 
 async def _body(request: Request) -> dict[str, Any]:
-    """What the handler read, from the request's own cache."""
+    """Return what the handler read, from the request's own cache."""
     try:
         parsed = json.loads(await request.body())
     except (ValueError, RecursionError):

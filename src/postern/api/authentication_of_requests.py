@@ -1,4 +1,4 @@
-"""Who asks: a bearer token, or a browser's session cookie, on every request but the open ones."""
+"""Authentication: a bearer token or a browser's session cookie, on every request except to the open routes."""
 
 from __future__ import annotations
 
@@ -26,33 +26,34 @@ from postern.services.identity.logins.logins import ClientFacts
 
 __all__ = ["Address", "Caller", "CallerInFull", "EnrollingCaller", "Facts", "Use", "services_of"]
 
-_bearer = HTTPBearer(auto_error=False, description="The token that login answered with.")
+_bearer = HTTPBearer(auto_error=False, description="Token of a login, or another bearer token")
 _cookie = APIKeyCookie(
     name=cookies.SECURE_NAME,
     auto_error=False,
-    description=f"A browser's session. Over plain HTTP on loopback the name is `{cookies.PLAIN_NAME}`. "
-    f"Writes need the header `{cookies.CSRF_HEADER}` too.",
+    description=f"Session of a browser. Over plain HTTP on loopback the cookie's name is `{cookies.PLAIN_NAME}`. "
+    f"Writes also need the header `{cookies.CSRF_HEADER}`.",
 )
 
-_api_key = APIKeyHeader(name="Api-Key", auto_error=False, description="An API key; `Authorization` takes it, too.")
+_api_key = APIKeyHeader(name="Api-Key", auto_error=False, description="An API key; `Authorization` accepts it, too")
 _SCHEMES = (_bearer, _api_key, _cookie)
 
-# As OpenAPI describes them: any one of them will do.
+# As OpenAPI describes them: each one suffices.
 SECURITY: list[dict[str, list[str]]] = [{scheme.scheme_name: []} for scheme in _SCHEMES]
 SECURITY_SCHEMES = {scheme.scheme_name: jsonable_encoder(scheme.model, exclude_none=True) for scheme in _SCHEMES}
 
 
 def address_of(request: Request) -> str:
-    """The client's address; what is in X-Forwarded-For counts only from a proxy that the settings name."""
+    """Return the client's address; X-Forwarded-For counts only from a proxy that the settings name."""
     peer = request.client.host if request.client else "unknown"
     return client_address(peer, request.headers.getlist("X-Forwarded-For"), request.app.state.trusted_proxies)
 
 
 async def authenticated(request: Request) -> WholeCaller:
-    """Who asks, also when they must enrol a second factor first: for the few routes that serves.
+    """Return the caller, even one who must enrol a second factor first: for the few routes that serve this.
 
-    Raises Unauthenticated, Malformed, Denied, Unavailable. What was found is left in `request.state`: for other
-    parameters of the same request, the log and the audit."""
+    Authenticate the request. Raises Unauthenticated, Malformed, Denied, Unavailable. The result is stored in
+    `request.state`: for other parameters of the request, the log and the audit.
+    """
     known: WholeCaller | None = getattr(request.state, "caller", None)
     if known is not None:
         return known
@@ -61,13 +62,16 @@ async def authenticated(request: Request) -> WholeCaller:
     held = None if info is None else cookies.login_cookie(request, info)
     token = held or _sent(credentials, api_key)
     if held is not None and (api_key is not None or "Authorization" in request.headers):
-        raise Malformed("a request has the session's cookie or a header with a token, never both; leave one out")
+        raise Malformed("the request has both the session's cookie and a header with a token; send only one")
     if token is None:
-        raise Unauthenticated("this needs a token: log in, and send `Authorization: Bearer <token>`")
+        raise Unauthenticated("authentication is required: log in, and send `Authorization: Bearer <token>`")
     caller = await services_of(request).authentication.enrolling_caller(token, address=address_of(request))
     if info is not None and held is not None:
         if caller.login is None:
-            raise Unauthenticated("only the token of a login may be in the session's cookie")
+            raise Unauthenticated(
+                "the session's cookie must contain the token of a login; send other tokens as `Authorization: "
+                "Bearer <token>`"
+            )
         if request.method not in cookies.READS:
             cookies.require_own_page(request, held, info)
     request.state.caller, request.state.principal, request.state.session_token = caller, caller.principal, held
@@ -77,17 +81,18 @@ async def authenticated(request: Request) -> WholeCaller:
 
 
 def _sent(credentials: HTTPAuthorizationCredentials | None, api_key: str | None) -> Secret | None:
-    """What a header has: `Authorization`, or `Api-Key` for keys alone. Raises Unauthenticated."""
+    """Return the token of a header: `Authorization`, or `Api-Key` for keys alone. Raises Unauthenticated."""
     if credentials is not None and api_key is not None:
-        raise Unauthenticated("send `Authorization` or `Api-Key`, not both: they may be of two callers")
+        raise Unauthenticated("the request has both `Authorization` and `Api-Key`; send only one")
     if api_key is not None and not api_key.startswith(PREFIX):
-        raise Unauthenticated("the header Api-Key holds no API key; send tokens as `Authorization: Bearer <token>`")
+        raise Unauthenticated("the header Api-Key contains no API key; send tokens as `Authorization: Bearer <token>`")
     given = api_key if credentials is None else credentials.credentials
     return None if given is None else Secret(given)
 
 
 async def caller_of(request: Request) -> WholeCaller:
-    """Who asks, and by what. Raises Denied for one who must enrol a second factor first, and as `authenticated`."""
+    """Return the caller and the login. Raises Denied for a caller who must enrol a second factor first, and as
+    `authenticated`."""
     caller = await authenticated(request)
     require_enrolled(caller)
     return caller
@@ -98,7 +103,7 @@ async def principal_of(request: Request) -> Principal:
 
 
 def session_token_of(request: Request) -> Secret | None:
-    """The token of the cookie by which the request came; None for a bearer token. After `principal_of`."""
+    """Return the token of the request's cookie; None for a bearer token. Call it after `principal_of`."""
     held: Secret | None = request.state.session_token
     return held
 
@@ -113,7 +118,7 @@ async def _address(request: Request) -> str:
 
 
 async def _client(request: Request) -> ClientFacts:
-    """What a login remembers of the client."""
+    """Return what a login stores about the client."""
     return ClientFacts(ClientKind.API, address_of(request), request.headers.get("User-Agent", ""))
 
 
@@ -122,7 +127,7 @@ Facts = Annotated[ClientFacts, Depends(_client)]
 
 
 def asks_who(call: Callable[..., Any]) -> bool:
-    """Whether this endpoint, or something that it depends on, wants to know the caller."""
+    """Return whether this endpoint, or a dependency of it, needs the caller."""
     if call in (authenticated, caller_of, principal_of):
         return True
     if not inspect.isroutine(call):

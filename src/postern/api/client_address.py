@@ -1,4 +1,4 @@
-"""Where a request comes from, behind proxies that are named in the settings."""
+"""The address of a request's client, behind the proxies that the settings name."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def client_address(peer: str, forwarded: Sequence[str], trusted: Sequence[Network]) -> str:
-    """`forwarded` are the values of X-Forwarded-For, to which each proxy appends the address it heard from.
+    """Return the client's address. `forwarded` are the values of X-Forwarded-For, to which each proxy appends the
+    address of its peer.
 
-    Read from the end, for as long as a trusted proxy speaks: what is further to the left was written by strangers.
+    Read from the end while the address is a trusted proxy's: strangers can have written what is further to the left.
     """
     address = _parsed(peer)
     if address is None or not _is_trusted(address, trusted):

@@ -1,4 +1,4 @@
-"""The filters of the list of connections, as they stand in a request."""
+"""The filters of the list of connections, as query parameters."""
 
 from __future__ import annotations
 
@@ -34,18 +34,23 @@ async def filters(
         Query(
             max_length=_LONGEST,
             deprecated=True,
-            description="All of these entries of `tags`, separated by commas; use tag_selector instead",
+            description="Only connections with all of these entries of `tags`, separated by commas; use tag_selector "
+            "instead",
         ),
     ] = None,
     search: Annotated[
         str | None,
-        Query(max_length=_TEXT, description="Part of name, type, subtype or resource name; or `online`, `offline`"),
+        Query(
+            max_length=_TEXT,
+            description="Only with this text in name, type, subtype or resource name; or `online`, `offline`",
+        ),
     ] = None,
     tag_selector: Annotated[
         str | None,
         Query(
             max_length=_LONGEST,
-            description="`key=value`, `key!=value`, `key` (has it) or `!key`, separated by commas; all must hold",
+            description="Only connections with these tags: `key=value`, `key!=value`, `key` (present) or `!key` "
+            "(absent), separated by commas; all must match",
         ),
     ] = None,
 ) -> ConnectionFilter:
@@ -68,26 +73,29 @@ Filters = Annotated[ConnectionFilter, Depends(filters)]
 
 
 def tag_conditions(selector: str | None) -> tuple[tuple[str, str | None, bool], ...]:
-    """See ConnectionFilter.tags. Raises Invalid."""
+    """Parse the selector, see ConnectionFilter.tags. Raises Invalid."""
     return tuple(map(_condition, _parts("tag_selector", selector)))
 
 
 def _parts(field: str, text: str | None) -> tuple[str, ...]:
     parts = tuple(filter(None, (part.strip() for part in (text or "").split(","))))
     if len(parts) > MOST:
-        raise Invalid(f"{field}: at most {MOST} entries, and these are {len(parts)}", field=field)
+        raise Invalid(f"{field}: contains {len(parts)} entries; the maximum is {MOST}", field=field)
     return parts
 
 
 def _condition(part: str) -> tuple[str, str | None, bool]:
-    """`a=1` → ("a", "1", True); `a!=1` → ("a", "1", False); `a` → ("a", None, True); `!a` → ("a", None, False)."""
+    """Parse an entry: `a=1` → ("a", "1", True); `a!=1` → ("a", "1", False); `a` → ("a", None, True); `!a` → ("a", None,
+    False)."""
     left, equals, value = part.partition("=")
     if equals:
         key, wanted, holds = left.removesuffix("!").strip(), value.strip(), not left.endswith("!")
     else:
         key, wanted, holds = left.removeprefix("!").strip(), None, not left.startswith("!")
     if not key or "!" in key:
-        raise Invalid(f"tag_selector: {part!r} is none of key=value, key!=value, key and !key", field="tag_selector")
+        raise Invalid(
+            f"tag_selector: {part!r} is invalid; write key=value, key!=value, key or !key", field="tag_selector"
+        )
     return key, wanted, holds
 
 

@@ -1,7 +1,7 @@
 """Routes of named resources: list, create, show, replace, update and delete, in the same way for each kind.
 
 Every answer carries the version of the resource as `ETag`. A write with `If-Match` changes that version, or is answered
-with 412. Without `If-Match`, a write is answered with 409 where somebody else changed the resource since it was read.
+with 412. Without `If-Match`, a write is answered with 409 if another request changed the resource since it was read.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ def etag_of(version: int) -> str:
 async def version_of(
     if_match: Annotated[
         str | None,
-        Header(alias="If-Match", description="The ETag of the version to change; 412 if the resource has another one"),
+        Header(alias="If-Match", description="ETag of the version to change; 412 if the resource has a different one"),
     ] = None,
 ) -> int | None:
-    """Return the version that the request is about; None where it does not say. Raises Invalid."""
+    """Return the version in the request; None if it names none. Raises Invalid."""
     if if_match is None or if_match.strip() == "*":
         return None
     text = if_match.strip().removeprefix("W/").strip('"')
     if not (text.isascii() and text.isdigit() and len(text) < 12):
-        raise Invalid('If-Match: must be one ETag as answers have it, such as "3"', field="If-Match")
+        raise Invalid('If-Match: must be one ETag of an answer, such as "3"', field="If-Match")
     return int(text)
 
 
@@ -56,7 +56,7 @@ Version = Annotated[int | None, Depends(version_of)]
 
 
 def patch_of(request: type[ResourceBody]) -> type[ResourceBody]:
-    """Return the body of PATCH: the same fields as those of POST and PUT, and none of them required."""
+    """Return the body of PATCH: the fields of POST and PUT, none of them required."""
     loose: dict[str, Any] = {}
     for name, given in request.model_fields.items():
         if given.is_required():
@@ -68,23 +68,23 @@ def patch_of(request: type[ResourceBody]) -> type[ResourceBody]:
     return create_model(request.__name__.removesuffix("Request") + "Patch", __base__=request, **loose)
 
 
-Forced = Annotated[bool, Query(description="Also one that applies to connections")]
+Forced = Annotated[bool, Query(description="Delete it even if it applies to connections")]
 
 
 class AnswerOf(Protocol[R_contra]):
     def __call__(self, resource: R_contra, services: Services, form: type[AttributeAnswer], /) -> Answer:
-        """Return the answer about one resource, which has this form."""
+        """Return the answer about one resource in this form."""
 
 
 class Show(Protocol[R_contra]):
     def __call__(self, resource: R_contra, asked: Request, caller: Principal, /) -> Awaitable[Answer]:
-        """Return the answer to this request about one resource, with what a list of them leaves out."""
+        """Return the answer to this request about one resource, with the fields that a list leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceOperation:
-    """`name` is how the API description calls it. `text` says what it does for all kinds of resources, and `told_by`
-    is the text of a kind that goes on from there. `of_one`: its path says which resource is meant."""
+    """`name` is its name in the API description. `text` describes it for all kinds of resources, and `told_by` is the
+    text of a kind that follows. `of_one`: its path identifies a resource."""
 
     method: str
     name: str
@@ -112,16 +112,7 @@ Endpoint = Callable[..., Awaitable[Any]]
 class ResourceRoutes(Generic[R]):
     """The routes of one kind of resource.
 
-    names       what operations are called by: one, and many
-    texts       what an operation (list, create, show, update, delete) leads to
-    change      the body of PUT and PATCH, where that is not that of POST
-    answer_of   makes the answer about one of a list, where that needs more than its fields
-    show        makes the answer about one, where that has what a list leaves out
-    written     the answers of operations that show a secret once
-    filters     reads the query of the list
-    own         endpoints that take more than those made here, or answer in another form, by operation
-    without     operations that it does not have
-    key         the part of the path that says which one: `{nameOrID:path}` where names have slashes
+    List them, by name.
     """
 
     path: str
@@ -219,6 +210,6 @@ class ResourceRoutes(Generic[R]):
 
 
 def _typed(endpoint: Endpoint, **types: Any) -> Endpoint:
-    """Return the endpoint with other types of its parameters, which FastAPI reads from the function."""
+    """Return the endpoint with different types of its parameters, which FastAPI reads from the function."""
     endpoint.__annotations__.update(types)
     return endpoint

@@ -1,7 +1,7 @@
-"""The services that the application was made with, for routes and for what routes depend on.
+"""The application's services, for routes and their dependencies.
 
-Everything that a route depends on is a coroutine function, also where it waits for nothing: FastAPI hands any other
-over to a thread, which costs more than most of what is done there.
+Every dependency of a route is a coroutine function, even if it waits for nothing: FastAPI runs any other in a thread,
+which costs more than most of the work there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""One error shape, `{"message": …}`, with the statuses of the table in `postern.errors`.
+"""The form of errors, `{"message": …}`, with the statuses of the table in `postern.errors`.
 
-400: the body cannot be read, misses a field, has a wrong type, an unknown field or enum value.
-422: it reads well and breaks a rule, or a query or path parameter is wrong.
+400: the body cannot be read, lacks a field, has a wrong type, an unknown field or enum value. 422: it is well formed
+and breaks a rule, or a query or path parameter is wrong.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SHOWN_PROBLEMS = 3
 
 
 def status_of(error: Exception) -> int:
-    """The status that the handlers below answer for this error; 500 for one that nobody raised on purpose."""
+    """Return the status of the answer for this error; 500 for an unexpected one."""
     if isinstance(error, RequestValidationError):
         return 400 if _in_body(error.errors()) else 422
     if isinstance(error, HTTPException):
@@ -37,7 +37,7 @@ def install(app: FastAPI) -> None:
 
 
 async def response_of(request: Request, error: Exception) -> JSONResponse | None:
-    """What the handlers answer for this error; None for one that nobody raised on purpose."""
+    """Return the answer for this error; None for an unexpected one."""
     if isinstance(error, RequestValidationError):
         return await _on_validation_error(request, error)
     if isinstance(error, HTTPException):
@@ -67,12 +67,12 @@ async def _on_validation_error(_request: Request, error: Exception) -> JSONRespo
 
 
 async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
-    """What the framework itself refuses: unknown paths, wrong methods, bodies that are not JSON."""
+    """Answer errors of the framework: unknown paths, wrong methods, bodies that are not JSON."""
     assert isinstance(error, HTTPException)
     messages = {
-        404: f"there is nothing at {request.url.path}",
-        405: f"{request.method} is not possible at {request.url.path}",
-        400: "the body cannot be read as JSON",
+        404: f"there is no resource at {request.url.path}; check the path",
+        405: f"{request.method} is not allowed at {request.url.path}",
+        400: "the body is not valid JSON",
     }
     response = answer(error.status_code, messages.get(error.status_code, str(error.detail)))
     response.headers.update(error.headers or {})
@@ -86,14 +86,14 @@ def _in_body(problems: Sequence[Any]) -> bool:
 def _problem(problem: Any) -> str:
     where = ".".join(str(part) for part in problem["loc"][1:])
     if problem["type"] == "json_invalid":
-        return "the body cannot be read as JSON"
+        return "the body is not valid JSON"
     if problem["type"] == "extra_forbidden":
-        return f"{where}: there is no such field"
+        return f"{where}: unknown field; see /api/docs for the fields"
     if problem["type"] == "missing":
         return f"{where or 'body'}: is required"
     if problem["type"] in ("model_type", "model_attributes_type", "dict_type"):
-        return f"{where or 'body'}: must be an object, with names and values"
-    if problem["type"] == "value_error":  # our own words (schemas/common.py), which begin with the field
+        return f"{where or 'body'}: must be a JSON object"
+    if problem["type"] == "value_error":  # messages of schemas/common.py, which begin with the field
         return ".".join(filter(None, (where, str(problem["ctx"]["error"]))))
     text: str = problem["msg"]
     return f"{where or 'body'}: {text[:1].lower()}{text[1:]}"

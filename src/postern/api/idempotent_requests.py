@@ -1,7 +1,7 @@
-"""`Idempotency-Key`: a write that is sent again is answered as the first time and not carried out again.
+"""`Idempotency-Key`: a write that is sent again gets the first answer, and is not carried out again.
 
-Every write of somebody known takes the header. Keys are the caller's own: two callers with the same key do not meet.
-Answers of 24 h are kept, sealed; those that say "try again" (429, 5xx) are not.
+Every authenticated write accepts the header. Keys belong to the caller: two callers with the same key do not interfere.
+Answers are stored for 24 h, encrypted; answers that mean "try again" (429, 5xx) are not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from postern.api.depends import services_of
 from postern.services.server.idempotency import IdempotencyTicket, StoredAnswer
 
 REPLAYED = "Idempotency-Replayed"
-_COOKIES = "set-cookie"  # the one header that may be there several times
+_COOKIES = "set-cookie"  # the one header that can occur several times
 _KEPT_HEADERS = ("content-type", "location", "token")
 
 Key = Annotated[
@@ -25,14 +25,14 @@ Key = Annotated[
         min_length=1,
         max_length=255,
         pattern=r"^[\x21-\x7e]+$",
-        description="Any text, new for each request: sent again with it within 24 h, the request is not carried out "
-        "again but answered as before, with `Idempotency-Replayed: true`",
+        description="A text that is new for each request. If the request is sent again with it within 24 h, it is not "
+        "carried out again but gets the same answer, with `Idempotency-Replayed: true`",
     ),
 ]
 
 
 class ReplayAnswer(Exception):
-    """Ends a request whose answer is known."""
+    """End a request whose answer is stored."""
 
     def __init__(self, answer: StoredAnswer) -> None:
         self._answer = answer
@@ -47,7 +47,7 @@ class ReplayAnswer(Exception):
 
 
 async def begin(request: Request, caller: EnrollingCaller, key: Key = None) -> None:
-    """Raises Replay, and as `services.server.idempotency`."""
+    """Begin the request. Raises Replay, and as `services.server.idempotency`."""
     if key is None:
         return
     target = f"{request.url.path}?{request.url.query}"
@@ -59,12 +59,12 @@ async def begin(request: Request, caller: EnrollingCaller, key: Key = None) -> N
 
 
 async def end(request: Request, response: Response | None) -> None:
-    """What came of the request; None for a failure inside. Does nothing for one without a key."""
+    """Store the answer; None for an internal failure. Does nothing for a request without a key."""
     ticket: IdempotencyTicket | None = getattr(request.state, "idempotency", None)
     if ticket is None:
         return
     service = services_of(request).idempotency
-    body = getattr(response, "body", None)  # a stream has none
+    body = getattr(response, "body", None)  # a stream has no body
     if response is None or response.status_code >= 500 or response.status_code == 429 or body is None:
         await service.forget(ticket)
         return

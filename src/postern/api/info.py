@@ -1,4 +1,4 @@
-"""The facts about this server that its clients are told; handed in by the composition root, or set while it runs."""
+"""Facts about this server for its clients; set by the composition root, or while it runs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from postern.api.depends import services_of
 
 @dataclass(frozen=True, slots=True)
 class StaticServerInfo:
-    """What stays as it is while the server runs. `host` is the name of this machine for clients; `ca_certificate` is
-    PEM text, None when certificates are publicly trusted; `gateway_commands` whether the gateway's own agent runs
-    commands, of the default organisation's connections. `ssh_host_key` is public, in OpenSSH's form."""
+    """Facts that do not change while the server runs. `host` is the name of this machine for clients; `ca_certificate`
+    is PEM text, None if certificates are publicly trusted; `gateway_commands`: whether the gateway's own agent runs
+    commands of the default organisation's connections. `ssh_host_key` is public, in OpenSSH's form."""
 
     host: str
     tunnel_url: str
@@ -27,7 +27,7 @@ class StaticServerInfo:
 
 @dataclass(frozen=True, slots=True)
 class NativePort:
-    """Where native clients of one protocol are listened for."""
+    """Where the listener for one protocol's native clients is."""
 
     enabled: bool
     host: str
@@ -36,7 +36,7 @@ class NativePort:
 
 @dataclass(frozen=True, slots=True)
 class ServerAddresses:
-    """`api_url` is without `/api`; `native` by the names of domain.server.NATIVE."""
+    """`api_url` is without `/api`; `native` has the names of domain.server.NATIVE."""
 
     api_url: str
     native: Mapping[str, NativePort]
@@ -48,7 +48,7 @@ class ServerAddresses:
 
 
 async def info_of(request: Request) -> ServerAddresses:
-    """As it is now. Raises Unavailable."""
+    """Return the current facts. Raises Unavailable."""
     info: StaticServerInfo = request.app.state.info
     config = await services_of(request).server_configs.current()
     return ServerAddresses(

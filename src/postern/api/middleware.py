@@ -1,4 +1,4 @@
-"""Around every request: an id, security headers, limits, one log line, and an answer whatever happens."""
+"""Middleware around every request: an id, security headers, limits, a log line, and an answer in any case."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class BodyTooLarge(Exception):
 
 
 class Envelope:
-    """Outermost. No CORS headers: the web app is served from the same address."""
+    """The outermost middleware. There are no CORS headers: the web app is served from the same address."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -50,14 +50,16 @@ class Envelope:
             else:
                 await self._app(scope, exchange.receive, exchange.send)
         except BodyTooLarge:
-            await exchange.answer(413, f"the body is larger than {MAX_BODY} bytes")
+            await exchange.answer(413, f"the body is larger than the maximum of {MAX_BODY} bytes")
         except ClientDisconnect:
-            log.info("the client of request %s left before its end", exchange.id)
+            log.info("the client of request %s disconnected before its end", exchange.id)
         except Exception:
             log.exception("request %s failed", exchange.id)
             if exchange.has_begun:
-                raise  # the server cuts the connection then: a client must not wait for the rest of an answer
-            await exchange.answer(500, f"something went wrong here; the gateway's log says more under {exchange.id}")
+                raise  # the server then closes the connection: a client must not wait for the rest of the answer
+            await exchange.answer(
+                500, f"internal error; ask an administrator to look for {exchange.id} in the gateway's log"
+            )
         finally:
             exchange.count()
             exchange.trace()
@@ -82,7 +84,7 @@ class _Exchange:
 
     @property
     def has_begun(self) -> bool:
-        """The answer: its head has been sent."""
+        """Note the answer: its head has been sent."""
         return self._status is not None
 
     async def receive(self) -> Message:
@@ -95,11 +97,11 @@ class _Exchange:
 
     async def send(self, message: Message) -> None:
         if self._too_large:
-            raise BodyTooLarge  # the framework took the first one for a body that cannot be read
+            raise BodyTooLarge  # the framework took the first one for an unreadable body
         if message["type"] == "http.response.start":
             self._status = message["status"]
             given = list(message.get("headers", []))
-            # A page of ours says more exactly what it may do; two policies would forbid what either of them forbids.
+            # One of our pages has a stricter policy of its own; with two policies, each forbids what it forbids alone.
             has_policy = any(name.lower() == _POLICY[0] for name, _ in given)
             policy = () if has_policy else (_POLICY,)
             own = [*_SECURITY_HEADERS, *policy, (b"x-request-id", self.id.encode())]
@@ -108,7 +110,7 @@ class _Exchange:
 
     async def answer(self, status: int, message: str, *, close: bool = False) -> None:
         if self._status is not None:
-            return  # the answer has begun: the server cuts the connection, which is all that is left to say
+            return  # the answer has begun: the server closes the connection, which is the only way to report it
         self._too_large = False
         body = json.dumps({"message": message}).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
@@ -118,7 +120,7 @@ class _Exchange:
         await self.send({"type": "http.response.body", "body": body})
 
     def count(self) -> None:
-        """By the route as it is described, never by the path: whoever asks for odd ones makes no new series."""
+        """Count by the route's template, never by the path, so that strange paths create no series."""
         meters = getattr(self._scope["app"].state, "meters", None)
         if meters is None:
             return
@@ -130,7 +132,7 @@ class _Exchange:
         request_traces.answered(self._scope, self._status)
 
     def log(self) -> None:
-        """The path without its query, which may hold what people searched for."""
+        """Log the path without its query, which can contain search terms."""
         principal = self._scope["state"].get("principal")
         log.info(
             "%s %s %s %.1fms user=%s request=%s",
@@ -144,12 +146,12 @@ class _Exchange:
 
 
 def _unreadable(scope: Scope) -> str | None:
-    """Two lengths are how requests are smuggled past proxies (RFC 9112 section 6.1). NUL cannot be stored or looked up
-    anywhere, and no honest request has one."""
+    """Two lengths allow requests to be smuggled past proxies (RFC 9112 section 6.1). NUL cannot be stored or searched
+    anywhere, and no legitimate request contains it."""
     query = scope.get("query_string", b"").decode("latin-1")
     headers = {name for name, _ in scope["headers"]}
     if b"content-length" in headers and b"transfer-encoding" in headers:
-        return "a request has Content-Length or Transfer-Encoding, never both: a proxy may go by the other one"
+        return "the request has both Content-Length and Transfer-Encoding; send only one"
     if "\0" in scope["path"] or "\0" in unquote(query, errors="replace"):
         return "path or query: contains a NUL character"
     return None

@@ -1,4 +1,4 @@
-"""The one way that lists are answered: a page of them, in a stable order, and how many there are."""
+"""Paging of lists: a page in a stable order, and the total."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 async def page_of(
-    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="How many at most")] = DEFAULT_LIMIT,
-    offset: Annotated[int, Query(ge=0, le=MAX_OFFSET, description="How many to leave out first")] = 0,
+    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Maximum number of items")] = DEFAULT_LIMIT,
+    offset: Annotated[int, Query(ge=0, le=MAX_OFFSET, description="Number of items to skip")] = 0,
 ) -> Page:
-    """For lists of what people administer, which are short by nature."""
+    """Paging of lists that administrators maintain, which are short."""
     return Page(limit, offset)
 
 
@@ -48,28 +48,28 @@ Paging = Annotated[Page, Depends(page_of)]
 
 
 async def long_page_of(
-    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="How many at most")] = DEFAULT_LIMIT,
+    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Maximum number of items")] = DEFAULT_LIMIT,
     offset: Annotated[
-        int, Query(ge=0, description=f"How many to leave out first, at most {MAX_LONG_OFFSET:,}; `cursor` goes on")
+        int, Query(ge=0, description=f"Number of items to skip, at most {MAX_LONG_OFFSET:,}; use `cursor` beyond that")
     ] = 0,
     cursor: Annotated[
-        str | None, Query(max_length=64, description="`next_cursor` of the page before; takes the place of `offset`")
+        str | None, Query(max_length=64, description="`next_cursor` of the previous page; replaces `offset`")
     ] = None,
     count: Annotated[
         Count | None,
         Query(
-            description=f"How `total` is counted: `capped` up to {COUNT_CAP:,}, `exact` up to {EXACT_CAP:,}, `none`; "
-            "`capped` without a cursor and `none` with one when left out"
+            description=f"How `total` is counted: `capped` up to {COUNT_CAP:,}, `exact` up to {EXACT_CAP:,}, `none`. "
+            "Default: `capped` without a cursor, `none` with one"
         ),
     ] = None,
 ) -> Page:
-    """For lists that grow with use. Raises Invalid."""
+    """Paging of lists that grow with use. Raises Invalid."""
     if cursor is not None and offset:
-        raise Invalid("cursor: takes the place of offset; give one of both", field="cursor")
+        raise Invalid("cursor: cannot be combined with offset; leave out one of them", field="cursor")
     if offset > MAX_LONG_OFFSET:
         raise Invalid(
-            f"offset: at most {MAX_LONG_OFFSET:,} in this list; read on with `cursor`, which is `next_cursor` of the "
-            "page before",
+            f"offset: at most {MAX_LONG_OFFSET:,} in this list; continue with `cursor`, the `next_cursor` "
+            "of the previous page",
             field="offset",
         )
     after = None if cursor is None else position_of(cursor)
@@ -81,29 +81,31 @@ LongPaging = Annotated[Page, Depends(long_page_of)]
 
 class ListAnswer(Answer, Generic[Shown]):
     data: list[Shown]
-    total: int = Field(description="How many there are over all pages")
+    total: int = Field(description="Number of items on all pages")
     has_next_page: bool
 
 
 class LongListAnswer(Answer, Generic[Shown]):
-    """A list that may be too long to count, and that grows while one reads it."""
+    """A list that can be too long to count, and that grows while it is read."""
 
     data: list[Shown] = Field(
-        description="May hold less than `limit` and go on, where few of many rows fit the filters"
+        description="The page can have fewer items than `limit` although more follow, if few rows match the filters"
     )
-    total: int | None = Field(description="How many there are over all pages; null where they were not counted")
-    total_is_capped: bool = Field(description="There are at least `total`, and may be more; counting ended there")
+    total: int | None = Field(description="Number of items on all pages; null if they were not counted")
+    total_is_capped: bool = Field(
+        description="True: there are at least `total`, and possibly more; counting stopped there"
+    )
     has_next_page: bool
-    next_cursor: str | None = Field(description="Where the next page begins")
+    next_cursor: str | None = Field(description="Cursor of the next page; null on the last one")
 
 
 def listed(shown: list[Shown], found: Listed[object], page: Page) -> ListAnswer[Shown]:
-    """`shown` are the items of `found` as the route shows them."""
+    """Return the page. `shown` are the items of `found` in the form of the route."""
     return ListAnswer(data=shown, total=found.total, has_next_page=page.offset + len(shown) < found.total)
 
 
 def long_listed(shown: list[Shown], found: Stretch[object]) -> LongListAnswer[Shown]:
-    """`shown` are the items of `found` as the route shows them."""
+    """Return the page. `shown` are the items of `found` in the form of the route."""
     return LongListAnswer(
         data=shown,
         total=found.total,
@@ -114,14 +116,14 @@ def long_listed(shown: list[Shown], found: Stretch[object]) -> LongListAnswer[Sh
 
 
 def cursor_of(position: Position) -> str:
-    """It gives no rights: whose rows are shown is decided anew for each page. The checksum is against typing errors."""
+    """Return a cursor. It gives no rights: each page checks access again. The checksum detects typing errors."""
     micros = (position.at - _EPOCH) // timedelta(microseconds=1)
     body = _CURSOR.pack(micros, position.section, position.id.bytes)
     return base64.urlsafe_b64encode(body + _CRC.pack(crc32(body))).decode().rstrip("=")
 
 
 def position_of(cursor: str) -> Position:
-    """Raises Invalid for what is not a cursor of ours."""
+    """Parse a cursor. Raises Invalid if it is not one."""
     try:
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         body, (crc,) = raw[: _CURSOR.size], _CRC.unpack(raw[_CURSOR.size :])
@@ -130,4 +132,4 @@ def position_of(cursor: str) -> Position:
             raise ValueError
         return Position(_EPOCH + timedelta(microseconds=micros), UUID(bytes=key), section)
     except (binascii.Error, struct.error, ValueError, OverflowError):
-        raise Invalid("cursor: is not one that this API gave; begin with the first page", field="cursor") from None
+        raise Invalid("cursor: is not a cursor of this API; begin with the first page", field="cursor") from None

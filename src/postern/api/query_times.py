@@ -1,4 +1,4 @@
-"""Moments in query parameters: as RFC 3339 has them, and in UTC from here on."""
+"""Timestamps in query parameters: RFC 3339, converted to UTC."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _DATE = re.compile(r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def _written_out(given: Any) -> Any:
-    """A bare number is no moment: nobody can tell whether seconds or milliseconds were meant."""
+    """Reject a bare number, which could be seconds or milliseconds."""
     if isinstance(given, str) and not _DATE.match(given):
-        raise PydanticCustomError("moment", "must be a moment such as 2026-01-31T12:00:00Z")
+        raise PydanticCustomError("moment", "must be a timestamp such as 2026-01-31T12:00:00Z")
     return given
 
 
 def _in_utc(moment: datetime) -> datetime:
-    """One without time zone is taken as UTC."""
+    """Read a timestamp without a time zone as UTC."""
     try:
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError:
-        raise PydanticCustomError("moment", "is beyond the calendar") from None
+        raise PydanticCustomError("moment", "is out of range") from None
 
 
 Moment = Annotated[datetime, BeforeValidator(_written_out), AfterValidator(_in_utc)]

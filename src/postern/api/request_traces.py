@@ -1,8 +1,8 @@
-"""A span for each request, from its first byte to the last of its answer.
+"""A trace span for each request, from its first byte to the last byte of its answer.
 
-A caller's `traceparent` is gone on with once that caller is known, and never before: nobody else decides what is
-traced, or which trace it is part of. `tracestate` and `baggage` are not read. Requests of strangers, logins among them,
-are traced a few a second at most, so that a flood of them costs nothing and takes nobody else's place.
+A caller's `traceparent` is continued only once that caller is authenticated: nobody else decides what is traced, or
+which trace it belongs to. `tracestate` and `baggage` are not read. Unauthenticated requests, logins included, are
+traced at most a few times a second, so that a flood of them costs little and displaces no other trace.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from starlette.types import Scope
 from postern.domain.identity.principal import Principal
 from postern.domain.tracing import NO_TRACER, TRACEPARENT, Attributes, Span, SpanKind, Tracer, make_current, parent_of
 
-STRANGERS = 5  # a second that are traced, of those whose caller is not known
+STRANGERS = 5  # traced requests each second whose caller is unknown
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _BEGAN, _SPAN = "trace_began", "span"  # in the request's state
 
 
 def received(scope: Scope) -> None:
-    """Remembers when."""
+    """Record the time."""
     scope["state"][_BEGAN] = time.time_ns()
 
 
 def known(scope: Scope, principal: Principal) -> None:
-    """The caller is this one: from here on the request is traced, and what comes of it a part of that."""
+    """Continue the caller's trace: from here on the request is traced, and its work belongs to that trace."""
     tracer = _tracer(scope)
     if tracer is NO_TRACER:
         return
@@ -39,7 +39,7 @@ def known(scope: Scope, principal: Principal) -> None:
 
 
 def answered(scope: Scope, status: int | None) -> None:
-    """`status` is None when there was no answer: the client left before."""
+    """End the span. `status` is None if there was no answer, because the client disconnected."""
     tracer = _tracer(scope)
     if tracer is NO_TRACER:
         return
@@ -51,7 +51,7 @@ def answered(scope: Scope, status: int | None) -> None:
     if status is not None:
         span.set({"http.response.status_code": status})
     if status is None or status >= 500:
-        span.fail(str(status or "client left"))
+        span.fail(str(status or "client disconnected"))
     span.end()
 
 
@@ -61,7 +61,7 @@ def method_of(scope: Scope) -> str:
 
 
 def route_of(scope: Scope) -> str:
-    """As it is described, never the path: that has identifiers in it, and whatever somebody types."""
+    """Return the route's template, never the path, which contains identifiers and arbitrary text."""
     route: str = getattr(scope.get("route"), "path", "none")
     return route
 
@@ -83,7 +83,7 @@ def _tracer(scope: Scope) -> Tracer:
 
 
 def _has_turn(scope: Scope) -> bool:
-    """Of the strangers of this second."""
+    """Count the unauthenticated requests of this second."""
     state, second = scope["app"].state, int(time.monotonic())
     since, count = getattr(state, "traced_strangers", (0, 0))
     count = count + 1 if since == second else 1

@@ -1,4 +1,4 @@
-"""What every route of the API is: found fast, and described with the ways to say who one is."""
+"""The route class of the API: fast to match, and described with the ways to authenticate."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Route(APIRoute):
         self._begins = path.partition("{")[0]
 
     def below(self, prefix: str) -> Route:
-        """The same route at another place, named as its function is."""
+        """Return the same route at a different path, named like its function."""
         options = {**self._given, "generate_unique_id_function": _operation_id}
         return type(self)(prefix + self.path, self.endpoint, **options)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        # The framework asks one route after another, each by a regular expression. How a path begins rules out nearly
-        # all of more than a hundred, at a tenth of that.
+        # The framework matches one route after another with a regular expression. The beginning of the path rules out
+        # nearly all of more than a hundred, at a tenth of the cost.
         if not scope["path"].startswith(self._begins):
             return Match.NONE, {}
         return super().matches(scope)

@@ -12,7 +12,7 @@ from postern.domain.rules.rule_filter import RuleFilter
 async def filter_of(
     name: Annotated[str | None, Query(max_length=128, description="Exactly this name")] = None,
     connection: Annotated[
-        str | None, Query(max_length=128, description="That apply to this connection, by name or identifier")
+        str | None, Query(max_length=128, description="Only those that apply to this connection, by name or identifier")
     ] = None,
 ) -> RuleFilter:
     return RuleFilter(name, connection)

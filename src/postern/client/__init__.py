@@ -1,3 +1,3 @@
-"""The typed client of Postern's own HTTP API and control service: what the CLI, agents and end-to-end tests use."""
+"""The typed client of Postern's own HTTP API and control service, for the CLI, agents and end-to-end tests."""
 
 import postern.transport.control  # noqa: F401 - sets gRPC up before client_control.py imports it

@@ -25,7 +25,7 @@ from postern.errors import Conflict, Denied, NotFound
 
 
 class Client:
-    """Use with an `Http` that carries a token."""
+    """Create it with an `Http` that carries a token."""
 
     def __init__(self, http: Http) -> None:
         self.http = http
@@ -41,24 +41,24 @@ class Client:
         self.ssh_logins = SshLoginsClient(http)
 
     def login(self, email: str, password: Secret, ask_code: Callable[[], Secret] | None = None) -> Secret:
-        """The access token. `ask_code` is asked for a code of an authenticator app, or a recovery code, where the
-        account has a second factor. Raises Unauthenticated when they do not belong together."""
+        """Log in and return the access token. `ask_code` returns a code of an authenticator app, or a recovery code, if
+        the account has a second factor. Raises Unauthenticated for a wrong e-mail address, password or code."""
         step = self.authentication.password(email, password)
         if not isinstance(step, SecondFactorTicket):
             return step
         if ask_code is None:
-            raise Denied("this account has a second factor, and nobody was asked for it")
+            raise Denied("this account has a second factor, and this command cannot ask for its code")
         return self.authentication.second_factor(step, ask_code())
 
     def set_up(self, token: Secret, password: Secret, name: str | None = None) -> Secret | None:
-        """Sets the password by the token of a set-up link. The access token; None where the account has a second
-        factor, which has to be given at a login. Raises Unauthenticated, Invalid."""
+        """Set the password with the token of a set-up link. Return the access token; None if the account has a second
+        factor, which needs a login. Raises Unauthenticated, Invalid."""
         body = {"token": token.reveal(), "password": password.reveal(), "name": name}
         given = self.http.send("POST", "/localauth/setup", body=body).headers.get("Token")
         return Secret(given) if given else None
 
     def collection(self, *parts: str) -> Collection:
-        """What is listed below a path, such as `("users", "groups")`."""
+        """Return the collection below a path, such as `("users", "groups")`."""
         return Collection(self.http, *parts)
 
     def default_agent_id(self) -> str:
@@ -67,10 +67,13 @@ class Client:
         agents = self.collection("agents").everything()["data"]
         own = [agent for agent in agents if agent["mode"] == AgentMode.GATEWAY] or agents
         if not own:
-            raise NotFound("this gateway has no agent yet, so nothing can reach a target")
+            raise NotFound(
+                "this gateway has no agent yet, so it can reach no target; create one with `postern admin "
+                "agents create NAME`"
+            )
         if len(own) > 1:
             names = ", ".join(agent["name"] for agent in own)
-            raise Conflict(f"several agents could serve it: {names}; choose one by --agent")
+            raise Conflict(f"several agents could serve it: {names}; choose one with --agent")
         return str(own[0]["id"])
 
     def userinfo(self) -> UserShape:

@@ -1,4 +1,4 @@
-"""Ways to log in, and what becomes of a login (spec 4.7)."""
+"""Logins and their lifetime (spec 4.7)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from postern.errors import Unavailable
 
 @dataclass(frozen=True, slots=True)
 class SecondFactorTicket:
-    """The password was right, and a second factor is needed. `kinds` are those the account has: totp, webauthn."""
+    """The password was right, and a second factor is needed. `kinds` are those of the account: totp, webauthn."""
 
     secret: Secret
     kinds: frozenset[str]
@@ -25,8 +25,8 @@ class SecondFactorTicket:
 
 @dataclass(frozen=True, slots=True)
 class LoginState:
-    """What a token is good for; times are the gateway's. `life` is from now to `expires_at`. Without a login behind
-    the token, as with an API key, there are no times."""
+    """The validity of a token; times are the gateway's. `life` is from now to `expires_at`. Without a login, as with an
+    API key, there are no times."""
 
     email: str
     expires_at: datetime | None
@@ -44,7 +44,8 @@ class ClientAuthentication:
         return cast(PublicServerInfo, self._http.call("GET", "/publicserverinfo", query=query))
 
     def password(self, email: str, password: Secret, organization: str | None = None) -> Secret | SecondFactorTicket:
-        """The token, or a ticket for `second_factor`. Raises Unauthenticated when the two do not belong together."""
+        """Log in; return the token, or a ticket for `second_factor`. Raises Unauthenticated for a wrong e-mail address
+        or password."""
         body = {"email": email, "password": password.reveal()} | _named(organization)
         answer = self._http.send("POST", "/localauth/login", body=body)
         if "Token" not in answer.headers:
@@ -55,20 +56,21 @@ class ClientAuthentication:
         return self._token(answer)
 
     def second_factor(self, ticket: SecondFactorTicket, code: Secret) -> Secret:
-        """`code` is of an authenticator app, or a recovery code. Raises Unauthenticated when it is wrong."""
+        """Complete a login. `code` is of an authenticator app, or a recovery code. Raises Unauthenticated if it is
+        wrong."""
         text = "".join(code.reveal().split())
         kind = "totp" if text.isdigit() else "recovery"
         body = {"ticket": ticket.secret.reveal(), "kind": kind, "code": text}
         return self._token(self._http.send("POST", "/localauth/second-factor", body=body))
 
     def begin_browser(self, method: str, redirect: str, code_challenge: str, organization: str | None = None) -> str:
-        """Where a browser goes to log in by `oidc` or `saml`."""
+        """Return the URL where a browser logs in by `oidc` or `saml`."""
         query = {"redirect": redirect, "code_challenge": code_challenge, "organization": organization}
         answer = self._http.call("GET", "/saml/login" if method == "saml" else "/login", query=query)
         return str(answer["login_url"])
 
     def exchange(self, code: Secret, code_verifier: Secret) -> Secret:
-        """The token for what the browser brought back."""
+        """Return the token for the code that the browser brought back."""
         body = {"code": code.reveal(), "code_verifier": code_verifier.reveal()}
         return self._token(self._http.send("POST", "/login/exchange", body=body))
 
@@ -76,8 +78,8 @@ class ClientAuthentication:
         return cast(Device, self._http.call("POST", "/login/device", body=_named(organization)))
 
     def poll_device(self, device_code: Secret) -> Secret | None:
-        """None while nobody has confirmed. Raises TooMany when asked too often, Denied when somebody refused,
-        Unauthenticated when the code has expired."""
+        """Return the token; None until the user has confirmed the code. Raises TooMany if asked too often, Denied if
+        the user refused, Unauthenticated if the code has expired."""
         answer = self._http.send("POST", "/login/device/token", body={"device_code": device_code.reveal()})
         return None if answer.status_code == httpx.codes.ACCEPTED else self._token(answer)
 
@@ -85,7 +87,7 @@ class ClientAuthentication:
         return self._state(self._http.send("GET", "/login/session"))
 
     def refresh(self) -> tuple[Secret, LoginState]:
-        """A token that is good for longer, for the same login."""
+        """Return a token that is valid for longer, of the same login."""
         answer = self._http.send("POST", "/login/refresh")
         return self._token(answer), self._state(answer)
 
@@ -93,11 +95,11 @@ class ClientAuthentication:
         self._http.call("POST", "/logout")
 
     def end_all(self) -> int:
-        """All logins of whoever this is, this one too. Answers how many there were."""
+        """End all logins of this user, this one too. Return how many there were."""
         return int(self._http.call("DELETE", "/logins")["ended"])
 
     def change_password(self, current: Secret, new: Secret) -> Secret:
-        """Ends all other logins; answers the new token."""
+        """Change the password; all other logins end. Return the new token."""
         body = {"current_password": current.reveal(), "new_password": new.reveal()}
         return self._token(self._http.send("PUT", "/users/self/password", body=body))
 
@@ -127,7 +129,7 @@ class ClientAuthentication:
         return given
 
     def _strange(self) -> Unavailable:
-        return Unavailable(f"{self._http.api_url} answers something that is not Postern's API; check the address")
+        return Unavailable(f"the answer of {self._http.api_url} is not from Postern's API; check the address")
 
 
 def _named(organization: str | None) -> dict[str, str]:
@@ -139,7 +141,7 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def _date(answer: httpx.Response) -> datetime:
-    """The gateway's own clock, since this machine's may be wrong."""
+    """Return the time by the gateway's clock, since this machine's can be wrong."""
     try:
         return parsedate_to_datetime(answer.headers["Date"]).astimezone(UTC)
     except (KeyError, ValueError):

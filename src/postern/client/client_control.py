@@ -1,4 +1,4 @@
-"""The other side of the control service: who attends does so for as long as it lives, whatever the network does."""
+"""The client of the control service: it reconnects after every network failure, as long as it runs."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from postern.transport.control import control_pb2 as messages
 log = logging.getLogger(__name__)
 
 FIRST_RETRY, LAST_RETRY = 1.0, 30.0  # seconds
-_STAYED = 30.0  # seconds after which a stream counts as a good one: the next retry is soon
-_WELCOME = 10.0  # seconds from dialling to being welcomed
+_STAYED = 30.0  # seconds after which a stream counts as stable: the next retry is soon
+_WELCOME = 10.0  # seconds from dialling to the welcome
 _WRITING = 10.0
 _FINAL: Mapping[grpc.StatusCode, type[PosternError]] = {
     grpc.StatusCode.UNAUTHENTICATED: Unauthenticated,
     grpc.StatusCode.PERMISSION_DENIED: Denied,
     grpc.StatusCode.INVALID_ARGUMENT: Malformed,
-    grpc.StatusCode.ALREADY_EXISTS: Conflict,  # another one of this user has taken the place, or the name is taken
+    grpc.StatusCode.ALREADY_EXISTS: Conflict,  # a different client of this user took its place, or the name is taken
 }
-_MAX_HELLO = 60 * 1024  # bytes; the gateway takes 64 KiB
+_MAX_HELLO = 60 * 1024  # bytes; the gateway accepts 64 KiB
 _OPTIONS = (
     ("grpc.max_receive_message_length", 1024 * 1024),
     ("grpc.keepalive_time_ms", 10_000),
@@ -52,7 +52,8 @@ _Call = grpc.aio.StreamStreamCall[Any, Any]
 
 @dataclass(slots=True)
 class _Backoff:
-    """Exponential, with jitter: many agents that lost one gateway do not come back in step."""
+    """Return exponential delays with jitter, so that many agents that lost one gateway do not reconnect at the same
+    time."""
 
     delay: float = FIRST_RETRY
 
@@ -68,18 +69,18 @@ class _Backoff:
 async def attend(
     key: AgentKey, facts: Mapping[str, str], instance: UUID, declaration: Declaration | None = None
 ) -> AsyncIterator[AgentOrder]:
-    """Orders as they come: a Welcome each time that it is let in, then what changes. Without end, but for: raises
-    Unauthenticated when the key is refused for good, Invalid, Malformed or Conflict when what it declares is. What
-    else goes wrong is logged, and tried again.
+    """Yield orders: a Welcome at each connection, then changes. Runs without end, but raises Unauthenticated if the key
+    is rejected for good, and Invalid, Malformed or Conflict if the declaration is. Other failures are logged, and
+    retried.
 
-    `facts` are those of domain.agent.FACTS; `instance` is one of this life of the process. `declaration` is the
-    connection of an agent in an application's container, None of any other.
+    `facts` are those of domain.agent.FACTS; `instance` identifies this run of the process. `declaration` is the
+    connection of an agent in an application's container, None for all other agents.
     """
     hello = messages.AgentReport(hello=messages.Hello(name=key.name, instance=str(instance), facts=dict(facts)))
     if declaration is not None:
         hello.hello.declaration.CopyFrom(_message(declaration))
     if hello.ByteSize() > _MAX_HELLO:
-        raise Invalid(f"what is declared has more than {_MAX_HELLO} bytes; put a long command into a file")
+        raise Invalid(f"the declaration has more than {_MAX_HELLO} bytes; put a long command into a file")
     beat = messages.AgentReport(heart_beat=messages.HeartBeat())
     service = Service(key.host, key.port, key.authority)
     method = "/postern.control.v1.Control/Attend"
@@ -93,12 +94,12 @@ async def attend(
             case "drain":
                 yield Drain(one_line(order.drain.reason))
             case "revoked":
-                raise Unauthenticated(f"the gateway takes this key no more: {one_line(order.revoked.reason)}")
+                raise Unauthenticated(f"the gateway rejects this key: {one_line(order.revoked.reason)}")
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Where the control service is. `authority` is the DER form of the CA to trust, None for public ones."""
+    """The address of the control service. `authority` is the DER form of the CA to trust, None for public ones."""
 
     host: str
     port: int
@@ -107,8 +108,8 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """One service of the proto: its method, what is said first, what is said every HEARTBEAT, what is heard; and
-    `more`, which is said as soon as it is there."""
+    """A service of the proto: its method, the first message, the message every HEARTBEAT, the handler of answers; and
+    `more`, messages that are sent as soon as they exist."""
 
     method: str
     hello: Message
@@ -118,9 +119,9 @@ class Speech:
 
 
 async def stay(service: Service, bearer: Callable[[], Secret], speech: Speech) -> AsyncIterator[Any]:
-    """What is heard, over as many streams as it takes. `bearer` is asked at each of them.
+    """Yield answers, over as many streams as necessary. `bearer` returns the token for each of them.
 
-    Raises Unauthenticated, Denied, Malformed or Conflict when it is refused for good.
+    Raises Unauthenticated, Denied, Malformed or Conflict if the service rejects the client for good.
     """
     clock, backoff = asyncio.get_running_loop().time, _Backoff()
     while True:
@@ -140,14 +141,18 @@ async def stay(service: Service, bearer: Callable[[], Secret], speech: Speech) -
             backoff.reset()
         delay = backoff.next()
         log.warning(
-            "the control service of %s:%d is away: %s; next try in %.1f s", service.host, service.port, why, delay
+            "the control service of %s:%d is unavailable: %s; retrying in %.1f s",
+            service.host,
+            service.port,
+            why,
+            delay,
         )
         await asyncio.sleep(delay)
 
 
 @asynccontextmanager
 async def _attending(service: Service, bearer: Secret, speech: Speech) -> AsyncIterator[AsyncIterator[Message]]:
-    """One stream, for as long as it lasts."""
+    """Run one stream, as long as it lasts."""
     host = f"[{service.host}]" if ":" in service.host else service.host
     credentials = grpc.ssl_channel_credentials(_roots(service.authority))
     async with grpc.aio.secure_channel(f"{host}:{service.port}", credentials, options=_OPTIONS) as channel:
@@ -173,13 +178,13 @@ async def _welcomed(call: _Call, hello: Message) -> Message:
             await call.write(hello)
             return await _read(call)
     except TimeoutError:
-        raise Unavailable(f"nothing was answered within {_WELCOME:.0f} s") from None
+        raise Unavailable(f"no answer arrived within {_WELCOME:.0f} s") from None
     except asyncio.InvalidStateError:  # the call ended before it was written to
         raise await _failure(call) from None
 
 
 async def _heard(call: _Call, first: Message) -> AsyncIterator[Message]:
-    """Until the stream ends. Raises AioRpcError, Unavailable after SILENCE."""
+    """Read until the stream ends. Raises AioRpcError, Unavailable after SILENCE."""
     order = first
     while True:
         yield order
@@ -187,11 +192,11 @@ async def _heard(call: _Call, first: Message) -> AsyncIterator[Message]:
             async with asyncio.timeout(SILENCE):
                 order = await _read(call)
         except TimeoutError:
-            raise Unavailable(f"nothing was heard for {SILENCE:.0f} s") from None
+            raise Unavailable(f"nothing arrived for {SILENCE:.0f} s") from None
 
 
 async def _read(call: _Call) -> Message:
-    """Raises AioRpcError when the stream ended, also where it ended well."""
+    """Raises AioRpcError when the stream has ended, also without an error."""
     order = await call.read()
     if order is grpc.aio.EOF:
         raise await _failure(call)
@@ -206,7 +211,7 @@ async def _failure(call: _Call) -> grpc.aio.AioRpcError:
 
 
 async def _say(call: _Call, speech: Speech) -> None:
-    """Until the stream ends; who reads it finds out why. gRPC takes one message at a time."""
+    """Write until the stream ends; its reader gets the reason. gRPC accepts one message at a time."""
     clock = asyncio.get_running_loop().time
     due = clock() + HEARTBEAT
     try:
@@ -242,25 +247,26 @@ def _workers(texts: Any) -> frozenset[UUID]:
 
 
 def _explained(error: grpc.aio.AioRpcError, service: Service) -> str:
-    """In words, where gRPC's own are for those who wrote it."""
+    """Describe the error, in plain words instead of gRPC's own."""
     details = one_line(error.details() or "no reason was given")
     if dates := refused_for_its_dates(details, datetime.now(UTC)):
         return dates
     if "CERTIFICATE_VERIFY_FAILED" in details:
         issuer = "a public authority" if service.authority is None else "the authority that the key names"
         return (
-            f"its certificate is not one by {issuer}, so it may be somebody else; if the gateway has a new "
-            "certificate authority, ask an administrator for a new key"
+            f"its certificate is not issued by {issuer}, so it can be a different machine; if the gateway "
+            "has a new certificate authority, ask an administrator for a new key"
         )
     if "Hostname Verification Check failed" in details or "is not in peer certificate" in details:
-        return f"its certificate is not for the name {service.host}; set POSTERN_PUBLIC_HOST at the gateway"
+        return f"its certificate is not valid for the name {service.host}; set POSTERN_PUBLIC_HOST at the gateway"
     if error.code() is grpc.StatusCode.OK:
         return "the gateway ended the stream"
     return details
 
 
 def _roots(authority: bytes | None) -> bytes | None:
-    """PEM of what is trusted; None is gRPC's own list of public authorities, where this system has none."""
+    """Return the PEM of the trusted certificates; None is gRPC's own list of public authorities, if this system has
+    none."""
     if authority is not None:
         text = "\n".join(textwrap.wrap(base64.b64encode(authority).decode(), 64))
         return f"-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n".encode()

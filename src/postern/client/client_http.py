@@ -1,4 +1,4 @@
-"""Requests and answers: the token, the error body, and what each failure means to the caller."""
+"""HTTP requests and answers: the token, the error body, and the exception of each failure."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from postern.domain.identity.validity import refused_for_its_dates
 from postern.domain.secret import Secret
 from postern.errors import ERROR_HEADER, UNREACHABLE, Invalid, Unavailable, Unreachable, error_of
 
-_PAGE = 100  # items; the most that the API answers at once
-TIMEOUT = 70.0  # seconds; the API lets an exec run for 50 before it answers that it is still running
+_PAGE = 100  # items; the maximum of one answer
+TIMEOUT = 70.0  # seconds; the API waits up to 50 for a script before it answers that it is still running
 _NO_TRUST = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # of http; loading authorities takes longer than most commands
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 class Http:
-    """Calls below `<api_url>/api`. Each failure is raised as the error tree's class for its status, with the API's
-    own message; Unavailable when nothing answers, or something that is not Postern.
+    """Calls below `<api_url>/api`. Each failure is raised as the error class of its status, with the API's own message;
+    Unavailable if nothing answers, or something that is not Postern.
 
-    A write by somebody who is logged in has an `Idempotency-Key` of its own. When its connection breaks it is sent
-    once more with the same key: what the gateway has carried out already is answered and not carried out again.
+    An authenticated write has an `Idempotency-Key`. If its connection breaks, it is sent once more with the same key:
+    the gateway does not carry it out twice.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Http:
         timeout: float = TIMEOUT,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        """`authority` is a PEM text of certificates to trust besides the system's; `transport` is for tests."""
+        """`authority` is a PEM text of certificates to trust in addition to the system's; `transport` is for tests."""
         headers = {"User-Agent": f"postern/{__version__}"}
         if token:
             headers["Authorization"] = f"Bearer {token.reveal()}"
@@ -74,7 +74,8 @@ class Http:
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """The answer's JSON; None for an answer without a body. Query values that are None are left out."""
+        """Call the API and return the answer's JSON; None for an answer without a body. Query values that are None are
+        left out."""
         answer = self.send(method, path, body=body, query=query, headers=headers)
         return self._json(answer) if answer.content else None
 
@@ -87,7 +88,9 @@ class Http:
             try:
                 items, more, cursor = list(page["data"]), page["has_next_page"], page.get("next_cursor")
             except (KeyError, TypeError, AttributeError):
-                raise Unavailable(f"{self.api_url} answers a list that this version cannot read; update it") from None
+                raise Unavailable(
+                    f"{self.api_url} answered with a list that this version cannot read; update this program"
+                ) from None
             found += items
             if not more or not (items or cursor):
                 return found
@@ -102,7 +105,7 @@ class Http:
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """The whole answer, for callers that need a header of it."""
+        """Return the whole answer, for callers that need one of its headers."""
         key = {"Idempotency-Key": uuid4().hex} if self._is_known and method in _WRITES else {}
         sent = {**(headers or {}), **key}
         request = self._client.build_request(method, path, json=body, params=_given(query), headers=sent)
@@ -116,8 +119,8 @@ class Http:
         return self._checked(answer)
 
     def _again(self, request: httpx.Request, first: httpx.HTTPError) -> httpx.Response:
-        """Waits while the gateway is at the first one still. Raises `first` when the token is good no more: that may
-        be what the first one did."""
+        """Wait while the gateway still works on the first request. Raises `first` if the token is no longer valid: the
+        first request can be the reason."""
         end = time.monotonic() + self._timeout
         while True:
             answer = self._client.send(request)
@@ -138,8 +141,7 @@ class Http:
         headers: Mapping[str, str] | None = None,
         body: Any = None,
     ) -> Iterator[Iterator[str]]:
-        """The lines of an answer that goes on and on, as they come. Its end is the end of the iteration. With a `body`
-        it is posted."""
+        """Yield the lines of a streamed answer. It ends with the stream. A `body` is posted."""
         wanted = {"Accept": "text/event-stream" if body is None else "application/x-ndjson", **(headers or {})}
         method = "GET" if body is None else "POST"
         asked = self._client.stream(method, path, params=_given(query), headers=wanted, json=body)
@@ -151,7 +153,7 @@ class Http:
 
     @contextmanager
     def pieces(self, path: str, *, query: Mapping[str, Any] | None = None) -> Iterator[Iterator[bytes]]:
-        """The bytes of an answer that may be large, as they come."""
+        """Yield the bytes of an answer that can be large."""
         with self._told(), self._client.stream("GET", path, params=_given(query)) as answer:
             if not answer.is_success:
                 answer.read()
@@ -160,7 +162,7 @@ class Http:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """What httpx raises, in our words."""
+        """Convert httpx's exceptions."""
         try:
             yield
         except httpx.UnsupportedProtocol:
@@ -169,8 +171,8 @@ class Http:
             raise Unavailable(f"the gateway at {self.api_url} did not answer in time; try again") from None
         except (httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError):
             raise Unavailable(
-                f"the connection to the gateway at {self.api_url} broke off; "
-                "whether it did what was asked is not known: look before you ask again"
+                f"the connection to the gateway at {self.api_url} was lost; it is unknown whether the "
+                "request was carried out: check before you repeat it"
             ) from None
         except httpx.HTTPError as error:
             raise Unavailable(f"the gateway at {self.api_url} cannot be reached: {_why(error)}") from None
@@ -186,19 +188,17 @@ class Http:
         try:
             return answer.json()
         except ValueError:
-            raise Unavailable(
-                f"{self.api_url} answers something that is not Postern's API; check the address"
-            ) from None
+            raise Unavailable(f"the answer of {self.api_url} is not from Postern's API; check the address") from None
 
     def _message(self, answer: httpx.Response) -> str:
         try:
             return str(answer.json()["message"])
         except (ValueError, KeyError, TypeError):
-            return f"{self.api_url} answered {answer.status_code} {answer.reason_phrase} without saying why"
+            return f"{self.api_url} answered {answer.status_code} {answer.reason_phrase} without a reason"
 
 
 def _pause(answer: httpx.Response) -> float | None:
-    """Seconds, where the same request is under way."""
+    """Return the seconds to wait, if the same request is in progress."""
     if answer.status_code != httpx.codes.CONFLICT:
         return None
     try:

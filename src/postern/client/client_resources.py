@@ -1,5 +1,5 @@
-"""The API's resources: `Collection` for all that are listed, created, changed and deleted, and a class for each part
-of the API that works in another way."""
+"""The API's resources: `Collection` for all that are listed, created, changed and deleted, and a class for each part of
+the API that works differently."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from postern.domain.secret import Secret
 from postern.domain.targets.connection import is_identifier
 from postern.errors import NotFound
 
-PAGE = 100  # rows; the most that the API gives at once
+PAGE = 100  # rows; the maximum of one answer
 
 
 def _path(*parts: str) -> str:
-    """A part that holds a slash or a question mark stays one part."""
+    """Return a URL path in which a part with a slash or a question mark stays one part."""
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
@@ -41,7 +41,7 @@ class CredentialsClient:
         self._http = http
 
     def issue(self, connection: str, seconds: int | None = None) -> Row:
-        """Issue a credential that is valid for so many seconds; None leaves that to the gateway."""
+        """Issue a credential that is valid for that many seconds; None leaves it to the gateway."""
         body = {} if seconds is None else {"access_duration_seconds": seconds}
         path = _path("connections", connection, "credentials")
         return cast(Row, self._http.call("POST", path, body=body))
@@ -52,16 +52,16 @@ class ReportsClient:
         self._http = http
 
     def masking(self, **query: str | int | None) -> Row:
-        """As the API has them: group_by, start_date, end_date, time_zone, id, user, connection, type, verb, limit,
+        """Parameters of the API: group_by, start_date, end_date, time_zone, id, user, connection, type, verb, limit,
         offset."""
         return cast(Row, self._http.call("GET", "/reports/sessions", query=query))
 
     def activity(self, **query: str | None) -> Row:
-        """by, group_by, start_date, end_date, time_zone, user, connection, type, verb."""
+        """Parameters of the API: by, group_by, start_date, end_date, time_zone, user, connection, type, verb."""
         return cast(Row, self._http.call("GET", "/reports/activity", query=query))
 
     def reviews(self, **query: str | None) -> Row:
-        """group_by, start_date, end_date, time_zone."""
+        """Parameters of the API: group_by, start_date, end_date, time_zone."""
         return cast(Row, self._http.call("GET", "/reports/reviews", query=query))
 
     def rebuild(self) -> None:
@@ -77,7 +77,7 @@ class SessionsClient:
         return cast(SessionPage, self._http.call("GET", "/sessions", query=filters))
 
     def each(self, **filters: Any) -> Iterator[SessionShape]:
-        """All that fit, page by page; sessions that begin meanwhile change nothing."""
+        """Yield all matching sessions, page by page; sessions that begin meanwhile change nothing."""
         while True:
             page = self.list(**{**filters, "limit": PAGE, "count": "none"})
             yield from page["data"]
@@ -86,12 +86,12 @@ class SessionsClient:
             filters = {**filters, "offset": None, "cursor": page["next_cursor"]}
 
     def get(self, session_id: str, *, expand: bool = False) -> SessionShape:
-        """`expand` brings the script and the events along."""
+        """Return a session; `expand` includes the script and the events."""
         query = {"expand": ["event_stream", "session_input"]} if expand else None
         return cast(SessionShape, self._http.call("GET", _path("sessions", session_id), query=query))
 
     def events(self, session_id: str, kinds: str | None = None) -> Iterator[EventTriple]:
-        """All that was recorded, page by page; of these `kinds`: "o,e", and "r" for sizes of a terminal."""
+        """Yield the recording, page by page; of these `kinds`: "o,e", and "r" for sizes of a terminal."""
         cursor = "0-0"
         while cursor:
             query = {"expand": "event_stream", "cursor": cursor, "events": kinds}
@@ -100,8 +100,8 @@ class SessionsClient:
             cursor = answer.headers.get("Next-Cursor", "")
 
     def timeline(self, session_id: str, *, output: int = 0, start: float = 0.0) -> Iterator[Row]:
-        """Its exchanges, page by page; `output` is how many bytes of what was shown come with each. From `start` on,
-        in milliseconds."""
+        """Yield the exchanges, page by page; `output` is the number of bytes of output of each. From `start` on, in
+        milliseconds."""
         cursor: str | None = None
         while True:
             query = {"output": output or None, "cursor": cursor, "from": start or None}
@@ -112,12 +112,12 @@ class SessionsClient:
                 return
 
     def stream(self, session_id: str, last: str | None) -> AbstractContextManager[Iterator[str]]:
-        """The lines of its server-sent events, behind the event `last`."""
+        """Yield the lines of the session's server-sent events, after the event `last`."""
         headers = {"Last-Event-ID": last} if last else {}
         return self._http.lines(_path("sessions", session_id, "stream"), headers=headers)
 
     def export(self, session_id: str, form: str, **query: str | None) -> AbstractContextManager[Iterator[bytes]]:
-        """The session as a file: `form` and parameters are the API's."""
+        """Yield the session as a file: `form` and parameters are the API's."""
         wanted = {"format": form, **query}
         return self._http.pieces(_path("sessions", session_id, "export"), query=wanted)
 
@@ -125,7 +125,7 @@ class SessionsClient:
         self._http.call("POST", _path("sessions", session_id, "kill"))
 
     def results(self, session_id: str, form: str) -> AbstractContextManager[Iterator[bytes]]:
-        """What a script answered, all of it as far as its recording goes: `form` is text, json or csv."""
+        """Yield the results of a script from its recording: `form` is text, json or csv."""
         return self._http.pieces(_path("sessions", session_id, "results"), query={"format": form})
 
     def execute(
@@ -139,9 +139,9 @@ class SessionsClient:
         tracker_fields: Mapping[str, str] | None = None,
         wait: int | None = None,
     ) -> ExecResult:
-        """Answers when the script has ended, or after `wait` seconds, at most and by default 50, with output_status
-        `running`; at once with `waiting` where it needs a review, whose readers are told the `reason`. `arguments` and
-        `environment` are for commands, `tracker_fields` for the issue that it opens."""
+        """Run a script. Returns when it has ended, or after `wait` seconds (by default and at most 50) with
+        output_status `running`; at once with `waiting` if it needs a review, whose reviewers see the `reason`.
+        `arguments` and `environment` are for commands, `tracker_fields` for the issue that it opens."""
         body: dict[str, Any] = {"connection": connection, "script": script}
         if reason:
             body["reason"] = reason
@@ -154,12 +154,12 @@ class SessionsClient:
         return cast(ExecResult, self._http.call("POST", "/sessions", body=body, headers=prefer(wait)))
 
     def execution(self, session_id: str, *, wait: int | None = None) -> ExecResult:
-        """What `execute` answers, of a script that waits, runs already or has ended."""
+        """Return the answer of `execute` for a script that waits, runs or has ended."""
         path = _path("sessions", session_id, "exec")
         return cast(ExecResult, self._http.call("GET", path, headers=prefer(wait)))
 
     def run_reviewed(self, session_id: str, *, wait: int | None = None) -> ExecResult:
-        """Runs a script whose review is approved, once, and answers as `execute` does."""
+        """Run a script whose review is approved, once; return the answer of `execute`."""
         path = _path("sessions", session_id, "exec")
         return cast(ExecResult, self._http.call("POST", path, headers=prefer(wait)))
 
@@ -169,17 +169,18 @@ class Runbooks:
         self._http = http
 
     def list(self, **filters: str | None) -> Row:
-        """Where each may be run, too. Filters of the API: connection_name, remove_empty_connections."""
+        """Return runbooks, with the connections where each can run. Filters of the API: connection_name,
+        remove_empty_connections."""
         query = {**filters, "list_connections": "true"}
         return cast(Row, self._http.call("GET", "/runbooks", query=query))
 
     def get(self, name: str, repository: str | None) -> Row:
-        """With its text. `repository` may be None where there is one only."""
+        """Return a runbook with its text. `repository` can be None if there is only one."""
         return cast(Row, self._http.call("GET", "/runbooks/file", query={"name": name, "repository": repository}))
 
 
 class ReviewsClient:
-    """An identifier is the review's, or that of the session that waits for it."""
+    """Reviews. An identifier is the review's, or that of the session that waits for it."""
 
     def __init__(self, http: Http) -> None:
         self._http = http
@@ -200,7 +201,8 @@ class ReviewsClient:
         force: bool = False,
         time_window: dict[str, Any] | None = None,
     ) -> ReviewShape:
-        """`status` is APPROVED, REJECTED or REVOKED; `time_window` as the API has it. Raises Denied, Conflict."""
+        """Decide a review. `status` is APPROVED, REJECTED or REVOKED; `time_window` is as in the API. Raises Denied,
+        Conflict."""
         body: dict[str, Any] = {"status": status, "comment": comment}
         if force:
             body["force_review"] = True
@@ -209,34 +211,34 @@ class ReviewsClient:
         return cast(ReviewShape, self._http.call("PUT", _path("reviews", review_id), body=body))
 
     def request(self, connection: str, *, reason: str = "", duration: int | None = None) -> ReviewShape | None:
-        """Ask for access before connecting; `duration` is in seconds. None where no approval is required."""
+        """Request access before connecting; `duration` is in seconds. None if no approval is required."""
         body: dict[str, Any] = {"connection": connection, "reason": reason}
         if duration is not None:
             body["access_duration"] = duration
         return cast("ReviewShape | None", self._http.call("POST", _path("reviews"), body=body)["review"])
 
     def withdraw(self, review_id: str) -> ReviewShape:
-        """One's own. Raises Conflict."""
+        """Withdraw the caller's own review. Raises Conflict."""
         return cast(ReviewShape, self._http.call("POST", _path("reviews", review_id, "withdraw")))
 
 
 class SecondFactorsClient:
-    """One's own. `proof` is `current_password`, or `code` and `code_kind`."""
+    """The caller's second factors. `proof` is `current_password`, or `code` and `code_kind`."""
 
     def __init__(self, http: Http) -> None:
         self._http = http
 
     def list(self) -> Row:
-        """`data` and `recovery_codes_left`."""
+        """Return `data` and `recovery_codes_left`."""
         return cast(Row, self._http.call("GET", "/users/self/second-factors"))
 
     def begin(self, name: str, proof: dict[str, str]) -> Row:
-        """An authenticator app; `id`, `secret` and `uri`."""
+        """Begin to add an authenticator app; return `id`, `secret` and `uri`."""
         body = {"kind": "totp", "name": name, **proof}
         return cast(Row, self._http.call("POST", "/users/self/second-factors", body=body))
 
     def confirm(self, factor_id: str, code: Secret) -> builtins.list[str]:
-        """Recovery codes, with the first one. Raises Invalid when the code is wrong."""
+        """Confirm the app; return the recovery codes with the first one. Raises Invalid if the code is wrong."""
         path = _path("users", "self", "second-factors", factor_id, "confirm")
         answer = self._http.call("POST", path, body={"code": "".join(code.reveal().split())})
         return list(answer["recovery_codes"])
@@ -260,16 +262,16 @@ class SshLoginsClient:
         return cast(Row, self._http.call("GET", "/sshlogins", query={"code": code}))
 
     def decide(self, code: str, answer: str, number: str = "") -> Row:
-        """`answer` is allow or deny. Raises NotFound, Denied."""
+        """Decide an SSH login; `answer` is allow or deny. Raises NotFound, Denied."""
         body = {"code": code, "answer": answer, "number": number}
         return cast(Row, self._http.call("POST", "/sshlogins/confirm", body=body))
 
 
 @dataclass(frozen=True, slots=True)
 class _Lookup:
-    """How to find an item that the API addresses in one way only, or cannot return alone.
+    """How to find an item that the API addresses in one way only, or cannot return by itself.
 
-    `keys` are the fields that a user may give, `address` the field that the route takes.
+    `keys` are the fields that a user can give, `address` the field that the route takes.
     """
 
     noun: str
@@ -278,18 +280,18 @@ class _Lookup:
     has_get: bool = True
 
 
-# Collections whose routes do not take names and ids alike. The client lists them to find an item. Delete a line when
-# its routes take both, and `_Lookup` with the last line.
+# Collections whose routes do not take both names and ids. The client lists them to find an item. Delete a line when its
+# routes take both, and `_Lookup` with the last line.
 _LOOKUPS: Mapping[tuple[str, ...], _Lookup] = {
     ("orgs",): _Lookup("organisation", has_get=False),
 }
 
 
 class Change(StrEnum):
-    """How a collection's route changes only some fields of an item."""
+    """How a collection's route changes some fields of an item."""
 
     PATCH = "PATCH"
-    PUT = "PUT"  # the fields that are left out stay as they are
+    PUT = "PUT"  # fields that are left out keep their values
 
 
 # Collections whose items have no PATCH.
@@ -301,9 +303,9 @@ _CHANGES: Mapping[tuple[str, ...], Change] = {
 
 
 class Collection:
-    """A resource with the API's one list style, below a path. Rows are the API's answers as they came.
+    """A resource with the API's list style, below a path. Rows are the API's answers unchanged.
 
-    A key is a name or an id, whichever the API's routes take.
+    Return an item. The key is a name or an id, whichever the API's routes take.
     """
 
     def __init__(self, http: Http, *parts: str) -> None:
@@ -316,7 +318,7 @@ class Collection:
         return cast(RowPage, self._http.call("GET", _path(*self._parts), query=query))
 
     def everything(self, **filters: Any) -> RowPage:
-        """Return all pages as one. A list without cursors that changes meanwhile may show a row twice or not at all."""
+        """Return all pages as one. A list without cursors that changes meanwhile can repeat or miss a row."""
         rows = self._http.all(_path(*self._parts), query=filters)
         return {"data": rows, "total": len(rows), "has_next_page": False}
 
@@ -329,7 +331,7 @@ class Collection:
         return cast(Row, self._http.call("POST", _path(*self._parts), body=body))
 
     def update(self, key: str, changes: Row) -> Row:
-        """Change these fields; what is left out stays as it is."""
+        """Change these fields; fields that are left out keep their values."""
         match _CHANGES.get(self._parts, Change.PATCH):
             case Change.PATCH:
                 return cast(Row, self._http.call("PATCH", self._item(key), body=changes))
@@ -361,7 +363,7 @@ class Collection:
         return _path(*self._parts, self._address(key), *parts)
 
     def _address(self, key: str) -> str:
-        """Return what the API's routes take for this item. Raises NotFound."""
+        """Return the key that the API's routes take for this item. Raises NotFound."""
         if self._lookup is None or self._is_own_organisation(key):
             return key
         if self._lookup.address != "id" and not is_identifier(key):
@@ -377,7 +379,7 @@ class Collection:
         return (self._parts, key) == (("orgs",), "self")
 
     def _find(self, lookup: _Lookup, key: str) -> Row:
-        """Return the listed item; a name wins over an id of the same spelling. Raises NotFound."""
+        """Return the listed item; a name takes precedence over an equal id. Raises NotFound."""
         rows = self.everything()["data"]
         for field in lookup.keys:
             for row in rows:

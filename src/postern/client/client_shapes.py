@@ -1,4 +1,4 @@
-"""What the API answers, as it stands in its JSON (spec section 2). Times are ISO 8601 texts."""
+"""Types of the API's answers, as in its JSON (spec section 2). Times are ISO 8601 texts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ EventTriple = tuple[float, str, str]
 
 
 class ReviewShape(TypedDict):
-    """Spec 2.2; `access_duration` in seconds. What the client does not look into is passed on as it came."""
+    """Spec 2.2; `access_duration` in seconds. Fields that the client does not read are passed on unchanged."""
 
     id: str
     url: str
     session: str | None
     type: str
     status: str
-    outcome: NotRequired[str | None]  # not told by gateways of earlier versions
+    outcome: NotRequired[str | None]  # gateways of earlier versions do not send it
     connection: str
     owner: dict[str, str]
     reason: str
@@ -42,7 +42,7 @@ class ReviewShape(TypedDict):
 
 
 class SessionShape(TypedDict):
-    """Spec 2.2. `event_stream` and `script` only where they were asked for."""
+    """Spec 2.2. `event_stream` and `script` only if they were requested."""
 
     id: str
     connection: str
@@ -66,7 +66,7 @@ class SessionShape(TypedDict):
 
 
 class SessionPage(TypedDict):
-    """`total` is None where it was not counted."""
+    """`total` is None if it was not counted."""
 
     data: list[SessionShape]
     total: int | None
@@ -76,8 +76,8 @@ class SessionPage(TypedDict):
 
 
 class ExecResult(TypedDict):
-    """`output_status` is success, failed, running or waiting; `execution_time` in milliseconds. `stdout` and `stderr`
-    only of a command. `output_streams` is None or missing where `output` does not have all that the script printed."""
+    """The result of a script. `output_status` is success, failed, running or waiting; `execution_time` in milliseconds.
+    `stdout` and `stderr` only for a command. `output_streams` is None or missing if `output` is incomplete."""
 
     session_id: str
     output: str | None
@@ -130,7 +130,7 @@ class Device(TypedDict):
 
 
 class RowPage(TypedDict):
-    """One page of a list. Lists that grow with use have `next_cursor`, and may not have counted `total`."""
+    """One page of a list. Lists that grow with use have `next_cursor`, and do not always have `total`."""
 
     data: list[Row]
     total: int | None

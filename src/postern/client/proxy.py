@@ -1,4 +1,4 @@
-"""A proxy manager's side of the control service: it waits for being told which connection to open a port for."""
+"""A proxy manager's side of the control service: it waits for orders to open a port for a connection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ProxyWelcome:
 
 @dataclass(frozen=True, slots=True)
 class ConnectOrder:
-    """Answer it by `done`: with the port that is listened on, or why it could not be done."""
+    """Answer an order by `done`: with the port, or with the reason why it could not be opened."""
 
     connection: str
     port: int
@@ -37,7 +37,7 @@ ProxyOrder = ProxyWelcome | ConnectOrder | DisconnectOrder
 async def attend_as_proxy(
     service: Service, bearer: Callable[[], Secret], instance: UUID, version: str
 ) -> AsyncIterator[ProxyOrder]:
-    """As client.control.attend. `bearer` is asked for the user's token at each stream."""
+    """Run the proxy manager, like client.control.attend. `bearer` returns the user's token for each stream."""
     hello = messages.ProxyReport(hello=messages.ProxyHello(instance=str(instance), version=version))
     beat = messages.ProxyReport(heart_beat=messages.HeartBeat())
     speech = Speech("/postern.control.v1.ProxyManager/Attend", hello, beat, messages.ProxyOrder)

@@ -15,8 +15,8 @@ from postern.domain.secret import Secret
 
 @dataclass(frozen=True, slots=True)
 class RunbookRun:
-    """What is to run. `repository` is a name or address; empty where there is one only. `commit`, where it is given, is
-    the one that it must be."""
+    """A runbook to run. `repository` is a name or address; empty if there is only one. `commit`, if given, is the
+    required one."""
 
     connection: str
     file: str
@@ -42,7 +42,7 @@ class RunbookRun:
 
 
 class FilledRunbook(TypedDict):
-    """`text` has `***` for what is hidden; `variables` are names."""
+    """The preview. `text` has `***` for hidden values; `variables` are names."""
 
     repository: str
     commit: str
@@ -65,11 +65,11 @@ class RunbookRuns:
         tracker_fields: Mapping[str, str] | None = None,
         wait: int | None = None,
     ) -> ExecResult:
-        """As `Sessions.execute`."""
+        """Run it, like `Sessions.execute`."""
         more = {"session_batch_id": batch, "reason": reason, "tracker_fields": dict(tracker_fields or {})}
         body = {**wanted.body, **more}
         return cast(ExecResult, self._http.call("POST", "/runbooks/exec", body=body, headers=prefer(wait)))
 
     def render(self, wanted: RunbookRun) -> FilledRunbook:
-        """What would run."""
+        """Return what would run."""
         return cast(FilledRunbook, self._http.call("POST", "/runbooks/render", body=wanted.body))

@@ -1,5 +1,5 @@
-"""The demo target: a real PostgreSQL with a small shop in it, so that a first look needs nothing else.
+"""The demo target: a PostgreSQL database with fictional shop data, so that a first look needs nothing else.
 
-It runs as a process of its own, on loopback, with random passwords, never as root. Everything in it is
-made up: no row describes anybody, no address reaches anybody, no number can be charged or called.
+It runs as a separate process, on loopback, with random passwords, never as root. All data is fictional: no row
+describes a real person, and no address, card or telephone number exists.
 """

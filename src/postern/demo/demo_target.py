@@ -1,4 +1,4 @@
-"""How to reach the demo target, kept in `$POSTERN_HOME/demo/target.json` (0600) by the process that runs it."""
+"""The address and passwords of the demo target, stored in `$POSTERN_HOME/demo/target.json` (0600) by its process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUPERUSER = "postern_demo"
 
 @dataclass(frozen=True, slots=True)
 class DemoTarget:
-    """`password` is the one of USER, `superuser_password` the one of SUPERUSER."""
+    """`password` belongs to USER, `superuser_password` to SUPERUSER."""
 
     host: str
     port: int
@@ -32,13 +32,14 @@ def path(home: Path) -> Path:
 
 
 def load(home: Path) -> DemoTarget:
-    """Raises Unavailable when the demo target has never run in this home, or its file is damaged."""
+    """Read the target. Raises Unavailable if the demo target has never run in this home, or its file is damaged."""
     try:
         kept = json.loads(path(home).read_bytes())
         return DemoTarget(kept["host"], int(kept["port"]), Secret(kept["password"]), Secret(kept["superuser_password"]))
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         raise Unavailable(
-            f"no demo target is known in {home}; start it with `postern up`, or run without it: `postern up --no-demo`"
+            f"the data folder {home} has no demo database; start it with `postern up`, or run without it: "
+            "`postern up --no-demo`"
         ) from None
 
 

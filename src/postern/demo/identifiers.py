@@ -1,8 +1,8 @@
-"""Identifiers that are well-formed and belong to nobody: what a shop keeps about its customers.
+"""Well-formed identifiers that belong to nobody, for a shop's data about its customers.
 
-Sources: telephone numbers 555-0100 to 555-0199 are kept for fiction in North America; example.com, .net and
-.org are reserved (RFC 2606); 192.0.2.0/24, 198.51.100.0/24, 203.0.113.0/24 and 2001:db8::/32 are for
-documentation (RFC 5737, RFC 3849); the card prefixes are those of the payment networks' published test numbers.
+Sources: telephone numbers 555-0100 to 555-0199 are reserved for fiction in North America; example.com, .net and .org
+are reserved (RFC 2606); 192.0.2.0/24, 198.51.100.0/24, 203.0.113.0/24 and 2001:db8::/32 are for documentation (RFC
+5737, RFC 3849); the card prefixes are those of the payment networks' published test numbers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ NETWORKS = ("192.0.2", "198.51.100", "203.0.113")
 
 
 def luhn_digit(digits: str) -> str:
-    """The check digit that makes `digits` a valid card number (ISO/IEC 7812-1)."""
+    """Return the check digit that makes `digits` a valid card number (ISO/IEC 7812-1)."""
     total = 0
     for place, char in enumerate(reversed(digits)):
         value = int(char) * (2 if place % 2 == 0 else 1)
@@ -23,7 +23,7 @@ def luhn_digit(digits: str) -> str:
 
 
 def card(serial: int) -> str:
-    """15 digits for the 37… prefix, 16 for the others; every third one written in groups of four."""
+    """Return a card number: 15 digits for the 37… prefix, 16 for the others; every third one in groups of four."""
     prefix = CARD_PREFIXES[serial % len(CARD_PREFIXES)]
     length = 15 if prefix.startswith("37") else 16
     body = prefix + str(serial * 7919 % 10 ** (length - 9)).zfill(length - 9)
@@ -40,12 +40,14 @@ def phone(serial: int) -> str:
 
 
 def ssn(serial: int) -> str:
-    """Area numbers from 880 up were never handed out by place; group and serial are counted through."""
+    """Return a social security number: area numbers from 880 up were never assigned by place; group and serial are
+    counted."""
     return f"{880 + serial % 20}-{1 + serial * 13 % 99:02}-{1 + serial * 7907 % 9999:04}"
 
 
 def iban(serial: int) -> str:
-    """Valid check digits (ISO 13616) for banks that do not exist: bank code TEST, or 12345678 in Germany."""
+    """Return an account number with valid check digits (ISO 13616), of a bank that does not exist: bank code TEST, or
+    12345678 in Germany."""
     number = str(serial * 104_729 % 10**9).zfill(10)
     country, account = (
         ("GB", f"TEST{number:0>14}"),
@@ -56,7 +58,7 @@ def iban(serial: int) -> str:
 
 
 def iban_check(country: str, account: str) -> str:
-    """The two check digits, by the remainder of 97 (ISO 13616)."""
+    """Return the two check digits, by the remainder of 97 (ISO 13616)."""
     digits = "".join(str(int(char, 36)) for char in f"{account}{country}00")
     return f"{98 - int(digits) % 97:02}"
 

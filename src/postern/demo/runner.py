@@ -1,4 +1,4 @@
-"""The demo's own process: starts its PostgreSQL as a child process, fills it with the shop, and stops it at the end."""
+"""The demo's own process: it starts PostgreSQL as a child process, fills it with the shop, and stops it at the end."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from postern.settings import Settings
 
 HOST = "127.0.0.1"
 START_TIMEOUT = 30.0
-FAST_STOP, IMMEDIATE_STOP = 5.0, 2.0  # seconds given to SIGINT, then to SIGQUIT
+FAST_STOP, IMMEDIATE_STOP = 5.0, 2.0  # seconds that it has after SIGINT, then after SIGQUIT
 ROOTS_FOLDER = Path("/var/lib")
 
 
 @dataclass(frozen=True, slots=True)
 class DemoFolder:
-    """Where the server lives. `own` holds its files; `account` owns `data`; None when that is us."""
+    """The folders of the server. `own` contains its files; `account` owns `data`; None if it runs as ourselves."""
 
     own: Path
     account: ServerAccount | None
@@ -45,7 +45,8 @@ class DemoFolder:
 
 
 def place_for(home: Path) -> DemoFolder:
-    """`$POSTERN_HOME/demo`; for root `/var/lib/postern-demo-…`, as the server's account may not enter root's home."""
+    """Return `$POSTERN_HOME/demo`; for root `/var/lib/postern-demo-…`, since the server's account cannot enter root's
+    home."""
     account = binaries.unprivileged_account()
     if account is None:
         return DemoFolder(home / "demo", None)
@@ -54,7 +55,7 @@ def place_for(home: Path) -> DemoFolder:
 
 
 class DemoServer:
-    """One PostgreSQL. Call `start` from the main thread: the child dies with the thread that made it."""
+    """A PostgreSQL server. Call `start` from the main thread: the child ends with the thread that started it."""
 
     def __init__(self, home: Path, port: int) -> None:
         self.home = home
@@ -68,8 +69,8 @@ class DemoServer:
         return self.home / "demo" / "server.log"
 
     def start(self) -> DemoTarget:
-        """Makes the data folder when it is not there, starts, and waits until the server answers. Raises
-        Misconfigured or Unavailable, with the end of the server's log."""
+        """Create the data folder if it is missing, start, and wait until the server answers. Raises Misconfigured or
+        Unavailable, with the end of the server's log."""
         demo_target.path(self.home).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.place.own.mkdir(mode=0o755 if self.place.account else 0o700, parents=True, exist_ok=True)
         found = binaries.find()
@@ -88,12 +89,12 @@ class DemoServer:
         return known
 
     def wait(self) -> int:
-        """Blocks until the server ends; answers its exit code."""
-        assert self._process is not None, "start() comes first"
+        """Wait until the server ends; return its exit code."""
+        assert self._process is not None, "call start() first"
         return self._process.wait()
 
     def stop(self) -> None:
-        """A fast, clean shutdown; harder when it takes too long. Safe to call twice or before `start`."""
+        """Stop it cleanly, and by force if it takes too long. Can be called twice or before `start`."""
         process = self._process
         if process is None:
             return
@@ -108,7 +109,7 @@ class DemoServer:
         self._process = None
 
     def remove(self) -> None:
-        """Deletes the server's files and what is known of it."""
+        """Delete the server's files and its address."""
         self.stop()
         shutil.rmtree(self.place.own, ignore_errors=True)
         demo_target.path(self.home).unlink(missing_ok=True)
@@ -119,7 +120,7 @@ class DemoServer:
         try:
             return demo_target.load(self.home)
         except Unavailable:
-            log.warning("the demo's passwords are lost; its data are made anew")
+            log.warning("the demo's passwords are lost; creating its data again")
             return None
 
     def _make_data(self) -> DemoTarget:
@@ -158,14 +159,14 @@ class DemoServer:
         made_by = (self.place.data / "PG_VERSION").read_text().strip()
         if made_by != str(found.major):
             raise Misconfigured(
-                f"the demo's data in {self.place.data} are PostgreSQL {made_by}'s, and the server found is "
-                f"{found.major}; delete that folder to start the demo anew"
+                f"the demo's data in {self.place.data} belongs to PostgreSQL {made_by}, and the server is "
+                f"version {found.major}; delete that folder to create the demo again"
             )
 
     def _end_leftover(self) -> None:
-        """A postmaster of an earlier run is ended; a `postmaster.pid` whose process is somebody else is removed.
+        """End a postmaster of an earlier run; remove a `postmaster.pid` whose process is a different one.
 
-        PostgreSQL itself refuses to start when that number belongs to any living process by now.
+        PostgreSQL itself refuses to start if that number belongs to any running process by now.
         """
         lock = self.place.data / "postmaster.pid"
         try:
@@ -174,7 +175,7 @@ class DemoServer:
             lock.unlink(missing_ok=True)
             return
         if _works_in(pid, self.place.data):
-            log.warning("a demo server of an earlier run (process %d) is still there; it is stopped", pid)
+            log.warning("a demo server of an earlier run (process %d) still runs; stopping it", pid)
             for by, patience in ((signal.SIGINT, FAST_STOP), (signal.SIGQUIT, IMMEDIATE_STOP), (signal.SIGKILL, 1.0)):
                 os.kill(pid, by)
                 if _gone(pid, self.place.data, patience):
@@ -190,7 +191,7 @@ class DemoServer:
             "shared_buffers": "64MB",
             "password_encryption": "scram-sha-256",
             "log_min_messages": "warning",
-            "fsync": "off",  # the rows can be made again at any time
+            "fsync": "off",  # the rows can be created again at any time
             "full_page_writes": "off",
         }
         arguments = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
@@ -204,7 +205,7 @@ class DemoServer:
             )
 
     def _surroundings(self, found: Binaries, dies_by: signal.Signals) -> dict[str, Any]:
-        """What every program of the server is started with; `dies_by` is the signal it gets when we are gone."""
+        """Return how every program of the server is started; `dies_by` is the signal it gets when we end."""
         account = self.place.account
         return {
             "stdin": subprocess.DEVNULL,
@@ -217,7 +218,7 @@ class DemoServer:
         }
 
     def _wait_ready(self) -> None:
-        """The last line of `postmaster.pid` says "ready" once connections are taken."""
+        """Return whether the last line of `postmaster.pid` is "ready": then connections are accepted."""
         assert self._process is not None
         lock = self.place.data / "postmaster.pid"
         end = time.monotonic() + START_TIMEOUT
@@ -230,7 +231,9 @@ class DemoServer:
             time.sleep(0.02)
         self.stop()
         tail = self.log_file.read_text(errors="replace")[-2000:].strip()
-        raise Unavailable(f"the demo server did not start on {HOST}:{self.port} (POSTERN_DEMO_PORT); it said: {tail}")
+        raise Unavailable(
+            f"the demo server did not start on {HOST}:{self.port} (POSTERN_DEMO_PORT); its output: {tail}"
+        )
 
 
 def _works_in(pid: int, folder: Path) -> bool:
@@ -250,7 +253,7 @@ def _gone(pid: int, folder: Path, patience: float) -> bool:
 
 
 async def populate(target: DemoTarget) -> bool:
-    """Makes what is missing. True when rows were loaded, False when they were there already."""
+    """Create what is missing. Return True if rows were loaded, False if they existed."""
     await _make_database(target)
     connection = await _connect(target, target.user, target.password, target.database)
     try:
@@ -270,7 +273,7 @@ async def _make_database(target: DemoTarget) -> None:
     connection = await _connect(target, SUPERUSER, target.superuser_password, "postgres")
     try:
         if not await connection.fetchval("select true from pg_roles where rolname = $1", target.user):
-            # Utility statements take no parameters; both texts are our own and hold no quote.
+            # Utility statements take no parameters; both texts are our own and contain no quote.
             await connection.execute(f"create role {target.user} login password '{target.password.reveal()}'")
         if not await connection.fetchval("select true from pg_database where datname = $1", target.database):
             await connection.execute(f"create database {target.database} owner {target.user}")
@@ -294,27 +297,27 @@ log = logging.getLogger(__name__)
 
 
 class _Stop(BaseException):
-    """SIGTERM or SIGINT came."""
+    """SIGTERM or SIGINT arrived."""
 
 
 def run(settings: Settings) -> int:
-    """Blocks until SIGTERM or SIGINT (answers 0) or until the server ends by itself (answers 1)."""
+    """Run until SIGTERM or SIGINT (returns 0) or until the server ends by itself (returns 1)."""
     server = DemoServer(settings.home, settings.demo_port)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _raise_stop)
     try:
         target = server.start()
         if asyncio.run(populate(target)):
-            log.info("the demo shop was filled")
-        log.info("the demo database is served on %s:%d", target.host, target.port)
+            log.info("the demo data was loaded")
+        log.info("the demo database listens on %s:%d", target.host, target.port)
         announce_ready()
         code = server.wait()
-        log.error("the demo server ended by itself with exit code %d; its log is %s", code, server.log_file)
+        log.error("the demo server ended unexpectedly with exit code %d; its log is %s", code, server.log_file)
         return 1
     except _Stop:
         return 0
     finally:
-        # A second signal must not cut the shutdown short and leave a server behind.
+        # A second signal must not interrupt the shutdown and leave a server behind.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
         server.stop()

@@ -1,4 +1,4 @@
-"""The shop's tables and rows. The same rows on every machine, so that examples and tests can name them."""
+"""The shop's tables and rows. Every machine has the same rows, so that examples and tests can name them."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Table:
 
 
 def tables() -> tuple[Table, ...]:
-    """In the order in which their references allow to load them. Times are UTC."""
+    """Return the tables in the order in which their references allow to load them. Times are UTC."""
     products = tuple(_products())
     return (
         Table(

@@ -1,4 +1,4 @@
-"""The composition root: the only room that may import every other, and the only one that puts them together.
+"""The composition root: the only package that can import every other, and the only one that connects them.
 
-One module for each kind of process, so that each loads what it needs and no more.
+It has one module for each kind of process, so that each loads only what it needs.
 """

@@ -1,4 +1,4 @@
-"""Where people find in a browser what they are told of."""
+"""Addresses of pages for people."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from postern.services.server.server_configs import ServerConfigs
 
 
 def review_page(configs: ServerConfigs) -> Callable[[UUID], Awaitable[str]]:
-    """What tells the address of a review's page, by the API's address as it is then."""
+    """Return a function that gives the address of a review's page, by the API's current address."""
 
     async def address(review_id: UUID) -> str:
         return page_address((await configs.current()).api_url, review_id)

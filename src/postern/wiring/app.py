@@ -1,4 +1,4 @@
-"""Services over the store, as every process but the supervisor has them."""
+"""Services over the store, for every process except the supervisor."""
 
 from __future__ import annotations
 
@@ -62,7 +62,10 @@ def anchors(settings: Settings) -> tuple[Anchor, ...]:
     if settings.anchor_file:
         path = Path(settings.anchor_file).expanduser()
         if not path.parent.is_dir():
-            raise Misconfigured(f"POSTERN_ANCHOR_FILE: there is no folder {path.parent}", field="anchor_file")
+            raise Misconfigured(
+                f"POSTERN_ANCHOR_FILE: the folder {path.parent} does not exist; create it, or choose a different file",
+                field="anchor_file",
+            )
         found.append(FileAnchor(path))
     if settings.anchor_webhook:
         found.append(WebhookAnchor(settings.anchor_webhook, settings.anchor_webhook_secret, _now))
@@ -95,9 +98,11 @@ def git_fetcher(settings: Settings, environment: Mapping[str, str]) -> GitFetche
         )
     folders = _listed(settings.runbook_folders)
     if relative := [one for one in folders if not Path(one).is_absolute()]:
-        raise Misconfigured(f"POSTERN_RUNBOOK_FOLDERS: {relative[0]!r} is no whole path", field="runbook_folders")
+        raise Misconfigured(
+            f"POSTERN_RUNBOOK_FOLDERS: {relative[0]!r} is not an absolute path", field="runbook_folders"
+        )
     if settings.runbook_ca and not Path(settings.runbook_ca).is_file():
-        raise Misconfigured(f"POSTERN_RUNBOOK_CA: there is no file {settings.runbook_ca}", field="runbook_ca")
+        raise Misconfigured(f"POSTERN_RUNBOOK_CA: the file {settings.runbook_ca} does not exist", field="runbook_ca")
     if settings.runbook_timeout <= 0 or settings.runbook_size <= 0:
         raise Misconfigured("POSTERN_RUNBOOK_TIMEOUT and POSTERN_RUNBOOK_SIZE must be more than 0")
     networks = networks_of(settings.runbook_networks, "POSTERN_RUNBOOK_NETWORKS")
@@ -116,13 +121,13 @@ class Providers:
         self._saml = saml
 
     async def check(self, config: AuthConfig) -> str:
-        """The issuer that its users will carry. Raises Invalid, Unavailable."""
+        """Check an OpenID Connect provider; return the issuer of its users. Raises Invalid, Unavailable."""
         if config.method is LoginMethod.SAML and config.saml is not None:
             return await self._saml.entity_id(config.saml)
         return await self._openid.check(config)
 
 
-ENFORCEABLE = frozenset(PROTOCOLS)  # rules hold wherever a protocol is spoken
+ENFORCEABLE = frozenset(PROTOCOLS)  # rules apply wherever a protocol is spoken
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +141,8 @@ class App:
 
 @asynccontextmanager
 async def open_app(settings: Settings, signals: Signals, *, migrate: bool = False) -> AsyncIterator[App]:
-    """Raises Misconfigured when the master key is unusable or another one, Unavailable when the store is away."""
+    """Build the services. Raises Misconfigured if the master key is unusable or the wrong one, Unavailable if the store
+    does not answer."""
     database = Database(settings.url)
     machine = machine_of(settings)
     receivers = Receivers(machine.sink_networks.networks)
@@ -226,7 +232,7 @@ def machine_of(settings: Settings) -> MachineFacts:
 
 
 def own_listeners(settings: Settings) -> dict[str, Listener]:
-    """Where native clients are listened for when nobody has chosen otherwise."""
+    """Return the default listeners of native clients, until an administrator changes them."""
     return {
         name: Listener(True, Endpoint(settings.host, getattr(settings, spec.port_setting)))
         for name, spec in PROTOCOLS.items()

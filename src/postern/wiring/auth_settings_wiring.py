@@ -1,4 +1,4 @@
-"""How people log in where no administrator has chosen yet: what the environment says."""
+"""The default login settings, from the environment, until an administrator changes them."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def default_auth(settings: Settings) -> AuthConfig:
         method = LoginMethod(settings.auth_method)
     except ValueError:
         raise Misconfigured(
-            f"POSTERN_AUTH_METHOD: {settings.auth_method!r} is not known; use one of {', '.join(LoginMethod)}",
+            f"POSTERN_AUTH_METHOD: {settings.auth_method!r} is unknown; use one of {', '.join(LoginMethod)}",
             field="auth_method",
         ) from None
     needed = {LoginMethod.OIDC: ("oidc_issuer", "oidc_client_id"), LoginMethod.SAML: ("saml_metadata_url",)}
     for name in needed.get(method, ()):
         if not getattr(settings, name):
-            raise Misconfigured(f"POSTERN_{name.upper()} is required for POSTERN_AUTH_METHOD={method}", field=name)
+            raise Misconfigured(f"POSTERN_{name.upper()}: is required with POSTERN_AUTH_METHOD={method}", field=name)
     try:
         oidc, saml = _oidc(settings), _saml(settings)
     except Invalid as error:

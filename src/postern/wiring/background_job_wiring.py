@@ -1,4 +1,4 @@
-"""All that this gateway does again and again: in the archivist's process, and nowhere else."""
+"""All background jobs of this gateway, which run in the archiver's process only."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from postern.wiring.app import App, now, trackers
 from postern.wiring.chats_wiring import chat_senders
 from postern.wiring.metrics_wiring import reviews_told
 
-_SELDOM = 600.0  # seconds; for what has lost its meaning, which nobody sees
+_SELDOM = 600.0  # seconds; for deletions of obsolete data, which are not visible
 
 
 def build_background_jobs(settings: Settings, app: App, meters: Meters, tracer: Tracer = NO_TRACER) -> BackgroundJobs:
-    """Storing segments, the archivist's own work, is not among it. Raises Misconfigured."""
+    """Return the jobs. Storing segments, the archiver's own work, is not one of them. Raises Misconfigured."""
     made, purging, deleting = app.services, build_purger(settings, app), build_deleter(settings, app)
     sending = build_sending(settings, app, meters, tracer)
     delivering = build_delivering(settings, app, meters)
     made.postprocessing.observer = reviews_told(meters)
     made.runbook_schedules.counted = functools.partial(meters.count, "postern_schedule_runs")
     if settings.runbook_interval < 1:
-        raise Misconfigured("POSTERN_RUNBOOK_INTERVAL must be 1 second or more", field="runbook_interval")
+        raise Misconfigured("POSTERN_RUNBOOK_INTERVAL: must be 1 second or more", field="runbook_interval")
     every = timedelta(seconds=settings.runbook_interval)
 
     def reading(*, failing: bool) -> Callable[[], Awaitable[bool]]:
@@ -50,7 +50,7 @@ def build_background_jobs(settings: Settings, app: App, meters: Meters, tracer: 
 
     return BackgroundJobs(
         [
-            # What follows a session and an audit entry; one process at a time, over all machines.
+            # Work after a session and an audit entry; one process at a time, over all machines.
             Task("follow-up", 1.0, made.postprocessing.once, goes_on=True, stop=made.postprocessing.stop),
             Task("deliveries", 1.0, sending.once, stop=sending.stop),
             Task("issues", 1.0, delivering.once, stop=delivering.stop, woken=delivering.woken),
@@ -58,7 +58,7 @@ def build_background_jobs(settings: Settings, app: App, meters: Meters, tracer: 
             Task("texts", 10.0, made.session_texts.catch_up, goes_on=True),
             Task("reviews", 5.0, made.reviews.settle),
             Task("schedules", 2.0, made.runbook_schedules.once, goes_on=True),
-            # Repositories with runbooks; those that fail wait for each other and keep no other waiting.
+            # Repositories with runbooks; those that fail wait for each other and delay no other.
             Task("runbooks", 5.0, reading(failing=False), goes_on=True, longest=ROUND, stop=made.runbook_reading.stop),
             Task("failing runbooks", 5.0, reading(failing=True), goes_on=True, longest=ROUND),
             Task("purges", 5.0, purging.once, longest=purger.LONGEST, stop=purging.stop),
@@ -68,7 +68,7 @@ def build_background_jobs(settings: Settings, app: App, meters: Meters, tracer: 
                 longest=organisation_deletion.LONGEST,
                 stop=deleting.stop,
             ),
-            # What is forgotten.
+            # Deletion of obsolete data.
             Task("logins", _SELDOM, made.logins.prune),
             Task("vouchers", _SELDOM, made.one_time_tokens.prune),
             Task("workers", _SELDOM, made.relay_workers.prune),

@@ -1,4 +1,4 @@
-"""The blob store of this gateway, by its setting, and stored segments as the library asks for them."""
+"""The blob store of this gateway, by its setting, and stored segments for the library."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from postern.store.ports.recording_ports import Blobs, SegmentStore
 
 T = TypeVar("T")
 
-PATIENCE = 30.0  # seconds that the store has to tell of a session's segments, or of data keys
+PATIENCE = 30.0  # seconds in which the store must return a session's segments, or data keys
 
 
 def open_blobs(settings: Settings) -> Blobs:
@@ -32,7 +32,7 @@ def open_blobs(settings: Settings) -> Blobs:
 
 
 def local_folder(settings: Settings) -> Path | None:
-    """None where recordings are stored elsewhere. Raises Misconfigured."""
+    """Return the folder of recordings; None if they are stored elsewhere. Raises Misconfigured."""
     url = settings.recordings_url
     if not url:
         return recordings_folder(settings.home)
@@ -42,25 +42,25 @@ def local_folder(settings: Settings) -> Path | None:
     path = Path(unquote(parts.path))
     if parts.netloc not in ("", "localhost") or not parts.path.startswith("/") or parts.query or path == Path("/"):
         raise Misconfigured(
-            "POSTERN_RECORDINGS_URL: a folder is file:///THE/FOLDER, with three slashes", field="recordings_url"
+            "POSTERN_RECORDINGS_URL: write a folder as file:///THE/FOLDER, with three slashes", field="recordings_url"
         )
     return path
 
 
 def rows_from_threads(segments: SegmentStore, loop: asyncio.AbstractEventLoop) -> Callable[[UUID], Sequence[Segment]]:
-    """The rows of a session's segments for code that blocks in a thread, while `loop` runs the store's statements."""
+    """Rows of a session's segments for code that blocks in a thread, while `loop` runs the store's statements."""
 
     async def ask(session_id: UUID) -> Sequence[Segment]:
         return await segments.of(session_id)
 
     def rows(session_id: UUID) -> Sequence[Segment]:
-        return _result(ask(session_id), loop, "the store does not say which segments a recording has; try again")
+        return _result(ask(session_id), loop, "the store did not return the segments of a recording in time; try again")
 
     return rows
 
 
 class KeysForThreads:
-    """Keys of segments for code that blocks in a thread, while `loop` reads data keys that are not known yet."""
+    """Keys of segments for code that blocks in a thread, while `loop` reads data keys that are not cached."""
 
     def __init__(self, encryption: Encryption, loop: asyncio.AbstractEventLoop) -> None:
         self._encryption = encryption
@@ -72,18 +72,18 @@ class KeysForThreads:
     def derive(self, data_key: UUID, org_id: UUID, *, salt: bytes, info: bytes) -> bytes:
         found = self._encryption.derive_key(data_key, org_id, salt=salt, info=info)
         if found is None:
-            _result(self._encryption.load(), self._loop, "the store does not say which data keys there are; try again")
+            _result(self._encryption.load(), self._loop, "the store did not return the data keys in time; try again")
             found = self._encryption.derive_key(data_key, org_id, salt=salt, info=info)
         if found is None:
             raise Malformed(
-                f"it is encrypted by the data key {data_key}, which this store does not have: it was changed, or the "
-                "store is older than it"
+                f"it is encrypted with the data key {data_key}, which this store does not have: the "
+                "segment was changed, or the store is older than it"
             )
         return found
 
 
 def stored(settings: Settings, segments: SegmentStore, encryption: Encryption) -> StoredSegments:
-    """Call it on the event loop. Raises Misconfigured."""
+    """Return the source of segments; call it on the event loop. Raises Misconfigured."""
     loop = asyncio.get_running_loop()
     return StoredSegments(rows_from_threads(segments, loop), open_blobs(settings), KeysForThreads(encryption, loop))
 

@@ -1,4 +1,4 @@
-"""Chats: what tells them of reviews, and what hears them."""
+"""Chats: notifications of reviews, and decisions in chats."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from postern.wiring.addresses_wiring import review_page
 def chat_senders(
     stores: Stores, services: Services, host: str, now: Clock, receivers: Receivers
 ) -> Mapping[SinkKind, ChatSender]:
-    """`host` is what this machine is called in mails."""
+    """Return the chats. `host` is the name of this machine in e-mails."""
     chats: dict[SinkKind, Chat] = {
         SinkKind.SLACK: Slack(receivers),
         SinkKind.TEAMS: Teams(receivers),

@@ -1,6 +1,6 @@
-"""The demo's connection, its guardrail and its masking rule: what an administrator would set up and may change later.
+"""The demo's connection, its guardrail and its masking rule, which an administrator can change later.
 
-Personal data is masked in two ways. The connection's types find values by what they look like, in any text. The rule
+Personal data is masked in two ways. The connection's information types find values by their form, in any text. The rule
 names columns, which are followed through the statement, so that `email::bytea` and `replace(email, '@', ' at ')` are
 masked as well.
 """
@@ -26,8 +26,8 @@ COLUMNS = tuple(
     f"customers.{column}" for column in ("email", "phone", "other_phones", "card", "ssn", "iban", "ip", "notes")
 )
 
-# Any text up to the end of the statement in which the word WHERE does not begin. RE2 has no look-ahead,
-# so it is spelt out letter by letter.
+# Any text up to the end of the statement in which the word WHERE does not begin. RE2 has no look-ahead, so it is
+# written letter by letter.
 _NO_WHERE = r"(?:[^w;]|w[^h;]|wh[^e;]|whe[^r;]|wher[^e;])*(?:w|wh|whe|wher)?(?:;|$)"
 
 RULES = {
@@ -41,7 +41,7 @@ RULES = {
 
 
 async def make(services: Services, setter: Principal, target: DemoTarget) -> None:
-    """Create what is missing of the connection, its guardrail and its masking rule."""
+    """Create the connection, its guardrail and its masking rule, if they are missing."""
     guardrail = await _guardrail(services, setter)
     agent = await services.agent_keys.get(setter, EMBEDDED)
     connection = {
@@ -63,7 +63,7 @@ async def make(services: Services, setter: Principal, target: DemoTarget) -> Non
 
 
 async def follow(services: Services, setter: Principal, target: DemoTarget) -> None:
-    """The demo server may have another port or password by now. A connection that was removed stays so."""
+    """Update the port and password of the demo server. A connection that was deleted stays deleted."""
     try:
         current = await services.connections.get(setter, NAME)
     except NotFound:
@@ -80,18 +80,18 @@ async def _guardrail(services: Services, setter: Principal) -> GuardRail:
             return known
         seen += len(found)
     rules = tuple(Rule(RuleType.PATTERN_MATCH, pattern_regex=pattern, name=name) for name, pattern in RULES.items())
-    description = "Refuses what empties or removes whole tables. Rules on text have limits: see the README."
+    description = "Denies statements that empty or delete whole tables. Rules on text have limits: see the README."
     return await services.guardrails.create(setter, {"name": GUARDRAIL, "description": description, "input": rules})
 
 
 async def _mask_columns(services: Services, setter: Principal, connection_id: str) -> None:
-    """Create the masking rule, unless there is one of that name."""
+    """Create the masking rule, unless there is one with that name."""
     seen = 0
     while found := (await services.masking_rules.find(setter, Page(offset=seen))).items:
         if any(one.name == MASKING for one in found):
             return
         seen += len(found)
-    description = "Hides customers' personal data by column, through aliases, casts, functions and views."
+    description = "Masks customers' personal data by column, through aliases, casts, functions and views."
     fields = {"name": MASKING, "description": description, "columns": COLUMNS, "connection_ids": (connection_id,)}
     await services.masking_rules.create(setter, fields)
 

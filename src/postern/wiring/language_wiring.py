@@ -1,4 +1,4 @@
-"""The language model that masking uses, where one is configured."""
+"""The language model for masking, if one is configured."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from postern.settings import Settings
 
 
 def language_types(settings: Settings) -> frozenset[str]:
-    """What may be masked with it; none without one."""
+    """Return the information types that it finds; none without a model."""
     return frozenset(MODEL_TYPES) if settings.masking_language_model else frozenset()
 
 
 def provide_language_model(settings: Settings) -> None:
-    """For this process. Raises Misconfigured where a model is configured that is not there."""
+    """Load it for this process. Raises Misconfigured if the configured model is missing."""
     if not settings.masking_language_model:
         return
     try:

@@ -1,4 +1,4 @@
-"""Masking as sessions have it, and as samples are tried."""
+"""Masking for sessions, and for samples."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KEPT = "lineage"
 
 @lru_cache
 def _lineage_of(protocol: str) -> Callable[[Callable[[], TargetSchema | None]], SessionOrigins] | None:
-    """One for each process, as it caches what it has read."""
+    """One for each process, since it caches what it has read."""
     spec = PROTOCOLS.get(protocol)
     if spec is None or spec.dialect is None or spec.dialect.lineage is None:
         return None
@@ -41,14 +41,14 @@ def _facts_of(protocol: str) -> StatementFacts:
 
 
 def masking(policy: Policy, view: SessionView) -> Masking:
-    """The interceptor of a session, under this policy from here on."""
+    """Return the interceptor of a session, under this policy from here on."""
     key = bytes.fromhex(policy.masking_key.reveal())
     facts = _facts_of(view.connection_subtype)
     return Masking(policy.masked_types, policy.masking, key, _origins(policy, view), policy.access_help, facts)
 
 
 def _origins(policy: Policy, view: SessionView) -> SessionOrigins | None:
-    """One that stays as long as policies need it: it must hear of every statement."""
+    """An interceptor that stays as long as policies need it, since it must see every statement."""
     asks = any(rule.columns for rule in policy.masking)
     make = _lineage_of(view.connection_subtype) if asks else None
     if make is None:
@@ -64,7 +64,7 @@ def _origins(policy: Policy, view: SessionView) -> SessionOrigins | None:
 
 
 def masks(rule: MaskingRule, key: Secret, samples: Samples) -> MaskedSamples:
-    """What a rule makes of samples, by the interceptor of sessions. Raises Denied where it would refuse them."""
+    """Return the masked samples, by the interceptor of sessions. Raises Denied if it would deny them."""
     interceptor = Masking(frozenset(), (rule,), bytes.fromhex(key.reveal()), NamedOrigins())
     view = SessionView(uuid4(), "", frozenset(), "", "", "", {})
     texts = SampleTexts([text.encode("utf-8", "surrogatepass") for text in samples.texts])

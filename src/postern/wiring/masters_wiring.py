@@ -1,4 +1,4 @@
-"""Which master key this gateway has: a file, an environment variable, or a key in AWS KMS."""
+"""The master key of this gateway: a file, an environment variable, or a key in AWS KMS."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from postern.store.ports.keys import MasterKey
 from postern.store.sql.sql_data_keys import SqlDataKeys
 from postern.wiring import paths
 
-_MAX_ID = 255  # characters; the column that says which master wrapped a data key
+_MAX_ID = 255  # characters; the size of the column with the master key of a data key
 
 
 def open_encryption(settings: Settings, database: Database) -> Encryption:
@@ -24,7 +24,8 @@ def open_encryption(settings: Settings, database: Database) -> Encryption:
 
 
 def master(settings: Settings) -> MasterKey:
-    """The one in force. The file in the data folder is made at the first start; all others are somebody's own."""
+    """Return the master key in force. The file in the data folder is created at the first start; all others
+    must exist."""
     if settings.master_key:
         return master_of(settings.master_key)
     path = paths.encryption_key(settings)
@@ -33,24 +34,27 @@ def master(settings: Settings) -> MasterKey:
 
 
 def variables(settings: Settings) -> frozenset[str]:
-    """The environment variables that hold a master key: for the processes that open the store, and no others."""
+    """Return the environment variables that contain a master key: for the processes that open the store,
+    and no others."""
     places = (settings.master_key, settings.master_key_old)
     return frozenset(place.removeprefix("env:") for place in places if place.startswith("env:"))
 
 
 def direct_key(settings: Settings) -> bytes | None:
-    """What sealed values themselves in earlier versions; None when there is no such file."""
+    """Return the key that encrypted values directly in earlier versions; None if there is no such file."""
     path = paths.encryption_key(settings)
     return file_key(path) if path.exists() else None
 
 
 def master_of(place: str, field: str = "master_key") -> MasterKey:
-    """`file:PATH`, `env:NAME` or `aws-kms:KEY_ARN`. Raises Misconfigured, without repeating what may be a key."""
+    """Open `file:PATH`, `env:NAME` or `aws-kms:KEY_ARN`. Raises Misconfigured, without repeating text that can be a
+    key."""
     kind, _, where = place.partition(":")
     make = _KINDS.get(kind)
     if make is None or not where or len(place) > _MAX_ID:
         raise Misconfigured(
-            f"POSTERN_{field.upper()} says where the master key is: file:PATH, env:NAME or aws-kms:KEY_ARN", field=field
+            f"POSTERN_{field.upper()}: write the master key's location as file:PATH, env:NAME or aws-kms:KEY_ARN",
+            field=field,
         )
     return make(where)
 
@@ -60,7 +64,7 @@ def _file(where: str) -> MasterKey:
 
 
 def _environment(where: str) -> MasterKey:
-    # Several places of one process may ask; the variable itself is gone after the first.
+    # Several callers in a process can ask; the variable itself is removed after the first.
     if where not in _taken:
         _taken[where] = environment_key(os.environ, where)
     return LocalMaster(_taken[where])

@@ -1,4 +1,4 @@
-"""Where each process's numbers come from, and how the API gathers those of all."""
+"""The metrics of each process, and how the API collects those of all."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from postern.store.database import Database
 from postern.store.ports.review_ports import ReviewChange
 from postern.wiring.recordings_wiring import archivist_silence, waiting_for_archivist
 
-PATIENCE = 2.0  # seconds that the store has to say how far behind it is
+PATIENCE = 2.0  # seconds in which the store must return the size of its queues
 _DECISIONS = frozenset({ReviewEvent.APPROVED, ReviewEvent.REJECTED})
 _OUTCOMES = _DECISIONS | {ReviewEvent.REVOKED, ReviewEvent.EXPIRED, ReviewEvent.WITHDRAWN}
 Backlog = Callable[[datetime], Awaitable[Mapping[str, float]]]
 
 
 async def no_backlog(_now: datetime) -> Mapping[str, float]:
-    """Where there is no store to ask."""
+    """The metrics of a process without a store."""
     return {}
 
 
 @asynccontextmanager
 async def telling(settings: Settings, meters: Meters, database: Database, process: str) -> AsyncIterator[None]:
-    """While this lasts the process counts, and answers who asks."""
+    """A context in which the process counts, and answers requests for its metrics."""
     database.observer = lambda seconds: meters.observe("postern_store_seconds", seconds)
     meters.sample("postern_store_connections", lambda: database.in_use)
     meters.sample("postern_store_connections_max", lambda: database.most_in_use)
@@ -54,11 +54,11 @@ async def telling(settings: Settings, meters: Meters, database: Database, proces
 
 
 async def gathered(home: Path, backlog: Backlog = no_backlog) -> bytes:
-    """Of all processes of this machine, in Prometheus's text format. `backlog` is what the store says, of all
-    machines; without it there are the other numbers."""
+    """Return the metrics of all processes of this machine, in Prometheus's text format. `backlog` is read from the
+    store, for all machines; without it the other metrics are returned."""
     by_process, behind = await asyncio.gather(gather(home / "run"), _behind(backlog))
     machine = await asyncio.to_thread(_machine, home) | behind
-    # Its library is not imported before somebody asks.
+    # Its library is imported only when it is needed.
     prometheus = await asyncio.to_thread(importlib.import_module, "postern.metrics.prometheus")
     text: bytes = await asyncio.to_thread(prometheus.text, by_process, machine)
     return text
@@ -73,7 +73,7 @@ async def _behind(backlog: Backlog) -> dict[str, float]:
 
 
 def _machine(home: Path) -> dict[str, float]:
-    """What lies on its disk. Who is silent does not tell so itself."""
+    """Return the metrics of this machine's disk; a process that hangs could not report them."""
     disk = shutil.disk_usage(home)
     found = {"postern_home_free_bytes": float(disk.free), "postern_home_bytes": float(disk.total)}
     size = 0
@@ -91,7 +91,7 @@ def _machine(home: Path) -> dict[str, float]:
 
 
 def reviews_told(meters: Meters) -> Callable[[ReviewChange], None]:
-    """What hears of everything that happened to a review, once."""
+    """Return an observer that is notified once of everything that happened to a review."""
 
     def told(news: ReviewChange) -> None:
         review, kind = news.review, str(news.review.kind)
@@ -109,7 +109,7 @@ def reviews_told(meters: Meters) -> Callable[[ReviewChange], None]:
 
 
 def rounds_told(meters: Meters) -> Callable[[Round], None]:
-    """What hears of each round of the archivist."""
+    """Return an observer of each round of the archiver."""
     last = Round()
     meters.sample("postern_segments_set_aside", lambda: float(last.set_aside))
     meters.sample("postern_blob_store_up", lambda: float(not last.trouble))

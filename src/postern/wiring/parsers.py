@@ -1,4 +1,4 @@
-"""Which parser reads the statements of which connections."""
+"""The parsers of each connection's statements."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from postern.interception.pipeline import Interceptor, SessionView
 from postern.protocols.registry import PROTOCOLS
 from postern.protocols.spec import DialectSpec
 
-# Parsers of dialects that no protocol speaks yet: guard rails can be tried on them. A process loads the parsers that it
-# asks for: together they take half a second and 60 MB.
+# Parsers of dialects that no protocol supports yet: guard rails can be tried on them. A process loads only the parsers
+# that it needs: together they take half a second and 60 MB.
 _UNSPOKEN: Mapping[str, tuple[str, str]] = {
     "tsql": ("postern.inspection.sql.tsql", "TSqlParser"),
     "oracle": ("postern.inspection.sql.oracle", "OracleParser"),
@@ -36,7 +36,7 @@ PARSED = frozenset(DIALECTS)
 
 @lru_cache
 def parser_of(dialect: str) -> Parser | None:
-    """One for each process, as it keeps what it has parsed."""
+    """One for each process, since it caches what it has parsed."""
     if dialect in _SPOKEN:
         return _SPOKEN[dialect].parser()
     if dialect not in _UNSPOKEN:
@@ -46,12 +46,12 @@ def parser_of(dialect: str) -> Parser | None:
 
 
 def parser_for(protocol: str) -> Parser | None:
-    """Of what is spoken with a target; None where nothing can be known of statements."""
+    """Return the parser for a target; None if statements cannot be parsed."""
     return parser_of(DIALECTS.get(protocol, ""))
 
 
 def session_parser(policy: Policy, protocol: str, view: SessionView) -> SessionParser | None:
-    """One that stays as long as policies need it: it must hear of every statement."""
+    """A parser that stays as long as policies need it, since it must see every statement."""
     judges = any(rule.judges_statements for rail in policy.guardrails for rule in rail.input)
     kept = view.carried_over.pop(_KEPT, None)
     names = cast("SessionParser | None", kept) if judges and kept is not None else None
@@ -68,13 +68,13 @@ def session_parser(policy: Policy, protocol: str, view: SessionView) -> SessionP
 
 
 def _names_of(parser: Parser | None) -> SessionParser | None:
-    """Return what follows the names of one session."""
+    """Return the tracker of one session's names."""
     spec = None if parser is None else _SPOKEN.get(parser.dialect)
     return None if parser is None or spec is None or spec.names is None else spec.names(parser)
 
 
 def client_encodings(policy: Policy, protocol: str, view: SessionView) -> Interceptor | None:
-    """Return the interceptor that guards encodings, wherever a rule reads requests or answers."""
+    """Return the interceptor that checks encodings, wherever a rule reads input or output."""
     if not (policy.guardrails or policy.masked_types or policy.masking):
         return None
     parser = parser_for(protocol)
@@ -83,13 +83,13 @@ def client_encodings(policy: Policy, protocol: str, view: SessionView) -> Interc
         return None
     interceptor = view.carried_over.get(_ENCODINGS)
     if interceptor is None:
-        # It keeps what was prepared, when the policy is renewed.
+        # It keeps prepared statements when the policy is renewed.
         interceptor = view.carried_over[_ENCODINGS] = spec.encodings(parser)
     return cast("Interceptor", interceptor)
 
 
 class ParserJudge:
-    """Guard rails tried outside of sessions, for `services.guardrail_trials`."""
+    """Return guard rail trials outside of sessions, for `services.guardrail_trials`."""
 
     def try_input(self, rail: GuardRail, text: str, dialect: str) -> Trial:
         return try_input(rail, text, parser_of(dialect))

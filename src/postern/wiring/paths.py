@@ -1,4 +1,4 @@
-"""Where things lie in the data folder; the list for people is in docs/operations.md."""
+"""Paths in the data folder; docs/operations.md has the list for people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def first_run_file(settings: Settings) -> Path:
 
 
 def gateway_id(settings: Settings) -> Path:
-    """Which gateway this data folder is: others must not use its store."""
+    """Return the file with the id of this data folder: other gateways must not use its store."""
     return settings.home / "gateway-id"
 
 
@@ -25,17 +25,18 @@ def lock(settings: Settings) -> Path:
 
 
 def archivist_beat(home: Path) -> Path:
-    """Touched every few seconds while the archivist lives."""
+    """Return the file that the archiver touches every few seconds."""
     return home / "run" / "archivist"
 
 
 def api_url(settings: Settings) -> Path:
-    """Where the API of the last start is, for commands on this machine while the port is one that was picked."""
+    """Return the file with the API's address of the last start, for commands on this machine while the port is chosen
+    by the gateway."""
     return settings.home / "run" / "api-url"
 
 
 def store(settings: Settings) -> Path:
-    """Not there with `POSTERN_DATABASE_URL`."""
+    """Return the SQLite file, which does not exist with `POSTERN_DATABASE_URL`."""
     return settings.home / "postern.db"
 
 

@@ -1,4 +1,4 @@
-"""How people call this program on this machine: for the commands that it prints, which are there to be pasted."""
+"""The name of this program on this machine: for printed commands, which users paste."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 
 
 def program_name() -> str:
-    """Return `postern` where the shell finds this very program, and otherwise its full path, quoted for a shell.
+    """Return `postern` if the shell finds this program, and otherwise its full path, quoted for a shell.
 
-    `make up` runs it from a virtual environment that is not active. Another program that contains it says `postern`.
+    `make up` runs it from a virtual environment that is not active. A different program that contains it prints
+    `postern`.
     """
     own, found = Path(sys.argv[0]), shutil.which("postern")
     if own.parts[-2:] == ("postern", "__main__.py"):
@@ -24,7 +25,7 @@ def program_name() -> str:
 
 
 def path_hint() -> str | None:
-    """Return the line that makes `postern` alone work in a shell; None where it does, or no line can."""
+    """Return the line that makes `postern` alone work in a shell; None if it does, or no line can."""
     folder = Path(sys.argv[0]).absolute().parent
     if program_name() == "postern" or not (folder / "postern").exists():
         return None

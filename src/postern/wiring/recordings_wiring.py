@@ -1,4 +1,4 @@
-"""How it stands with the recordings that lie on this machine: asked by the API, its metrics and `postern doctor`."""
+"""The state of the recordings on this machine, for the API, its metrics and `postern doctor`."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from postern.recording.space import free_bytes
 from postern.settings import Settings
 from postern.wiring import paths
 
-MOST_FILES = 10_000  # sealed segments that are looked at
-ARCHIVIST_LATE = 120.0  # seconds without a heart-beat after which the archivist is missed
+MOST_FILES = 10_000  # sealed segments that are counted
+ARCHIVIST_LATE = 120.0  # seconds without a heartbeat after which the archiver counts as missing
 
 
 def trouble_with_recordings(settings: Settings) -> str:
-    """Why this machine should be given no sessions now; empty when it may. An archivist that is away is no reason:
-    sessions go on, and what they record waits on the disk."""
+    """Return why this machine should get no new sessions; empty if it should. A missing archiver is no reason: sessions
+    continue, and their recordings wait on the disk."""
     try:
         if free_bytes(settings.home) < settings.recording_least_free:
-            return "recordings: the disk has too little room for them"
+            return "recordings: the disk has too little free space"
     except OSError as error:
         return f"recordings: {error.strerror}"
     return ""
 
 
 def archivist_silence(home: Path) -> float:
-    """Seconds since it was last heard of."""
+    """Return the seconds since its last heartbeat."""
     try:
         return time.time() - paths.archivist_beat(home).stat().st_mtime
     except FileNotFoundError:
@@ -41,7 +41,7 @@ def archivist_silence(home: Path) -> float:
 
 @dataclass(frozen=True, slots=True)
 class WaitingSegments:
-    """Sealed segments that are not stored yet: how many, their bytes, and seconds that the oldest has waited."""
+    """Sealed segments that are not stored yet: how many, their bytes, and the age of the oldest in seconds."""
 
     segments: int = 0
     size: int = 0
@@ -49,7 +49,7 @@ class WaitingSegments:
 
 
 def waiting_for_archivist(home: Path) -> WaitingSegments:
-    """Of no more than MOST_FILES."""
+    """Count at most MOST_FILES of them."""
     found = []
     for path in itertools.islice(sealed_folder(home).glob(f"*/*/*{SEALED_SUFFIX}"), MOST_FILES):
         with suppress(FileNotFoundError):
@@ -61,7 +61,7 @@ def waiting_for_archivist(home: Path) -> WaitingSegments:
 
 
 def archivist_trouble(home: Path) -> str:
-    """Why nothing could be stored when the archivist last tried; empty when it could."""
+    """Return why the archiver's last attempt failed; empty if it succeeded."""
     try:
         return _trouble_file(home).read_text(errors="replace")
     except OSError:
@@ -69,7 +69,7 @@ def archivist_trouble(home: Path) -> str:
 
 
 def trouble_told(home: Path) -> Callable[[Round], None]:
-    """To be told of every round of the archivist. On a disk that takes nothing, nothing is left: that is seen
+    """Return an observer of every round of the archiver. On a read-only disk it stores nothing; that is noticed
     elsewhere."""
     file = _trouble_file(home)
     known: str | None = None

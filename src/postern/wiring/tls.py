@@ -1,4 +1,4 @@
-"""Which certificate this gateway shows: yours, or the one it makes itself."""
+"""The certificate of this gateway: the configured one, or one that it creates."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from postern.wiring import paths
 
 
 def material(settings: Settings) -> TlsFiles:
-    """Makes or renews our own where no other is configured. Raises Misconfigured."""
+    """Create or renew our own if no other is configured. Raises Misconfigured."""
     if bool(settings.tls_cert) != bool(settings.tls_key):
-        raise Misconfigured("POSTERN_TLS_CERT and POSTERN_TLS_KEY belong together; set both or none", field="tls_cert")
+        raise Misconfigured(
+            "POSTERN_TLS_CERT and POSTERN_TLS_KEY must be set together; set both or none", field="tls_cert"
+        )
     if settings.tls_cert:
         issuer = Path(settings.tls_ca or settings.tls_cert)
         return TlsFiles(issuer, Path(settings.tls_cert), Path(settings.tls_key))
@@ -27,19 +29,20 @@ def material(settings: Settings) -> TlsFiles:
 
 
 def is_certified(settings: Settings, name: str) -> bool:
-    """Whether the certificate that this gateway shows is good for that host name or address."""
+    """Return whether the gateway's certificate is valid for that host name or address."""
     return certificates.is_for(material(settings).certificate, name)
 
 
 def authority(settings: Settings) -> Path | None:
-    """The CA certificate that clients must be given; None when theirs are enough (a publicly trusted certificate)."""
+    """Return the CA certificate for clients; None if the system's CAs are enough (a publicly trusted certificate)."""
     if settings.tls_cert and not settings.tls_ca:
         return None
     return material(settings).authority
 
 
 def authority_der(settings: Settings) -> bytes | None:
-    """That CA for the keys of agents, which have room for one: of several in the file, the first that signed itself."""
+    """Return that CA for the keys of agents, which have room for one: of several in the file, the first that is
+    self-signed."""
     path = authority(settings)
     if path is None:
         return None

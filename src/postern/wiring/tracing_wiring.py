@@ -1,4 +1,4 @@
-"""Traces, where the standard variables of OpenTelemetry name a collector; see docs/decisions/0032."""
+"""Traces, if the standard variables of OpenTelemetry name a collector; see docs/decisions/0032."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _LIBRARY = "postern.integrations.tracing.tracing_otlp"
 
 @contextmanager
 def tracing(environ: Mapping[str, str], process: str, meters: Meters | None = None) -> Iterator[Tracer]:
-    """While this lasts spans are sent, if a collector is set up. `process` is its name, as in logs.
+    """A context in which spans are sent, if a collector is set up. `process` is its name, as in logs.
 
-    Whoever deploys may set these variables for all that runs somewhere: what is wrong with them is said once, and
-    never keeps a gateway from its work.
+    These variables can be set for all programs of a machine: an error in them is logged once, and never stops a
+    gateway.
     """
     if not _is_wanted(environ):
         yield NO_TRACER
@@ -50,11 +50,11 @@ def tracing(environ: Mapping[str, str], process: str, meters: Meters | None = No
         yield NO_TRACER
         return
     except Exception as error:
-        # Its text may quote what is in them.
+        # Its text can quote values of the variables.
         log.error("no traces are sent: the OTEL_ variables cannot be used (%s)", type(error).__name__)
         yield NO_TRACER
         return
-    log.info("traces are sent to the collector that the OTEL_ variables name")
+    log.info("traces are sent to the collector in the OTEL_ variables")
     try:
         yield tracer
     finally:
@@ -75,7 +75,7 @@ def _is_wanted(environ: Mapping[str, str]) -> bool:
 
 
 class _Lost:
-    """Counted by the process's own threads and the one that sends."""
+    """Counted by the process's own threads and the sending one."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -66,7 +66,7 @@ async def test_a_gateway_with_another_authority_hears_no_key(
     """Attack: somebody answers in the gateway's place."""
     key = await place.key()
     agent = attend(replace(key, authority=issue("localhost").der if authority == "another" else None))
-    await until(lambda: "its certificate is not one by" in caplog.text)
+    await until(lambda: "its certificate is not issued by" in caplog.text)
     assert agent.orders.empty()
     assert not agent.task.done()
     assert key.secret.reveal() not in caplog.text
@@ -80,7 +80,7 @@ async def test_a_certificate_for_another_name_is_refused(
     place.issued = issue("gate.example.com")
     await place.start()
     agent = attend(await place.key())
-    await until(lambda: "its certificate is not for the name localhost" in caplog.text)
+    await until(lambda: "its certificate is not valid for the name localhost" in caplog.text)
     assert agent.orders.empty()
     assert not agent.task.done()
 
@@ -93,7 +93,7 @@ async def test_a_renewed_key_ends_who_attends_by_the_old_one_and_leaves_the_new_
     await first.next()
     issued = await place.services.agent_keys.renew(place.admin, "edge")
     second = attend(place.trusting(AgentKey.read(issued.key)))
-    with pytest.raises(Unauthenticated, match="this agent's key was renewed; start it with the new one"):
+    with pytest.raises(Unauthenticated, match="this agent's key was renewed; start it with the new key"):
         await first.ended(within(2))
     assert isinstance(await second.next(), Welcome)
     with pytest.raises(TimeoutError):
@@ -114,7 +114,9 @@ async def test_one_that_is_drained_hears_it_once_and_who_comes_later_does_not(pl
     await agent.next()
     await other.next()
     await place.services.agent_keys.drain(place.admin, "edge")
-    assert await agent.next(within(2)) == Drain("an administrator wants it to end when its sessions are over")
+    assert await agent.next(within(2)) == Drain(
+        "an administrator drains this agent: it ends when its sessions are over"
+    )
     again = attend(key)
     assert isinstance(await again.next(), Welcome)
     for one in (agent, other, again):
@@ -137,7 +139,7 @@ async def test_a_revocation_whose_signal_was_lost_is_noticed(place: Place, atten
     await other.next()
     found = await place.services.agent_keys.get(place.admin, "edge")
     await place.world.stores.agents.update(replace(found, digest=b"\x01" * 32))
-    with pytest.raises(Unauthenticated, match="takes this key no more"):
+    with pytest.raises(Unauthenticated, match="rejects this key"):
         await agent.ended(60)
     assert not other.task.done()
 
@@ -178,7 +180,7 @@ async def test_several_instances_attend_side_by_side_and_the_newest_stream_of_on
     await beside.next()
     newer = attend(key, instance=instance)
     await newer.next()
-    await until(lambda: "a newer stream of this instance took its place" in caplog.text)
+    await until(lambda: "a newer stream of this instance replaced this one" in caplog.text)
     await newer.stop()
     assert isinstance(await older.next(60), Welcome)  # it comes again, and is the newest now
     assert beside.orders.empty()

@@ -83,9 +83,9 @@ async def test_a_store_that_does_not_answer_is_no_refusal(
 
 
 async def test_the_mode_of_the_key_says_who_declares(place: Place, attend: Attend, key: AgentKey) -> None:
-    with pytest.raises(Malformed, match="has to declare its connection; start it with `postern run -- COMMAND`"):
+    with pytest.raises(Malformed, match="must declare its connection; start it with `postern run -- COMMAND`"):
         await attend(key).ended()
-    with pytest.raises(Malformed, match="no embedded one, and declares no connection; start it with `postern agent`"):
+    with pytest.raises(Malformed, match="not embedded, and cannot declare a connection; start it with `postern agent`"):
         await attend(await place.key(), declaration=SHOP).ended()
     with pytest.raises(NotFound):
         await place.services.connections.get(place.admin, "shop-db")

@@ -167,7 +167,7 @@ async def test_it_is_told_nothing_that_its_user_may_not(desk: Desk) -> None:
 async def test_the_newest_takes_the_place_and_the_older_ends(desk: Desk) -> None:
     older = await attending(desk)
     newer = await attending(desk)
-    with pytest.raises(Conflict, match="a newer proxy manager of yours took its place"):
+    with pytest.raises(Conflict, match="a newer proxy manager of yours replaced this one"):
         await asyncio.wait_for(older.task, 60)
     assert desk.place.services.proxy_managers.status(desk.user).id == newer.instance
     await newer.stop()

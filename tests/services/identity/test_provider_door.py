@@ -163,4 +163,4 @@ async def test_a_token_is_neither_a_login_nor_in_the_cookie(site: Site) -> None:
     await site.cli()
     token = site.provider.access_token("ann", AUDIENCE)
     answer = await site.client().get("/userinfo", headers={"Cookie": f"postern={token}"})
-    assert "only the token of a login" in message(answer, 401)
+    assert "must contain the token of a login" in message(answer, 401)

@@ -51,7 +51,7 @@ async def test_a_lost_hub_and_tables_of_another_version_are_named(
 
 
 async def test_what_is_wrong_with_recordings_is_named(world: World) -> None:
-    trouble = "recordings: the disk has too little room for them"
+    trouble = "recordings: the disk has too little free space"
     services = world.services(replace(MACHINE, recordings=lambda: trouble))
     await services.agents.ensure_embedded()
     await services.agents.beat()

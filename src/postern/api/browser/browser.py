@@ -1,4 +1,4 @@
-"""Whose browser this is, for the few pages that the API shows itself: who they are, and forms that only they sent."""
+"""The user of a browser, for the few pages that the API shows: authentication, and forms that only this user sent."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ SHOWN: dict[int | str, dict[str, Any]] = {
 
 
 async def browser(request: Request, services: Services, info: ServerAddresses) -> tuple[Account, Login, Secret]:
-    """By its cookie alone. Raises Unauthenticated, Denied, Unavailable."""
+    """Authenticate by the cookie alone. Raises Unauthenticated, Denied, Unavailable."""
     held = login_cookie(request, info)
     if held is None:
-        raise Unauthenticated("log in in this browser first")
+        raise Unauthenticated("log in with this browser first")
     caller = await services.authentication.caller(held, address=address_of(request))
     if caller.login is None:
-        raise Unauthenticated("only the token of a login may be in the session's cookie")
+        raise Unauthenticated("the session's cookie must contain the token of a login")
     return await services.users.own(caller.principal), caller.login, held
 
 
 async def to_login(
     request: Request, services: Services, info: ServerAddresses, back: str, organization: str | None = None
 ) -> Response:
-    """Where somebody logs in; then they come `back`, a path of ours."""
+    """Return the login page; afterwards the user returns to `back`, a path of this gateway."""
     provider = await to_provider(request, services, info, back, organization)
     if provider is not None:
         return provider
@@ -55,12 +55,12 @@ async def to_login(
 async def to_provider(
     request: Request, services: Services, info: ServerAddresses, back: str, organization: str | None = None
 ) -> Response | None:
-    """Return the way to the identity provider, from which people come `back`; None where they log in here.
+    """Return the way to the identity provider, from which users return to `back`; None if they log in here.
 
     Raises Invalid, TooMany, Unavailable.
     """
     address = address_of(request)
-    with suppress(Malformed):  # that is not how they log in
+    with suppress(Malformed):  # users of this organisation log in with a password
         login_request = ProviderLoginRequest(back, organization=organization)
         started = await services.oidc_login.begin(login_request, api_url=info.api_url, address=address)
         response = RedirectResponse(started.login_url, status_code=303)
@@ -76,7 +76,7 @@ async def to_provider(
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """The first value of each field. Raises Malformed."""
+    """Return the first value of each field. Raises Malformed."""
     content = await request.body()
     try:
         if len(content) > MAX_FORM:
@@ -84,21 +84,21 @@ async def form_of(request: Request) -> dict[str, str]:
         found = parse_qs(content.decode("ascii"), max_num_fields=10, errors="strict")
         return {name: values[0] for name, values in found.items()}
     except ValueError:
-        raise Malformed("the body cannot be read as a form") from None
+        raise Malformed("the body is not a valid form") from None
 
 
 def require_own_submit(request: Request, info: ServerAddresses) -> None:
-    """Check that a form was sent by a page of ours, also one that somebody sends who is not logged in yet.
+    """Check that one of our pages sent the form, also for a user who is not logged in yet.
 
-    Our pages send no referrer, so a browser gives their forms the origin `null`: then Fetch Metadata must say that it
-    is our own. Raises Denied.
+    Our pages send no referrer, so a browser gives their forms the origin `null`: then Fetch Metadata must confirm that
+    the origin is our own. Raises Denied.
     """
     if not (request.headers.get("Origin") == "null" and request.headers.get("Sec-Fetch-Site") == "same-origin"):
         require_own_origin(request, info)
 
 
 def require_own_form(request: Request, form: dict[str, str], held: Secret, info: ServerAddresses) -> None:
-    """A form cannot send a header, so the token comes in a field. Raises Denied."""
+    """Check the token in the form's field, since a form cannot send a header. Raises Denied."""
     require_own_submit(request, info)
     if not hmac.compare_digest(form.get("csrf_token", "").encode(), csrf_token_of(held).encode()):
         raise Denied("this page is from another login; open it again")

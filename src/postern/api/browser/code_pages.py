@@ -1,5 +1,5 @@
-"""The pages where somebody who is logged in says whether a program gets in that waits behind a code: it is looked at,
-then answered by the page's own form."""
+"""The pages on which a logged-in user approves a program that waits behind a code: the code is looked up, then decided
+with the page's own form."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from postern.services.bundle import Services
 
 @dataclass(frozen=True, slots=True)
 class CodeForm:
-    """What the form says, and who has sent it. `form` has what else a page asks for."""
+    """The form's fields, and its user. `form` has the other fields of the page."""
 
     account: Account
     login: Login
@@ -31,7 +31,7 @@ class CodeForm:
 
 
 def form_schema(*more: str) -> dict[str, Any]:
-    """Of such a form, for the description of its route; `more` are fields of a page's own."""
+    """Describe such a form for the route; `more` are a page's own fields."""
     text = {"type": "string"}
     fields = dict.fromkeys(("user_code", "csrf_token", *more), text)
     schema = {
@@ -52,8 +52,9 @@ async def code_page(
     enter: Callable[[str], Response],
     show: Callable[[Account, str], Awaitable[Response]],
 ) -> Response:
-    """`page` is its path. `show` answers who waits behind the code, with a token for the form, and raises NotFound,
-    TooMany; `enter` asks for another code, with the problem of this one. Leads to login who is not logged in."""
+    """A page. `path` is its path. `show` returns the program behind the code, with a token for the form, and raises
+    NotFound, TooMany; `enter` asks for a code again, with the problem of this one. Users who are not logged in are sent
+    to the login."""
     try:
         account, _, held = await browser(request, services, info)
     except Unauthenticated:
@@ -69,7 +70,7 @@ async def code_page(
 
 
 async def answered(request: Request, services: Services, info: ServerAddresses) -> CodeForm:
-    """Raises Unauthenticated, Denied for another page's form, Malformed."""
+    """Return the answer. Raises Unauthenticated, Denied for another page's form, Malformed."""
     account, login, held = await browser(request, services, info)
     request.state.principal = account.principal
     form = await form_of(request)

@@ -1,4 +1,4 @@
-"""How a login's token reaches who logged in: in the header `Token`, or for browsers in a cookie."""
+"""Delivery of a login's token to its user: in the header `Token`, or for browsers in a cookie."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class HandOver:
     response: Response
 
     def client(self, facts: ClientFacts) -> ClientFacts:
-        """As the login remembers it."""
+        """Return what the login stores about the client."""
         return replace(facts, kind=ClientKind.WEB) if self.kind is SessionKind.COOKIE else facts
 
     def __call__(self, opened: OpenedLogin) -> str | None:
-        """The CSRF token of a browser's session."""
+        """Return the CSRF token of a browser's session."""
         if self.kind is SessionKind.COOKIE:
             set_login_cookie(self.response, opened, self.info)
             return csrf_token_of(opened.token)
@@ -42,11 +42,11 @@ class HandOver:
 async def hand_over_of(
     request: Request,
     response: Response,
-    session: Annotated[SessionKind, Query(description="Where the token goes; browsers ask for a cookie")] = (
+    session: Annotated[SessionKind, Query(description="How to return the token; browsers use `cookie`")] = (
         SessionKind.TOKEN
     ),
 ) -> HandOver:
-    """Raises Denied when another site's page asks for a cookie: it would log people in as somebody else."""
+    """Raises Denied if another site's page requests a cookie: it would log users in as somebody else."""
     info = await info_of(request)
     if session is SessionKind.COOKIE:
         require_own_origin(request, info)
@@ -54,7 +54,7 @@ async def hand_over_of(
 
 
 async def hand_back_of(request: Request, response: Response, _known: EnrollingCaller) -> HandOver:
-    """As the request itself came: by cookie or with a bearer token."""
+    """Return the token in the way of the request: in a cookie or a header."""
     kind = SessionKind.TOKEN if session_token_of(request) is None else SessionKind.COOKIE
     return HandOver(kind, await info_of(request), response)
 

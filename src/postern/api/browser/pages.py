@@ -1,4 +1,4 @@
-"""The few pages that the API itself shows: plain HTML, no scripts, no styles, every value escaped."""
+"""The few pages that the API shows itself: plain HTML, no scripts, no styles, every value escaped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from postern.services.identity.logins.device_login import DeviceLoginRequest
 
-# Besides the policy of every answer, under which nothing is loaded and nobody may frame the page.
+# In addition to the policy of every answer, which loads nothing and allows no frames.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 }
@@ -22,15 +22,14 @@ _ENTER = Markup(
     "<button>Continue</button></p></form>"
 )
 _CONFIRM = Markup(
-    "<p>A command line asks to be logged in as <strong>{email}</strong>.</p>"
-    "<dl><dt>Code</dt><dd><strong>{code}</strong></dd><dt>From address</dt><dd>{source}</dd>"
-    "<dt>Program</dt><dd>{agent}</dd><dt>Since</dt><dd>{since} UTC</dd></dl>"
-    "<p>Go on only if you began this yourself, and the terminal in front of you shows this very code. "
-    "Whoever sent you the code would act as you.</p>"
-    '<form method="post" action="/api/login/device/confirm">'
-    '<input type="hidden" name="user_code" value="{code}"><input type="hidden" name="csrf_token" value="{csrf}">'
-    '<p><button name="answer" value="allow">Log the command line in</button> '
-    '<button name="answer" value="deny">Refuse</button></p></form>'
+    "<p>A command line requests to log in as "
+    "<strong>{email}</strong>.</p><dl><dt>Code</dt><dd><strong>{code}</strong></dd><dt>From "
+    "address</dt><dd>{source}</dd><dt>Program</dt><dd>{agent}</dd><dt>Since</dt><dd>{since} "
+    "UTC</dd></dl><p>Continue only if you started this yourself, and the terminal in front of you shows "
+    'this code. If somebody sent you the code, refuse: they could act as you.</p><form method="post" '
+    'action="/api/login/device/confirm"><input type="hidden" name="user_code" value="{code}"><input '
+    'type="hidden" name="csrf_token" value="{csrf}"><p><button name="answer" value="allow">Log the '
+    'command line in</button> <button name="answer" value="deny">Refuse</button></p></form>'
 )
 
 

@@ -1,4 +1,4 @@
-"""What the page of a review says: plain HTML, no scripts, every value escaped."""
+"""The page of a review: plain HTML, no scripts, every value escaped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WORDS = {"approve": "Approve", "force": "Force approval", "reject": "Reject", "
 
 @dataclass(frozen=True, slots=True)
 class ReviewPage:
-    """Who looks at the page, and what they may answer. `problem`: why the last answer did not go through."""
+    """The user of the page, and the answers they can give. `problem`: why the last answer failed."""
 
     email: str
     csrf_token: str
@@ -35,7 +35,7 @@ class ReviewPage:
 
 
 def answers(review: Review, principal: Principal) -> tuple[str, ...]:
-    """What can be seen of it before they answer; the decision itself looks at all."""
+    """Return the answers that seem possible; the decision itself checks everything."""
     reviews = review.may_review(principal.groups)
     found = []
     if after(review.kind, review.status, ReviewEvent.APPROVED) is not None:
@@ -50,7 +50,7 @@ def answers(review: Review, principal: Principal) -> tuple[str, ...]:
 
 def review(card: Card, wanted: ReviewPage, status: int = 200) -> HTMLResponse:
     facts = Markup("").join(Markup("<dt>{}</dt><dd>{}</dd>").format(label, value) for label, value in card.facts)
-    given = Markup("<p>What is to run:</p><pre>{}</pre>").format(card.input) if card.input else Markup("")
+    given = Markup("<p>Script or statement:</p><pre>{}</pre>").format(card.input) if card.input else Markup("")
     button = Markup('<button name="answer" value="{}">{}</button>')
     buttons = Markup(" ").join(button.format(one, _WORDS[one]) for one in wanted.answers)
     content = _CONTENT.format(

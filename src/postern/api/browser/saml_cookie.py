@@ -1,6 +1,6 @@
-"""Binds a login by SAML to the browser in which it began (login CSRF): the answer comes with a POST from the
-provider's page, which browsers let carry only cookies with SameSite=None, and those must be Secure. Browsers take
-Secure cookies on loopback over plain HTTP too."""
+"""A cookie that binds a SAML login to the browser in which it began (login CSRF). The answer comes as a POST from the
+provider's page, and browsers send only cookies with SameSite=None with it, which must be Secure. Browsers accept Secure
+cookies on loopback over plain HTTP, too."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from postern.services.identity.logins.saml_login import REQUEST_LIFE, SamlStarte
 
 
 def set_saml_cookie(response: Response, started: SamlStarted, info: ServerAddresses) -> None:
-    """Nothing for a command line, which is bound by its code verifier."""
+    """Set the cookie. A command line needs none, since its code verifier binds it."""
     if started.binding is not None:
         response.set_cookie(
             _name(started.relay_state, info),
@@ -37,6 +37,7 @@ def clear_saml_cookie(response: Response, relay_state: str, info: ServerAddresse
 
 
 def _name(relay_state: str, info: ServerAddresses) -> str:
-    """One cookie for each login: several may be under way in one browser. Says nothing of the relay state."""
+    """Return the name of the cookie: one for each login, since a browser can have several in progress. It reveals
+    nothing of the relay state."""
     digest = hashlib.sha256(relay_state.encode(errors="replace")).hexdigest()[:16]
     return f"{'__Host-' if info.api_url.startswith('https:') else ''}postern-saml-{digest}"

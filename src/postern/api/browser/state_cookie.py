@@ -1,6 +1,6 @@
-"""Binds a login that is under way to the browser in which it began, so that nobody is logged in by an answer that
-another browser got from the provider (login CSRF; RFC 6749 section 10.12). One cookie for each login: several may be
-under way in one browser."""
+"""A cookie that binds a login in progress to the browser in which it began, so that no user is logged in by an answer
+that another browser got from the provider (login CSRF; RFC 6749 section 10.12). One cookie for each login: a browser
+can have several in progress."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from postern.services.identity.logins.oidc_login import STATE_LIFE, Started
 
 
 def set_state_cookie(response: Response, started: Started, info: ServerAddresses) -> None:
-    """Nothing for a command line, which is bound by its code verifier."""
+    """Set the cookie. A command line needs none, since its code verifier binds it."""
     if started.binding is not None:
         response.set_cookie(
             _name(started.state, info),
@@ -23,7 +23,7 @@ def set_state_cookie(response: Response, started: Started, info: ServerAddresses
             path="/",
             secure=_is_https(info),
             httponly=True,
-            samesite="lax",  # the way back from the provider is a navigation that begins on its site
+            samesite="lax",  # the redirect from the provider is a navigation that begins on its site
         )
 
 
@@ -37,7 +37,7 @@ def clear_state_cookie(response: Response, state: Secret, info: ServerAddresses)
 
 
 def _name(state: Secret, info: ServerAddresses) -> str:
-    """Says nothing of the state."""
+    """Return the name of the cookie, which reveals nothing of the state."""
     digest = hashlib.sha256(state.reveal().encode(errors="replace")).hexdigest()[:16]
     return f"{'__Host-' if _is_https(info) else ''}postern-login-{digest}"
 

@@ -1,4 +1,4 @@
-"""What the pages of local login say: plain HTML, every value escaped."""
+"""The pages of local login: plain HTML, every value escaped."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _FRONT = Markup(
     "<p>This is the gateway at <strong>{url}</strong>. {who}</p>"
     "<p>On a command line: <code>postern login {url}</code></p>"
 )
-# A browser keeps what stands after # to itself, so that a set-up token is in no server's log. Only a script can put it
-# into the form; the policy allows this text alone, and without scripts the token can be pasted.
+# A browser does not send the part after #, so a set-up token is in no server's log. Only a script can put it into the
+# form; the policy allows only this script, and without scripts the token can be pasted.
 _SCRIPT = Markup(
     "const t=new URLSearchParams(location.hash.slice(1)).get('token');"
     "if(t){document.forms[0].elements.token.value=t;history.replaceState(null,'',location.pathname)}"
@@ -52,7 +52,7 @@ _SCRIPT_HASH = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decod
 
 @dataclass(frozen=True, slots=True)
 class Back:
-    """Where somebody wants to go once they are logged in: a path of ours, and the organisation they log in to."""
+    """The destination after a login: a path of this gateway, and the organisation to log in to."""
 
     path: str
     organization: str = ""
@@ -78,9 +78,9 @@ def set_up(problem: str = "", token: str = "", status: int = 200) -> HTMLRespons
 
 def front(url: str, principal: Principal | None) -> HTMLResponse:
     if principal is None:
-        who = Markup('<a href="{}">Log in in this browser</a>.').format(LOGIN)
+        who = Markup('<a href="{}">Log in with this browser</a>.').format(LOGIN)
     else:
-        who = Markup("You are logged in in this browser as {}.").format(principal.email)
+        who = Markup("You are logged in with this browser as {}.").format(principal.email)
     return pages.page("Postern", _FRONT.format(url=url, who=who))
 
 

@@ -1,4 +1,4 @@
-"""The service Control: agents attend, and hear what has become of the relay workers and of their own key."""
+"""The service Control: agents connect, and receive the addresses of the relay workers and changes of their key."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from postern.transport.control.control_pb2_grpc import ControlServicer
 
 log = logging.getLogger(__name__)
 
-_MOST_REPORTS = 50  # between two heart-beats of ours
+_MOST_REPORTS = 50  # between two heartbeats of the server
 _REASONS = {
-    AgentChange.RENEWED: "this agent's key was renewed; start it with the new one",
+    AgentChange.RENEWED: "this agent's key was renewed; start it with the new key",
     AgentChange.DELETED: "this agent was deleted",
 }
-_DRAINED = "an administrator wants it to end when its sessions are over"
+_DRAINED = "an administrator drains this agent: it ends when its sessions are over"
 _SOME_REASON = "this agent's key was renewed, or the agent was deleted"
 
 
 @dataclass(eq=False, slots=True)
 class _Stream:
-    """One agent that attends; what it is still to be told waits here as its newest state, never as a queue."""
+    """A connected agent. Its next message waits here as the newest state, never as a queue."""
 
     agent: Agent
     instance: UUID
@@ -53,7 +53,7 @@ class _Stream:
 
 
 class Control(ControlServicer):
-    """`tunnel_url` is what agents are told. `watch` must run beside."""
+    """`tunnel_url` is sent to agents. `watch` must run concurrently."""
 
     def __init__(
         self,
@@ -86,10 +86,10 @@ class Control(ControlServicer):
                 self._admit(stream)
         except PosternError as error:
             if isinstance(error, Unauthenticated):  # few, by the limits of `enrol`
-                log.warning("an agent was refused from %s: %s", one_line(context.peer()), error.message)
+                log.warning("an agent was denied from %s: %s", one_line(context.peer()), error.message)
             await context.abort(code_of(error), error.message)
         reading = asyncio.create_task(_read(context, stream))
-        log.info("agent %s attends from %s", stream.agent.name, address)
+        log.info("agent %s connected from %s", stream.agent.name, address)
         try:
             welcome = messages.Welcome(
                 agent_id=str(stream.agent.id), tunnel_url=self._tunnel_url, worker_ids=_texts(workers)
@@ -99,11 +99,11 @@ class Control(ControlServicer):
         finally:
             self._forget(stream)
             reading.cancel()
-            log.info("agent %s from %s attends no more", stream.agent.name, address)
+            log.info("agent %s disconnected from %s", stream.agent.name, address)
 
     async def watch(self) -> None:
-        """Tells streams what changed: upon signals, and every few seconds, since a worker that is killed sends none.
-        Until cancelled."""
+        """Notify streams of changes: upon signals, and every few seconds, since a worker that is killed sends none.
+        Runs until cancelled."""
         while True:
             try:
                 async with asyncio.timeout(HEARTBEAT):
@@ -113,8 +113,8 @@ class Control(ControlServicer):
             self._changed.clear()
             try:
                 await self._look()
-            except PosternError as error:  # the store does not answer: the next round does it
-                log.warning("agents are not told what changed: %s", error)
+            except PosternError as error:  # the store does not answer: the next round tries again
+                log.warning("agents were not notified of changes: %s", error)
 
     async def _look(self) -> None:
         streams = [stream for of_one in self._streams.values() for stream in of_one.values()]
@@ -137,7 +137,7 @@ class Control(ControlServicer):
                 stream.wake.set()
 
     async def _good(self, agents: list[Agent]) -> set[tuple[UUID, bytes | None]]:
-        """One agent may be here by two keys for a moment, the one before and the one after; each is asked about."""
+        """Check each stream by its own key: for a moment an agent can be connected with its old and its new key."""
         good: set[tuple[UUID, bytes | None]] = set()
         waiting = agents
         while waiting:
@@ -148,7 +148,7 @@ class Control(ControlServicer):
         return good
 
     async def _enrolled(self, context: Context, secret: Secret, address: str) -> _Stream:
-        """Raises Unauthenticated, TooMany, Malformed, Unavailable, and what Declarations do."""
+        """Admit an agent. Raises Unauthenticated, TooMany, Malformed, Unavailable, and what Declarations do."""
         hello = (await first_report(context)).hello
         try:
             instance = UUID(hello.instance)
@@ -172,9 +172,11 @@ class Control(ControlServicer):
         of_one = self._streams.setdefault(stream.agent.id, {})
         older = of_one.get(stream.instance)
         if older is None and len(of_one) >= MOST_INSTANCES:
-            raise TooMany(f"{MOST_INSTANCES} instances of this agent attend already; end one, or make another agent")
+            raise TooMany(
+                f"{MOST_INSTANCES} instances of this agent are connected already; stop one, or create another agent"
+            )
         of_one[stream.instance] = stream
-        if older is not None:  # half-open, most likely: it must not block the one that lives
+        if older is not None:  # most likely half-open: it must not block the live one
             older.replaced = True
             older.wake.set()
 
@@ -200,11 +202,11 @@ class Control(ControlServicer):
                 await write(context, messages.AgentOrder(revoked=messages.Revoked(reason=stream.revoked)))
                 await context.abort(grpc.StatusCode.UNAUTHENTICATED, stream.revoked)
             if stream.replaced:
-                await context.abort(grpc.StatusCode.ABORTED, "a newer stream of this instance took its place")
+                await context.abort(grpc.StatusCode.ABORTED, "a newer stream of this instance replaced this one")
             if stream.reports > _MOST_REPORTS:
-                await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "more is reported than there can be to say")
+                await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "the agent sends more reports than allowed")
             if clock() - stream.heard_at > SILENCE:
-                await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, f"nothing was heard for {SILENCE:.0f} s")
+                await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, f"no report arrived for {SILENCE:.0f} s")
             if stream.drain:
                 stream.drain = False
                 await write(context, messages.AgentOrder(drain=messages.Drain(reason=_DRAINED)))
@@ -219,7 +221,7 @@ class Control(ControlServicer):
     def _on_agent(self, agent_id: UUID, change: AgentChange) -> None:
         heard = change in _REASONS or change is AgentChange.DRAINED
         if heard and agent_id in self._streams:
-            if self._changes.get(agent_id) not in _REASONS:  # that its key has ended is never forgotten
+            if self._changes.get(agent_id) not in _REASONS:  # the end of its key is never forgotten
                 self._changes[agent_id] = change
             self._changed.set()
 
@@ -230,14 +232,15 @@ def _declaration(agent: Agent, hello: messages.Hello) -> Declaration | None:
     if agent.mode is not AgentMode.EMBEDDED:
         if declares:
             raise Malformed(
-                f"agent {agent.name!r} is no embedded one, and declares no connection; start it with `postern agent`, "
-                "or have one made with `postern admin agents create NAME --mode embedded`"
+                f"agent {agent.name!r} is not embedded, and cannot declare a connection; start it with "
+                "`postern agent`, or create an embedded one with `postern admin agents create NAME --mode "
+                "embedded`"
             )
         return None
     if not declares:
         raise Malformed(
-            f"agent {agent.name!r} is embedded in an application, and has to declare its connection; start it with "
-            f"`postern run -- COMMAND` or `postern run --{DEFAULT_PROTOCOL} VARIABLE`"
+            f"agent {agent.name!r} is embedded in an application, and must declare its connection; start "
+            f"it with `postern run -- COMMAND` or `postern run --{DEFAULT_PROTOCOL} VARIABLE`"
         )
     given = hello.declaration
     try:
@@ -257,14 +260,14 @@ def _declaration(agent: Agent, hello: messages.Hello) -> Declaration | None:
 
 
 async def _read(context: Context, stream: _Stream) -> None:
-    """All reports after the first are heart-beats; what this version does not know is passed over."""
+    """All reports after the first are heartbeats; unknown kinds are ignored."""
     clock = asyncio.get_running_loop().time
     try:
         while stream.reports <= _MOST_REPORTS and await context.read() is not grpc.aio.EOF:
             stream.heard_at = clock()
             stream.reports += 1
     except grpc.aio.BaseError as error:  # the call has ended meanwhile
-        log.debug("no more reports of agent %s: %s", stream.agent.name, error)
+        log.debug("reports of agent %s ended: %s", stream.agent.name, error)
     stream.left = stream.reports <= _MOST_REPORTS
     stream.wake.set()
 

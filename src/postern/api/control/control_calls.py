@@ -1,4 +1,4 @@
-"""What all calls of the control service share: whose they are, where they come from, how errors are said."""
+"""Building blocks of all calls of the control service: authentication, addresses and errors."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from postern.services.identity.logins.login_throttle import neighbourhood
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
-# UNAUTHENTICATED, PERMISSION_DENIED, INVALID_ARGUMENT and ALREADY_EXISTS are final for who hears them; the others are
-# tried again.
+# UNAUTHENTICATED, PERMISSION_DENIED, INVALID_ARGUMENT and ALREADY_EXISTS are final for clients; they retry after the
+# others.
 CODES = {
     Malformed: grpc.StatusCode.INVALID_ARGUMENT,
     Invalid: grpc.StatusCode.INVALID_ARGUMENT,
@@ -41,7 +41,7 @@ CODES = {
     Unavailable: grpc.StatusCode.UNAVAILABLE,
 }
 FIRST_REPORT = 10.0  # seconds
-_WRITING = 10.0  # seconds that one order may take to leave
+_WRITING = 10.0  # seconds in which one order must be sent
 _MAX_BEARER = 8 * 1024  # characters
 
 
@@ -61,7 +61,7 @@ def bearer_of(context: Context) -> Secret:
 
 
 def address_of(context: Context) -> str:
-    """The peer's IP address; gRPC writes `ipv4:192.0.2.1:4711`, `ipv6:%5B2001:db8::1%5D:4711`."""
+    """Return the peer's IP address; gRPC writes `ipv4:192.0.2.1:4711`, `ipv6:%5B2001:db8::1%5D:4711`."""
     host = unquote(context.peer()).partition(":")[2].rpartition(":")[0].strip("[]")
     try:
         return str(ipaddress.ip_address(host.partition("%")[0]))
@@ -70,28 +70,29 @@ def address_of(context: Context) -> str:
 
 
 async def first_report(context: Context) -> Any:
-    """A report with a `hello`. Raises Malformed for another, Unavailable when none comes."""
+    """Return the first report, which has a `hello`. Raises Malformed for a different one, Unavailable if
+    none arrives."""
     try:
         async with asyncio.timeout(FIRST_REPORT):
             report = await context.read()
     except TimeoutError:
-        raise Unavailable(f"nothing was said for {FIRST_REPORT:.0f} s; the first report says who you are") from None
+        raise Unavailable(f"no report arrived for {FIRST_REPORT:.0f} s; send a Hello first") from None
     if report is grpc.aio.EOF or report.WhichOneof("report") != "hello":
         raise Malformed("the first report must be a Hello")
     return report
 
 
 async def write(context: Context, order: Any) -> None:
-    """Who does not read for a while is left."""
+    """Disconnect a client that does not read for a while."""
     try:
         async with asyncio.timeout(_WRITING):
             await context.write(order)
     except TimeoutError:
-        await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "what is written is not read")
+        await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the client does not read its orders")
 
 
 class Room:
-    """Few may wait to be let in, and fewer from one address: strangers with patience take no room from others."""
+    """A limit of calls that wait to be admitted, in total and for each address: slow strangers cannot block others."""
 
     def __init__(self, most: int, most_per_address: int) -> None:
         self._most = most
@@ -103,7 +104,7 @@ class Room:
         """Raises TooMany."""
         place = neighbourhood(address)
         if self._waiting.total() >= self._most or self._waiting[place] >= self._most_per_address:
-            raise TooMany("too many are being let in at this moment; try again in a few seconds")
+            raise TooMany("too many clients are connecting at the moment; try again in a few seconds")
         self._waiting[place] += 1
         try:
             yield

@@ -1,6 +1,6 @@
 """The listener of the control service, in the API process, and its service ProxyManager.
 
-The command lines of users attend the ProxyManager, and open and close local ports on request.
+The command lines of users connect to the ProxyManager, and open and close local ports on request.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from postern.transport.control.control_pb2_grpc import (
 
 log = logging.getLogger(__name__)
 
-_MOST_REPORTS = 50  # between two heart-beats of ours
+_MOST_REPORTS = 50  # between two heartbeats of the server
 _MAX_FAILURE = 300  # characters
-_AGAIN = 3  # heart-beats between two looks whether the token still holds
+_AGAIN = 3  # heartbeats between two checks of the token
 
 
 class ProxyManager(ProxyManagerServicer):
@@ -63,7 +63,7 @@ class ProxyManager(ProxyManagerServicer):
             reading.cancel()
 
     async def _attached(self, context: Context, token: Secret, address: str) -> Attached:
-        """Raises Unauthenticated, Denied, Malformed, TooMany, Unavailable."""
+        """Serve a proxy manager. Raises Unauthenticated, Denied, Malformed, TooMany, Unavailable."""
         hello = (await first_report(context)).hello
         try:
             instance = UUID(hello.instance)
@@ -87,11 +87,15 @@ class ProxyManager(ProxyManagerServicer):
                 else:
                     ordered.cancel()
                 if replaced in done:
-                    await context.abort(grpc.StatusCode.ALREADY_EXISTS, "a newer proxy manager of yours took its place")
+                    await context.abort(
+                        grpc.StatusCode.ALREADY_EXISTS, "a newer proxy manager of yours replaced this one"
+                    )
                 if heard.reports > _MOST_REPORTS:
-                    await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "more is reported than there is to say")
+                    await context.abort(
+                        grpc.StatusCode.RESOURCE_EXHAUSTED, "the proxy manager sends more reports than allowed"
+                    )
                 if clock() - heard.at > SILENCE:
-                    await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, f"nothing was heard for {SILENCE:.0f} s")
+                    await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, f"no report arrived for {SILENCE:.0f} s")
                 if clock() >= beat_at + HEARTBEAT:
                     await write(context, messages.ProxyOrder(heart_beat=messages.HeartBeat()))
                     beat_at, heard.reports, beats = clock(), 0, beats + 1
@@ -105,8 +109,8 @@ class ProxyManager(ProxyManagerServicer):
             await self._authentication.caller(token, address=address)
         except (Unauthenticated, Denied) as error:
             await context.abort(code_of(error), error.message)
-        except PosternError as error:  # the store does not answer: the next look does it
-            log.warning("whether a proxy manager's token holds is not known: %s", error)
+        except PosternError as error:  # the store does not answer: the next check tries again
+            log.warning("a proxy manager's token could not be checked: %s", error)
 
     async def _read(self, context: Context, attached: Attached, heard: _Heard) -> None:
         clock = asyncio.get_running_loop().time
@@ -118,7 +122,7 @@ class ProxyManager(ProxyManagerServicer):
                     self._answered(attached, report.answer)
             heard.left = heard.reports <= _MOST_REPORTS
         except grpc.aio.BaseError as error:  # the call has ended meanwhile
-            log.debug("no more reports of a proxy manager: %s", error)
+            log.debug("reports of a proxy manager ended: %s", error)
             heard.left = True
         if not heard.ended.done():
             heard.ended.set_result(None)
@@ -133,7 +137,7 @@ class ProxyManager(ProxyManagerServicer):
 
 
 class _Heard:
-    """What is known of the other side."""
+    """The state of the peer."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
@@ -154,17 +158,17 @@ def _message(order: ProxyOrder) -> messages.ProxyOrder:
 
 
 GRACE = 1.0  # seconds that streams have to end when the gateway stops
-_MOST_WAITING, _MOST_WAITING_PER_ADDRESS = 256, 32  # to be let in
+_MOST_WAITING, _MOST_WAITING_PER_ADDRESS = 256, 32  # calls that wait to be admitted
 _MOST_STREAMS = 10_000
 _MOST_CONNECTIONS = 12_000
 _OPTIONS = (
-    ("grpc.so_reuseport", 0),  # a second gateway on this port is an error, and not a lottery
+    ("grpc.so_reuseport", 0),  # a second gateway on this port is an error; the system must not choose between them
     ("grpc.max_concurrent_streams", 16),  # on one connection
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.max_connection_idle_ms", 30_000),  # without any stream
     ("grpc.max_receive_message_length", 64 * 1024),
     ("grpc.max_metadata_size", 16 * 1024),
-    # HTTP/2 pings find out half-open connections also where nobody writes.
+    # HTTP/2 pings detect half-open connections also while nothing is written.
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
     ("grpc.keepalive_permit_without_calls", 1),
@@ -174,7 +178,7 @@ _OPTIONS = (
 
 
 class ControlServer:
-    """`certificate` and `key` are PEM; TLS always, also on loopback."""
+    """`certificate` and `key` are PEM; TLS is always used, also on loopback."""
 
     def __init__(
         self,
@@ -199,7 +203,8 @@ class ControlServer:
         self._watching: asyncio.Task[None] | None = None
 
     async def start(self) -> int:
-        """The port that it listens on. Raises Misconfigured when it cannot be had, or the certificate is unusable."""
+        """Listen, and return the port. Raises Misconfigured if the port cannot be used, or the certificate
+        is invalid."""
         options = (*_OPTIONS, ("grpc.max_allowed_incoming_connections", self._most_connections))
         server = grpc.aio.server(options=options, maximum_concurrent_rpcs=_MOST_STREAMS)
         add_ControlServicer_to_server(self._control, server)  # type: ignore[no-untyped-call]
@@ -209,8 +214,8 @@ class ControlServer:
             port = server.add_secure_port(str(self._endpoint), credentials)
         except (RuntimeError, ValueError) as error:
             raise Misconfigured(
-                f"agents cannot be listened for on {self._endpoint}: {error}; choose another port with "
-                "POSTERN_CONTROL_PORT or --control-port, and check the certificate",
+                f"the control service cannot listen on {self._endpoint}: {error}; choose a different port "
+                "with POSTERN_CONTROL_PORT or --control-port, and check the certificate",
                 field="control_port",
             ) from None
         await server.start()

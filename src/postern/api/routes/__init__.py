@@ -1,1 +1,1 @@
-"""Routes, one file per resource: they translate between HTTP and services, and decide nothing."""
+"""Routes, one file per resource: they translate between HTTP and services, and contain no decisions."""

@@ -1,8 +1,7 @@
-"""What all bodies have in common.
+"""Base classes of all bodies.
 
-Unknown fields are refused, not ignored: a misspelt `redact_type` that was silently dropped would
-leave data unmasked. Fields that only answers have are let through and ignored, so that an answer,
-edited, is a valid request.
+Unknown fields are rejected, not ignored: a misspelt `redact_type` that was silently dropped would leave data unmasked.
+Fields that only answers have are accepted and ignored, so that an edited answer is a valid request.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from postern.domain.targets.connection import SPOKEN, SUBTYPES
 from postern.domain.targets.target_keys import ALIASES
 from postern.protocols.registry import PROTOCOLS
 
-# Marks a field in the OpenAPI description. Pydantic's own `deprecated` would warn at each access, also of our own.
+# Marks a field in the OpenAPI description. Pydantic's own `deprecated` would warn at each access, also by our code.
 DEPRECATED: Final[JsonDict] = {"deprecated": True}
-# Every subtype, and the empty one of a connection that has none. The service checks which type has which.
+# Every subtype, and the empty one of a connection without one. The service checks which type has which.
 SUBTYPE_NAMES: Final[list[JsonValue]] = ["", *sorted(frozenset[str]().union(*SUBTYPES.values()))]
-# Requests can use an alias, too; answers have the subtype that is stored.
+# Requests can use an alias, too; answers have the stored subtype.
 SPOKEN_SUBTYPES: Final = [name for name in PROTOCOLS if name in SPOKEN]
 SUBTYPE_SPELLINGS: Final[list[JsonValue]] = [*SUBTYPE_NAMES, *sorted(ALIASES)]
 
-# Values that JSON cannot express are read from their text; everything else must have its very type.
+# Values that JSON cannot express are read from their text; all others must have the exact type.
 Identifier = Annotated[UUID, Field(strict=False)]
 
 
@@ -33,7 +32,7 @@ SortedNames = Annotated[list[str], BeforeValidator(sorted)]
 
 
 class Body(BaseModel):
-    """Of a request."""
+    """The body of a request."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     read_only: ClassVar[frozenset[str]] = frozenset()
@@ -53,24 +52,24 @@ class Body(BaseModel):
 
 
 class ResourceBody(Body):
-    """Of a request to create or change a named resource: its fields have the names of the resource's, and aliases where
-    the API calls them otherwise."""
+    """The body of a request to create or change a named resource. Its fields have the resource's names, and aliases if
+    the API uses different ones."""
 
     read_only = frozenset({"id", "created_at", "updated_at"})
-    nullable: ClassVar[frozenset[str]] = frozenset()  # fields that null sets; other nulls are as if left out
+    nullable: ClassVar[frozenset[str]] = frozenset()  # fields that null sets; in other fields null is ignored
 
     def fields(self) -> dict[str, Any]:
-        """Return what the request gives."""
+        """Return the fields that the request contains."""
         given = {name: getattr(self, name) for name in self.model_fields_set}
         return {name: value for name, value in given.items() if value is not None or name in self.nullable}
 
 
 class Answer(BaseModel):
-    """Of a response."""
+    """The body of an answer."""
 
 
 class AttributeAnswer(Answer):
-    """Of a response that has the attributes of a value."""
+    """The body of an answer that has the attributes of a value."""
 
     model_config = ConfigDict(from_attributes=True, validate_by_name=True)
 
@@ -80,20 +79,20 @@ class AttributeAnswer(Answer):
 
 
 class NamedResourceAnswer(AttributeAnswer):
-    """Of a response about a named resource."""
+    """The body of an answer about a named resource."""
 
     id: UUID
     name: str
 
 
 class HTTPError(Answer):
-    """The body of every answer that is not a success (spec section 7)."""
+    """The body of every failure (spec section 7)."""
 
     message: str = Field(description="What happened, why, and what to do next")
 
 
 def storable(given: Any) -> bool:
-    """No NUL and no lone surrogate in any text. Without recursion: bodies may be nested as deep as JSON allows."""
+    """Reject NUL and lone surrogates in any text. Without recursion: bodies can be nested as deep as JSON allows."""
     waiting = [given]
     while waiting:
         value = waiting.pop()

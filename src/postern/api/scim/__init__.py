@@ -1,1 +1,1 @@
-"""SCIM 2.0 (RFC 7643, RFC 7644): users and groups kept by a provisioning system."""
+"""SCIM 2.0 (RFC 7643, RFC 7644): users and groups that a provisioning system manages."""

@@ -1,4 +1,4 @@
-"""What SCIM asks of lists: one filter, a page, and which attributes to show."""
+"""Queries of SCIM lists: one filter, a page, and the attributes to return."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from postern.errors import NotFound
 
 Model = TypeVar("Model", bound=Resource[Any])
 _MAX_TEXT = 2_000
-_MAX_START = 1_000_000  # a provider reads a whole directory, and SCIM 2.0 knows no cursors
+_MAX_START = 1_000_000  # a provider reads a whole directory, and SCIM 2.0 has no cursors
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,29 +49,33 @@ async def asked(
     attributes: Annotated[str | None, Query(max_length=_MAX_TEXT)] = None,
     excludedAttributes: Annotated[str | None, Query(max_length=_MAX_TEXT)] = None,  # noqa: N803
 ) -> ScimQuery:
-    """Numbers beyond the limits mean the limits (RFC 7644 section 3.4.2.4)."""
+    """Clamp numbers to the limits (RFC 7644 section 3.4.2.4)."""
     return ScimQuery(filter, max(1, startIndex), min(max(0, count), MAX_LIMIT), attributes, excludedAttributes)
 
 
 def equal_to(model: type[Model], text: str | None, known: dict[str, str]) -> dict[str, str]:
-    """The one comparison that a filter makes, as {our name: value}; `known` are the attributes by their names in
+    """Return the one comparison of a filter, as {internal name: value}; `known` are the attributes by their names in
     lower case. Raises InvalidFilterException for anything else, so that no filter is ever ignored."""
     if text is None:
         return {}
     parsed = of_model(ScimFilter, model)(text).ast
     if not isinstance(parsed, Comparison) or parsed.op is not CompareOperator.eq or not isinstance(parsed.value, str):
-        raise InvalidFilterException(detail=f"filters compare one attribute by eq: {', '.join(sorted(known))}")
+        raise InvalidFilterException(
+            detail=f"this filter is not supported; compare one attribute with eq: {', '.join(sorted(known))}"
+        )
     path = parsed.attr_path
     name = known.get(".".join(filter(None, (path.attr, path.sub_attr))).lower())
     if name is None:
-        raise InvalidFilterException(detail=f"filters compare one attribute by eq: {', '.join(sorted(known))}")
+        raise InvalidFilterException(
+            detail=f"this filter is not supported; compare one attribute with eq: {', '.join(sorted(known))}"
+        )
     if not storable(parsed.value):
         raise InvalidFilterException(detail="the filter's value has a NUL character or half of a surrogate pair")
     return {name: parsed.value}
 
 
 def shown(resource: Resource[Any], context: Context, given: ScimQuery | None = None, status: int = 200) -> ScimResponse:
-    """One resource, with its address."""
+    """Return one resource, with its address."""
     body = resource.model_dump(scim_ctx=context, response_parameters=_selection(type(resource), given))
     location = body.get("meta", {}).get("location")
     return ScimResponse(body, status_code=status, headers={"Location": location} if location else None)
@@ -87,7 +91,7 @@ def listed(model: type[Model], found: list[Any], total: int, given: ScimQuery) -
 
 
 def of_model(generic: Any, model: type[Any]) -> Any:
-    """`generic[model]`, where the model is known at run time only."""
+    """Return `generic[model]`, if the model is known at run time only."""
     return generic[model]
 
 

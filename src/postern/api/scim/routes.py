@@ -33,7 +33,7 @@ class ScimStore(ABC, Generic[Model]):
         return shown(await self._get(key), Context.RESOURCE_QUERY_RESPONSE, given)
 
     async def matching(self, key: str) -> list[Model]:
-        """One or none."""
+        """Return one resource or none."""
         try:
             return [await self._get(key)]
         except NotFound:
@@ -44,14 +44,14 @@ class ScimStore(ABC, Generic[Model]):
         return shown(await self._add(wanted, payload), Context.RESOURCE_CREATION_RESPONSE, status=201)
 
     async def replace(self, key: str, payload: dict[str, Any]) -> Response:
-        """RFC 7644 section 3.5.1."""
+        """Replace a resource, RFC 7644 section 3.5.1."""
         before = await self._get(key)
         wanted = self._read(_readable(payload), Context.RESOURCE_REPLACEMENT_REQUEST)
         wanted.replace(before)
         return shown(await self._save(key, before, wanted, payload), Context.RESOURCE_REPLACEMENT_RESPONSE)
 
     async def patch(self, key: str, payload: dict[str, Any]) -> Response:
-        """RFC 7644 section 3.5.2."""
+        """Change a resource, RFC 7644 section 3.5.2."""
         before = await self._get(key)
         wanted = before.model_copy(deep=True)
         operations = of_model(PatchOp, type(before)).model_validate(
@@ -150,7 +150,7 @@ _GROUP = {"displayname": "name", "externalid": "external_id", "id": "id"}
 
 @router.get("/ServiceProviderConfig", responses=scim_errors())
 async def scim_service_provider_config(_caller: Caller, info: Info) -> Response:
-    """What of SCIM there is here."""
+    """Return the supported parts of SCIM."""
     return shown(scim_resources.service_provider_config(info.api_url), Context.RESOURCE_QUERY_RESPONSE)
 
 
@@ -178,7 +178,7 @@ async def scim_schema(id: str, _caller: Caller, info: Info) -> Response:  # noqa
 
 @router.get("/Users", responses=scim_errors(403))
 async def scim_users(users: Users, given: Wanted) -> Response:
-    """A filter compares userName, externalId, displayName, emails.value or id by `eq`."""
+    """List users. A filter compares userName, externalId, displayName, emails.value or id by `eq`."""
     wanted: dict[str, Any] = equal_to(User, given.filter, _USER)
     if "id" in wanted:
         one = await users.matching(wanted["id"])
@@ -189,7 +189,7 @@ async def scim_users(users: Users, given: Wanted) -> Response:
 
 @router.post("/Users", status_code=201, responses=scim_errors(403, 409, 413, 429))
 async def scim_create_user(payload: Payload, users: Users) -> Response:
-    """Invited until the first login by the identity provider."""
+    """Create a user, who is invited until the first login by the identity provider."""
     return await users.create(payload)
 
 
@@ -200,25 +200,25 @@ async def scim_user(id: str, users: Users, given: Wanted) -> Response:  # noqa: 
 
 @router.put("/Users/{id}", responses=scim_errors(403, 404, 409, 413, 429))
 async def scim_replace_user(id: str, payload: Payload, users: Users) -> Response:  # noqa: A002
-    """`active` false deactivates at once, and ends live sessions."""
+    """Replace a user. `active` false deactivates at once, and ends running sessions."""
     return await users.replace(id, payload)
 
 
 @router.patch("/Users/{id}", responses=scim_errors(403, 404, 409, 413, 429))
 async def scim_patch_user(id: str, payload: Payload, users: Users) -> Response:  # noqa: A002
-    """As PUT, by operations (RFC 7644 section 3.5.2)."""
+    """Change a user by operations (RFC 7644 section 3.5.2)."""
     return await users.patch(id, payload)
 
 
 @router.delete("/Users/{id}", status_code=204, responses=scim_errors(403, 404, 409, 429))
 async def scim_delete_user(id: str, users: Users) -> None:  # noqa: A002
-    """Ends all that is theirs."""
+    """Delete a user, and end their logins and sessions."""
     await users.provisioning.remove_user(users.principal, identifier(id))
 
 
 @router.get("/Groups", responses=scim_errors(403))
 async def scim_groups(groups: Groups, given: Wanted) -> Response:
-    """A filter compares displayName, externalId or id by `eq`, exactly."""
+    """List groups. A filter compares displayName, externalId or id by `eq`, exactly."""
     wanted: dict[str, Any] = equal_to(Group, given.filter, _GROUP)
     if "id" in wanted:
         one = await groups.matching(wanted["id"])
@@ -247,7 +247,7 @@ async def scim_replace_group(id: str, payload: Payload, groups: Groups) -> Respo
 
 @router.patch("/Groups/{id}", responses=scim_errors(403, 404, 409, 413, 429))
 async def scim_patch_group(id: str, payload: Payload, groups: Groups) -> Response:  # noqa: A002
-    """Members are added, removed and replaced by operations (RFC 7644 section 3.5.2)."""
+    """Change a group: members are added, removed and replaced by operations (RFC 7644 section 3.5.2)."""
     return await groups.patch(id, payload)
 
 

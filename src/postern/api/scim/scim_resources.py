@@ -1,7 +1,7 @@
-"""What SCIM shows of users and groups: the attributes that mean something here, and no others.
+"""Users and groups in SCIM's form: the supported attributes, and no others.
 
-Attributes of the core schemas that are not declared are dropped, as RFC 7644 section 3.3 allows; the published
-schemas say which there are.
+Undeclared attributes of the core schemas are dropped, as RFC 7644 section 3.3 allows; the published schemas list the
+declared ones.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from postern.services.identity.provisioning import ProvisionedGroup, Provisioned
 
 PREFIX = "/api/scim/v2"
 
-# What the provisioning services of large identity providers send, beyond the letter of the standard.
+# Values that the provisioning services of large identity providers send, beyond the letter of the standard.
 POLICY = ScimPolicy(
     unknown=ScimPolicy.Unknown.ignore,
     remove_value_as_filter=ScimPolicy.RemoveValue.apply,
@@ -50,7 +50,7 @@ POLICY = ScimPolicy(
 
 
 class Email(ComplexAttribute):
-    """There is one: the primary of those given, or the first. Its type is `work`, so that filters find it."""
+    """The e-mail address: the primary one, or the first. Its type is `work`, so that filters find it."""
 
     value: str | None = None
     type: Annotated[str | None, Mutability.read_only, Returned.request] = None
@@ -61,7 +61,7 @@ class User(Resource[Any]):
     __schema__ = URN("urn:ietf:params:scim:schemas:core:2.0:User")
 
     user_name: Annotated[str | None, Uniqueness.server, Required.true] = None
-    display_name: Annotated[str | None, Required.true] = None  # `completed` gives it to who sends none
+    display_name: Annotated[str | None, Required.true] = None  # `completed` sets it if the request does not
     active: Annotated[bool | None, Required.true] = None
     emails: list[Email] | None = None
 
@@ -75,7 +75,7 @@ class Member(ComplexAttribute):
 
 
 class Group(Resource[Any]):
-    """`members` are those that SCIM put there."""
+    """Return the group. `members` are those that SCIM added."""
 
     __schema__ = URN("urn:ietf:params:scim:schemas:core:2.0:Group")
 
@@ -87,7 +87,7 @@ MODELS: tuple[type[Resource[Any]], ...] = (User, Group)
 
 
 def resource_types(base: str) -> list[ResourceType]:
-    """`base` is the address of the API, without PREFIX."""
+    """Return the description. `base` is the address of the API, without PREFIX."""
     found = [ResourceType.from_resource(model) for model in MODELS]
     for one in found:
         one.meta = Meta(resource_type="ResourceType", location=f"{base}{PREFIX}/ResourceTypes/{one.id}")
@@ -154,8 +154,8 @@ def group_of(found: ProvisionedGroup, base: str) -> Group:
 
 
 def completed(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The body of a request for a user, with what our schema requires and the core schema does not: active unless it
-    says otherwise, and shown by the parts of the name, or else by the user name."""
+    """Return the body of a request for a user, with what our schema requires and the core schema does not: active by
+    default, and with a display name from the parts of the name, or else the user name."""
     lowered = {key.lower() for key in payload}
     whole = dict(payload)
     if "active" not in lowered or payload.get("active", "") is None:
@@ -166,7 +166,8 @@ def completed(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def provisioned(user: User, payload: Mapping[str, Any]) -> ProvisionedUser:
-    """What a request wants a user to be. `payload` is its body, for which of several addresses is the primary one."""
+    """Return the user that a request describes. `payload` is its body, which says which of several addresses is the
+    primary one."""
     user_name = user.user_name or ""
     email = _email(user, payload) or (user_name if "@" in user_name else "")
     return ProvisionedUser(

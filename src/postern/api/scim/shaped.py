@@ -1,4 +1,4 @@
-"""How SCIM is answered: its media type, and its own shape of errors (RFC 7644 section 3.12)."""
+"""Answers of SCIM: its media type, and its own form of errors (RFC 7644 section 3.12)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from postern.api.responses import errors as declared
 from postern.api.route import Route
 from postern.errors import Conflict, Invalid, Malformed, PosternError
 
-# Parts of the standard that a provider may leave out, and that clients find out about by 501 (RFC 7644 section 3.12).
+# Parts of the standard that a provider can leave out, and that clients detect by 501 (RFC 7644 section 3.12).
 LEFT_OUT = frozenset({"/.search", "/Users/.search", "/Groups/.search", "/Bulk", "/Me"})
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -56,11 +56,11 @@ class _Shaped(Route):
 
 
 class ScimRoute(AuditedRoute, _Shaped):
-    """Audited like every write, with the status that is really answered."""
+    """Route that is audited like every write, with the status of the answer."""
 
 
 def install(app: FastAPI, prefix: str) -> None:
-    """Unknown paths and methods below `prefix` are answered in this shape, too."""
+    """Answer unknown paths and methods below `prefix` in this form, too."""
     usual = app.exception_handlers[HTTPException]
 
     async def on_http_error(request: Request, error: Exception) -> Response:
@@ -69,7 +69,7 @@ def install(app: FastAPI, prefix: str) -> None:
             return response
         left_out = request.url.path.removeprefix(prefix) in LEFT_OUT
         status = 501 if left_out else response.status_code
-        shaped = answer(status, f"{request.method} is not possible at {request.url.path}")
+        shaped = answer(status, f"{request.method} is not allowed at {request.url.path}")
         if "allow" in response.headers:
             shaped.headers["allow"] = response.headers["allow"]
         return shaped
@@ -84,8 +84,8 @@ def answer(status: int, detail: str, scim_type: str | None = None) -> ScimRespon
 
 
 def scim_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Those given, and those of every route. What the server answers before it reads a request has the shape of the
-    rest of the API."""
+    """Return the given failures, and those of every route. Failures before the server reads a request have the form of
+    the rest of the API."""
     return {
         status: {
             "model": ScimError,
@@ -97,7 +97,7 @@ def scim_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def _of_message(message: ScimErrorMessage) -> ScimResponse:
-    return answer(message.status or 400, message.detail or "the request cannot be read", message.scim_type)
+    return answer(message.status or 400, message.detail or "the request is invalid", message.scim_type)
 
 
 def _of_error(error: PosternError) -> ScimResponse:

@@ -1,1 +1,1 @@
-"""What the API answers about sessions and their recordings, in each format."""
+"""Answers about sessions and their recordings, in each format."""

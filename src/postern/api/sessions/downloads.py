@@ -1,9 +1,9 @@
-"""A session's file as an answer: streamed in constant memory, and gone on with where it broke off.
+"""A session's file as an answer: streamed in constant memory, and resumable.
 
-A file is not kept anywhere but made from the recording each time, the same bytes for the same form. So a Range costs
-reading what is before it, and its length is found by making the file once; both are bounded by who may download how
-much at once. What cannot be read now may be readable later, so the length of such a file is not kept. Only sessions
-that are done have ranges: a running one still grows.
+Files are not stored, but generated from the recording each time, with the same bytes for the same form. So a Range must
+read what comes before it, and the length needs one full generation; a limit of concurrent downloads bounds both.
+Unreadable parts can become readable later, so the length of such a file is not cached. Only ended sessions have ranges,
+because a running one still grows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from postern.services.bundle import Services
 _RANGE = re.compile(r"bytes=\s*([0-9]*)-([0-9]*)\s*", re.ASCII)
 _DIGITS = 18
 _MAX_REMEMBERED = 1_000
-_lengths: OrderedDict[str, int] = OrderedDict()  # of files that were made, by their tag
+_lengths: OrderedDict[str, int] = OrderedDict()  # lengths of generated files, by their tag
 
 
 async def answer(
@@ -40,7 +40,7 @@ async def answer(
     condition: str | None = None,
     is_head: bool = False,
 ) -> Response:
-    """`asked` and `condition` are the headers Range and If-Range. Raises NotFound, Invalid."""
+    """Return the answer. `asked` and `condition` are the headers Range and If-Range. Raises NotFound, Invalid."""
     headers = {"Content-Disposition": f'attachment; filename="{wanted.name(session)}"', "Accept-Ranges": "none"}
     tag = ""
     if session.status is SessionStatus.DONE:
@@ -48,7 +48,7 @@ async def answer(
         headers |= {"Accept-Ranges": "bytes", "ETag": tag}
         if tag in _lengths and asked is None:
             headers["Content-Length"] = str(_lengths[tag])
-    # Its beginning is read before the answer begins: a recording that is not there is 404, not half an answer.
+    # The beginning is read before the answer begins: a missing recording is 404, not half an answer.
     content = await asyncio.to_thread(recording_files.content, services.sessions, session, wanted)
     if is_head:
         return Response(headers=headers, media_type=wanted.media_type)
@@ -60,7 +60,7 @@ async def answer(
 
 
 def tag_of(session: Session, wanted: RecordingFileRequest) -> str:
-    """Names these bytes and no others: another release may write the same form differently."""
+    """Return a tag that identifies exactly these bytes: a different release can write the same form differently."""
     parts = (session.id, session.end_date, session.event_size, __version__, sorted(wanted.texts().items()))
     return f'"{hashlib.sha256(repr(parts).encode()).hexdigest()[:32]}"'
 
@@ -86,7 +86,7 @@ async def _part(
         first, last = max(0, length - (last or 0)), length - 1
     last = length - 1 if last is None else min(last, length - 1)
     if first >= length or first > last:
-        said = {"message": f"the file has {length} bytes; this range begins behind them"}
+        said = {"message": f"the range begins after the end of the file, which has {length} bytes"}
         return JSONResponse(said, status_code=416, headers={"Content-Range": f"bytes */{length}", "ETag": tag})
     headers |= {"Content-Range": f"bytes {first}-{last}/{length}", "Content-Length": str(last - first + 1)}
     cut = iterate_in_threadpool(_cut(content, first, last + 1))
@@ -94,8 +94,8 @@ async def _part(
 
 
 def _range(asked: str) -> tuple[int | None, int | None] | None:
-    """First and last byte; or None and how many of the end. None for what is no single range: all is answered then, as
-    RFC 9110 section 14.2 allows."""
+    """Return the first and last byte; or None and the number of bytes at the end. None if it is not a single range:
+    then everything is returned, as RFC 9110 section 14.2 allows."""
     found = _RANGE.fullmatch(asked)
     if found is None or not (found[1] or found[2]) or max(len(found[1]), len(found[2])) > _DIGITS:
         return None
@@ -106,7 +106,7 @@ def _range(asked: str) -> tuple[int | None, int | None] | None:
 
 
 def _length(content: Iterator[bytes]) -> tuple[int, bool]:
-    """Bytes; and whether nothing of the recording is missing in them, see `_tells_damage`."""
+    """Yield the bytes; note whether nothing of the recording is missing in them, see `_tells_damage`."""
     length, is_whole = 0, True
     for piece in content:
         length += len(piece)
@@ -115,7 +115,7 @@ def _length(content: Iterator[bytes]) -> tuple[int, bool]:
 
 
 def _tells_damage(piece: bytes) -> bool:
-    """Or somebody was shown these words: nothing is lost by not remembering a length."""
+    """Text of a user can look like it: then a length is not cached, which loses nothing."""
     return UNREADABLE.encode() in piece
 
 
@@ -134,7 +134,7 @@ async def _all(content: Iterator[bytes], tag: str) -> AsyncIterator[bytes]:
     async for piece in iterate_in_threadpool(content):
         length += len(piece)
         if _tells_damage(piece):
-            # An answer that has said another length breaks off; the next one says none, and is all there is.
+            # An answer that has announced a different length is aborted; the next one announces none, and is complete.
             is_whole = False
             _lengths.pop(tag, None)
         yield piece

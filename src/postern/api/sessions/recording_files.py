@@ -1,15 +1,15 @@
-"""A session as a file (spec 4.2 `extension`, and the forms of its export), written piece by piece.
+"""A session as a file (spec 4.2 `extension`, and the forms of its export), written in pieces.
 
-The same session and form give the same bytes each time, so that a download can be resumed. Everything here reads
-recordings from disk, so it runs in a thread.
+The same session and form give the same bytes each time, so that a download can be resumed. This module reads recordings
+from disk, so it runs in a thread.
 
 Sessions at a terminal become asciicasts (docs.asciinema.org/manual/asciicast/v2 and v3): output, the sizes of the
-terminal, and each entered line as a marker. Texts are UTF-8: a character that was split over two records comes whole
-with the second one; invalid bytes become replacement characters, and are exact in every other form of export.
+terminal, and each entered line as a marker. Texts are UTF-8: a character that was split over two records is written
+with the second one; invalid bytes become replacement characters, and are exact in all other forms of export.
 
-Lines with tabs become lines of CSV (RFC 4180, with LF): the bytes of every field are unchanged, and quoted where
-needed. A field that a spreadsheet would evaluate as a formula gets an apostrophe in front: the recorded user may have
-wanted the auditor's machine to evaluate it. Numbers are unchanged.
+Lines with tabs become lines of CSV (RFC 4180, with LF): the bytes of every field are unchanged, and quoted if needed. A
+field that a spreadsheet would evaluate as a formula begins with an apostrophe: the recorded user could want the
+auditor's machine to evaluate it. Numbers are unchanged.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from postern.errors import Invalid
 from postern.services.recordings.recording_pages import LONGEST
 from postern.services.sessions import Sessions
 
-_LONGEST = 1 << 20  # bytes of a line that are held; a longer one is quoted as it comes
+_LONGEST = 1 << 20  # bytes of a line that are buffered; a longer one is quoted as it arrives
 _SPECIAL = (b'"', b",", b"\r")
 _FORMULA = re.compile(rb"(^|\t)(?=[=+@\r-])")
 _NUMBER = re.compile(rb"[+-][0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?")
 
 
 def from_tabs(contents: Iterable[bytes]) -> Iterator[bytes]:
-    """A line may span several contents."""
+    """A writer of CSV. A line can span several contents."""
     rest = b""
     is_long = False  # in the middle of a field of a long line, within its quotes
     begins = False  # at the beginning of that field
@@ -89,19 +89,20 @@ def _field(field: bytes) -> bytes:
 
 
 def _inside(part: bytes, *, begins: bool) -> bytes:
-    """Of a long line, within quotes. Where its fields end is not known yet, so numbers are treated like formulas."""
-    if not begins:  # what is there goes on with a field
+    """Write a part of a long line, within quotes. Where its fields end is not known yet, so numbers are treated like
+    formulas."""
+    if not begins:  # the text continues a field
         first, tab, others = part.partition(b"\t")
         return first.replace(b'"', b'""') + (b'","' + _inside(others, begins=True) if tab else b"")
     return _FORMULA.sub(rb"\1'", part).replace(b'"', b'""').replace(b"\t", b'","')
 
 
-_WIDE, _HIGH = 80, 24  # where no size was recorded
+_WIDE, _HIGH = 80, 24  # if no size was recorded
 _LABEL = 200  # characters
 
 
 def lines(moments: Iterable[Moment], session: Session, *, version: int) -> Iterator[bytes]:
-    """`version` 2 or 3. Nothing is read before the first line is asked for."""
+    """Yield the asciicast, `version` 2 or 3. Nothing is read before the first line is requested."""
     found = iter(moments)
     first = next(found, None)
     size = _size(first.content) if first is not None and first.kind == SIZE else None
@@ -183,7 +184,7 @@ _MEDIA = {
 
 @dataclass(frozen=True, slots=True)
 class RecordingFileRequest:
-    """Times in microseconds since the session's start. Without `kinds`: output and errors."""
+    """A form of export. Times are in microseconds since the session's start. Without `kinds`: output and errors."""
 
     form: RecordingForm = RecordingForm.FILE
     extension: str = ""
@@ -198,12 +199,12 @@ class RecordingFileRequest:
             raise Invalid("extension: must be 1 to 32 letters, digits, dots and dashes", field="extension")
 
     def texts(self) -> dict[str, str]:
-        """As a signed link keeps it."""
+        """Return the form's texts for a signed link."""
         return {name: str(int(value) if isinstance(value, bool) else value) for name, value in asdict(self).items()}
 
     @classmethod
     def read(cls, texts: Mapping[str, str]) -> RecordingFileRequest:
-        """What `texts` gave. Raises KeyError, ValueError, Invalid."""
+        """Return the form for what `texts` returned. Raises KeyError, ValueError, Invalid."""
         return cls(
             form=RecordingForm(texts["form"]),
             extension=texts["extension"],
@@ -224,7 +225,7 @@ class RecordingFileRequest:
         return _MEDIA[extension]
 
     def name(self, session: Session) -> str:
-        """Of the file: letters, digits, dots and dashes, whatever the connection is called."""
+        """Return the file's name: letters, digits, dots and dashes, whatever the connection's name is."""
         extension = self.extension if self.form is RecordingForm.FILE else _EXTENSIONS[self.form]
         connection = _UNSAFE.sub("-", session.connection).strip(".-")[:100] or "session"
         return f"{connection}-{session.id}-{session.start_date:%Y%m%d-%H%M%S}.{extension}"
@@ -238,8 +239,8 @@ def _own(form: RecordingForm) -> tuple[str, ...]:
 
 
 def content(sessions: Sessions, session: Session, wanted: RecordingFileRequest) -> Iterator[bytes]:
-    """The file. Its beginning is read before this returns: raises NotFound where there is no recording, and Invalid for
-    a form that the session does not have."""
+    """Return the file. Its beginning is read before this returns: raises NotFound if there is no recording, and Invalid
+    for a form that the session does not have."""
     pieces = _joined(_pieces(sessions, session, wanted))
     return chain([next(pieces, b"")], pieces)
 
@@ -251,7 +252,9 @@ def _pieces(sessions: Sessions, session: Session, wanted: RecordingFileRequest) 
     moments = _between(recordings.moments(session, wanted.start), wanted.start, wanted.end)
     if wanted.form is not RecordingForm.FILE:
         if recordings.protocol(session) not in TEXTUAL:
-            raise Invalid("format: only terminals make asciicasts; export this session as timeline", field="format")
+            raise Invalid(
+                "format: only sessions at a terminal have asciicasts; export this session as timeline", field="format"
+            )
         return lines(moments, session, version=2 if wanted.form is RecordingForm.ASCIICAST else 3)
     kinds = wanted.kinds.replace(SIZE, "")
     chosen = (moment for moment in moments if moment.kind in kinds or isinstance(moment, Missing))
@@ -321,7 +324,7 @@ def _moment(start: datetime, micros: int) -> str:
 
 
 def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """In pieces that are worth sending: each one costs a switch to a thread."""
+    """Yield larger pieces: each one costs a switch to a thread."""
     held: list[bytes] = []
     size = 0
     for piece in pieces:

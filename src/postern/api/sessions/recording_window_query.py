@@ -1,4 +1,4 @@
-"""Query parameters for a part of a recording, and for how its events are written to a file."""
+"""Query parameters for a part of a recording, and for the form of its events in a file."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from postern.errors import Invalid
 from postern.services.recordings.recording_pages import LONGEST, RecordingWindow
 
 NEXT = "Next-Cursor"
-PAGE = 1_000  # items, where a cursor and no limit is given
+PAGE = 1_000  # items, if a cursor and no limit is given
 _MOST = 10_000
 
 Start = Annotated[float, Query(alias="from", ge=0, description="Milliseconds since start_date; from here on")]
 End = Annotated[float | None, Query(alias="to", ge=0, description="Milliseconds since start_date; up to here")]
-Cursor = Annotated[str | None, Query(description="Go on behind a page: what it named as the next cursor")]
+Cursor = Annotated[str | None, Query(description="Continue after a page: its next cursor")]
 EventTime = Annotated[
     Literal["0", "1"],
     Query(
@@ -26,9 +26,9 @@ EventTime = Annotated[
     ),
 ]
 NewLine = Annotated[
-    Literal["0", "1"], Query(description="1: a line break after each event; json then has one object a line")
+    Literal["0", "1"], Query(description="1: a line break after each event; json then has one object on each line")
 ]
-Limit = Annotated[int | None, Query(ge=1, le=_MOST, description="Items of a page; it may end earlier")]
+Limit = Annotated[int | None, Query(ge=1, le=_MOST, description="Items of a page; it can have fewer")]
 
 
 def window(
@@ -42,7 +42,7 @@ def window(
 
 
 def words(name: str, given: list[str] | None, known: tuple[str, ...]) -> list[str]:
-    """Repeated parameters and comma lists alike. Raises Invalid for a word that is not known."""
+    """Return the words of repeated parameters and of comma lists. Raises Invalid for an unknown word."""
     found = [word.strip() for text in given or () for word in text.split(",") if word.strip()]
     for word in found:
         if word not in known:

@@ -1,9 +1,9 @@
-"""What a script answered, as text, JSON or CSV: written piece by piece, so that its size does not matter.
+"""The results of a script as text, JSON or CSV: written in pieces, so that their size does not matter.
 
 JSON is an array with one object for each statement: `columns`, `rows` of texts and nulls, `tag`, `notices`, `error`,
 `truncated`. CSV is that of RFC 4180 with one header for each result, an empty line between two, NULL as nothing and an
-empty text as `""`; statements without rows leave no trace in it. Everything here reads recordings from disk, so it runs
-in a thread.
+empty text as `""`; statements without rows do not appear in it. This module reads recordings from disk, so it runs in a
+thread.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from postern.domain.sessions.results import CUT, Finished, Problem, Result, ResultColumns, Row
 
-_NOTICES = 100  # that are kept of one statement
+_NOTICES = 100  # notices of one statement that are kept
 _PIECE = 64 * 1024  # characters
 _UNLIMITED = 1 << 62
 
@@ -35,8 +35,8 @@ MEDIA = {
 
 
 class ResultWriter:
-    """Writes results once. `limit` is in bytes, and what is written never more than a row beyond it; `truncated` says
-    whether something is left out, once all is written. `error` is the error among the results, if there is one."""
+    """A writer of results, used once. `limit` is in bytes, and the output exceeds it by at most one row; once all is
+    written, `truncated` says whether something is left out. `error` is the error among the results, if there is one."""
 
     def __init__(self, results: Iterable[Result], limit: int | None = None) -> None:
         self.truncated = False
@@ -51,7 +51,7 @@ class ResultWriter:
         return _pieces(self._csv())
 
     def finish(self) -> None:
-        """Reads what is left, to know of an error there."""
+        """Read the rest, to find an error in it."""
         for _ in self._results:
             pass
 
@@ -62,7 +62,7 @@ class ResultWriter:
             yield result
 
     def _fits(self, text: str) -> bool:
-        """Whether there is room; without room there is none for anything behind it either."""
+        """Return whether there is room; without room, everything that follows is left out, too."""
         self._left -= len(text.encode())
         if self._left < 0:
             self.truncated = True
@@ -113,7 +113,7 @@ class ResultWriter:
 
 
 class _Answer:
-    """The object that is being written."""
+    """Begin the object of a statement."""
 
     def __init__(self) -> None:
         self.is_open = False
@@ -138,7 +138,7 @@ class _Answer:
         return text
 
     def end(self, result: Finished | Problem | None) -> str:
-        """None where the recording ends in the middle of it."""
+        """End it; None if the recording ends in the middle of it."""
         rest = {
             "tag": result.tag if isinstance(result, Finished) else None,
             "notices": self.notices,
@@ -150,7 +150,7 @@ class _Answer:
 
 
 def told(problem: Problem) -> dict[str, Any]:
-    """Without whether it fails, which its place says."""
+    """Return the error without its position, which has a field of its own."""
     return {name: value for name, value in asdict(problem).items() if name != "fails"}
 
 
@@ -169,7 +169,7 @@ def _csv_cell(cell: str) -> str:
 
 
 def _pieces(texts: Iterator[str]) -> Iterator[str]:
-    """Few and large, since each costs a hand-over to another thread."""
+    """Yield few and large pieces, since each costs a switch to a thread."""
     held: list[str] = []
     size = 0
     for text in texts:

@@ -1,4 +1,4 @@
-"""The filters of the list of sessions, as they stand in a request."""
+"""The filters of the list of sessions, as query parameters."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _CENTURY = 3_155_760_000  # seconds
 Text = Annotated[str | None, Query(max_length=_TEXT)]
 Pairs = Annotated[
     list[Annotated[str, Query(max_length=_LONGEST)]] | None,
-    Query(max_length=MOST, description="`key:value`; repeated, all must be there"),
+    Query(max_length=MOST, description="`key:value`; repeated: sessions with all of them"),
 ]
 OfReview = Annotated[
     str | None,
     Query(
         alias="review.status",
         max_length=_TEXT,
-        description="Of the review under which it runs, or for which it waits; in any case, such as PENDING",
+        description="Status of the review under which it runs, or for which it waits; ignoring case, such as PENDING",
     ),
 ]
-Seconds = Annotated[float | None, Query(ge=0, le=_CENTURY, description="Seconds, of sessions that have ended")]
+Seconds = Annotated[float | None, Query(ge=0, le=_CENTURY, description="Seconds, for sessions that have ended")]
 
 
 async def filters(
-    user: Annotated[str | None, Query(max_length=_TEXT, description="Subject or e-mail")] = None,
+    user: Annotated[str | None, Query(max_length=_TEXT, description="Subject or e-mail address")] = None,
     connection: Annotated[str | None, Query(max_length=_TEXT, description="Name or identifier")] = None,
     type: Text = None,  # noqa: A002 - the API's name
     subtype: Text = None,
@@ -50,17 +50,19 @@ async def filters(
     metadata: Pairs = None,
     tag_selector: Annotated[
         str | None,
-        Query(max_length=_LONGEST, description="Of the connection's tags then, as for the list of connections"),
+        Query(max_length=_LONGEST, description="The connection's tags at that time, as for the list of connections"),
     ] = None,
     correlation_id: Annotated[str | None, Query(max_length=MAX_CORRELATION)] = None,
     issue: Annotated[
-        str | None, Query(max_length=_TEXT, description="The key of the issue that was opened for it, such as OPS-7")
+        str | None, Query(max_length=_TEXT, description="Key of the issue that was opened for it, such as OPS-7")
     ] = None,
     min_duration: Seconds = None,
     max_duration: Seconds = None,
-    refused: Annotated[bool | None, Query(description="Whether anything was refused")] = None,
+    refused: Annotated[bool | None, Query(description="Whether anything was denied")] = None,
     masked: Annotated[bool | None, Query(description="Whether anything was masked")] = None,
-    held: Annotated[bool | None, Query(description="Whether a hold keeps it; for administrators and auditors")] = None,
+    held: Annotated[
+        bool | None, Query(description="Whether it is under legal hold; for administrators and auditors")
+    ] = None,
     search: Annotated[
         str | None,
         Query(
@@ -106,7 +108,7 @@ def review_status(given: str, field: str) -> ReviewStatus:
 
 
 def _pairs(field: str, given: list[str] | None) -> tuple[tuple[str, str], ...]:
-    """The first colon ends the key."""
+    """Parse `key:value`; the first colon ends the key."""
     found = []
     for one in given or ():
         key, colon, value = one.partition(":")

@@ -1,6 +1,6 @@
-"""What a session recorded, inside of the session's answer (spec 4.2): triples, one text, or queries.
+"""A session's recording, inside of the session's answer (spec 4.2): triples, one text, or queries.
 
-Everything here reads recordings from disk, so it runs in a thread.
+This module reads recordings from disk, so it runs in a thread.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from postern.services.recordings.recording_pages import (
 from postern.services.sessions import Sessions
 
 KINDS = ("i", "o", "e")
-ALL_KINDS = (*KINDS, SIZE)  # what may be asked for
+ALL_KINDS = (*KINDS, SIZE)  # the forms that can be requested
 Events = Iterable[tuple[float, str, bytes]]
 StreamName = Literal["stdout", "stderr"]
 
 
 class EventStream(NamedTuple):
-    """`size` in bytes; None where nothing was parsed, so that the stored one stands. `next`: behind which place the
-    next page begins."""
+    """The recording. `size` is in bytes; None if nothing was parsed, so that the stored one counts. `next`: the place
+    after which the next page begins."""
 
     events: list[Triple] | list[str]
     size: int | None
@@ -43,7 +43,7 @@ class EventStream(NamedTuple):
 def event_stream(
     sessions: Sessions, session: Session, form: StreamFormat | None, kinds: frozenset[str], window: RecordingWindow
 ) -> EventStream:
-    """Raises NotFound without a recording, Invalid when there is too much for one answer."""
+    """Read the recording. Raises NotFound without a recording, Invalid if it is too large for one answer."""
     if window.is_whole and _is_too_much(session, form, kinds):
         raise too_much()
     if form is None:
@@ -60,8 +60,8 @@ def event_stream(
 
 
 def _is_too_much(session: Session, form: StreamFormat | None, kinds: frozenset[str]) -> bool:
-    """Whether the session's row says so already: reading as much as fits takes seconds. A recording that is larger than
-    one answer is refused also where its text would be shorter than its bytes. Statements alone are counted."""
+    """Check the size in the session's row first: reading as much as fits takes seconds. A recording that is larger than
+    one answer is rejected even if its text would be smaller. Statements alone are counted."""
     wants_output = form is not StreamFormat.RAW_QUERIES and not kinds.isdisjoint(KINDS[1:])
     if wants_output and (session.event_size or 0) > MOST_BYTES:
         return True
@@ -70,13 +70,13 @@ def _is_too_much(session: Session, form: StreamFormat | None, kinds: frozenset[s
 
 
 def never_recorded(session: Session) -> bool:
-    """One that has not begun, or ended before it did: it has no events, and nothing is missing."""
+    """Return whether the session has not begun, or ended before it began: it has no events, and nothing is missing."""
     return session.status is SessionStatus.READY or (session.status is SessionStatus.DONE and not session.event_size)
 
 
 @dataclass(slots=True)
 class LimitedText:
-    """The first `limit` bytes of what is added."""
+    """A buffer of the first `limit` bytes."""
 
     limit: int
     _kept: list[bytes] = field(default_factory=list)
@@ -101,7 +101,7 @@ class ScriptOutput:
     """The output of a script: everything in order, and each stream by itself.
 
     `runs` has the stream and the bytes of each part of `both`; it is complete unless `both` is truncated.
-    `is_recorded`: there is at least one event, of whatever kind.
+    `is_recorded`: there is at least one event of any kind.
     """
 
     both: LimitedText
@@ -124,7 +124,7 @@ class ScriptOutput:
 
 
 def output(events: Events, limit: int) -> ScriptOutput:
-    """Each text of at most `limit` bytes."""
+    """Return the texts, each of at most `limit` bytes."""
     found = ScriptOutput(LimitedText(limit), LimitedText(limit), LimitedText(limit))
     for _, kind, content in events:
         found.is_recorded = True
@@ -150,7 +150,7 @@ def _queries(sessions: Sessions, session: Session, window: RecordingWindow) -> R
         return RecordingPart([], None)
     if sessions.recordings.protocol(session) in TEXTUAL:
         raise Invalid(
-            "event_stream: raw-queries is for sessions of databases; this one has its input as `i` events",
+            "event_stream: raw-queries needs a session of a database; this one has its input as `i` events",
             field="event_stream",
         )
     found = sessions.recordings.operations(session, window.since)

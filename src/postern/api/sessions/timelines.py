@@ -9,11 +9,11 @@ from typing import Any
 
 from postern.domain.sessions.recorded import Exchange
 
-OUTPUT = 64 * 1024  # bytes of what was shown that an export has of each exchange
+OUTPUT = 64 * 1024  # bytes of output of each exchange in an export
 
 
 def lines(exchanges: Iterable[Exchange], start: int, end: int) -> Iterator[bytes]:
-    """One JSON object on each line. Times in microseconds since the session's start, both included."""
+    """Yield one JSON object on each line. Times are in microseconds since the session's start, both included."""
     for one in exchanges:
         if one.micros > end:
             return
@@ -22,7 +22,7 @@ def lines(exchanges: Iterable[Exchange], start: int, end: int) -> Iterator[bytes
 
 
 def shown(one: Exchange) -> dict[str, Any]:
-    """Times in milliseconds."""
+    """Return the exchange; times are in milliseconds."""
     found: dict[str, Any] = {
         "at": one.micros / 1000,
         "exchange": one.number or None,
@@ -48,7 +48,7 @@ def shown(one: Exchange) -> dict[str, Any]:
 
 
 def text_fields(name: str, content: bytes) -> dict[str, str]:
-    """The text; and its bytes as `base64` where they are no UTF-8."""
+    """Return the text; and its bytes as `base64` if they are not UTF-8."""
     try:
         return {name: content.decode()}
     except UnicodeDecodeError:

@@ -1,1 +1,1 @@
-"""Commands that work on this host's store and keys, without a gateway."""
+"""Commands that work on this machine's store and keys, without a gateway."""

@@ -1,4 +1,4 @@
-"""`postern auth reset`: back to local login, by who commands this machine."""
+"""`postern auth reset`: restores local login, for users of this machine."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def _reset(settings: Settings) -> Reset:
 
 
 async def _reach(signals: SocketSignals) -> None:
-    """A gateway that is not running reads what is stored when it starts."""
+    """Notify a running gateway; a stopped one reads the stored settings when it starts."""
     end = asyncio.get_running_loop().time() + _HUB_WAIT
     while not signals.connected and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110 - once, at most a second
         await asyncio.sleep(0.02)

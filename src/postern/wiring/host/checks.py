@@ -1,4 +1,4 @@
-"""What `postern doctor` asks of the rooms behind: nothing here makes or changes anything."""
+"""Functions for `postern doctor`, which create and change nothing."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def read_policy(file: str) -> None:
 
 
 def attended(key: AgentKey, patience: float) -> str:
-    """The tunnel's URL. Raises Unauthenticated when the key is refused, Malformed when it is good and has to declare
-    its connection, Unavailable when nobody answers in time."""
+    """Return the tunnel's URL. Raises Unauthenticated if the key is rejected, Malformed if it is valid and must declare
+    its connection, Unavailable on a timeout."""
 
     async def first() -> str:
         orders = attend(key, facts(), uuid4())
@@ -54,7 +54,7 @@ def attended(key: AgentKey, patience: float) -> str:
 
 
 def is_running(settings: Settings) -> bool:
-    """Whether a gateway holds the data folder."""
+    """Return whether a gateway holds the data folder."""
     try:
         descriptor = os.open(paths.lock(settings), os.O_RDWR)
     except OSError:
@@ -94,7 +94,7 @@ def offline_agents(settings: Settings) -> list[tuple[str, str, list[str]]]:
 
 
 async def find_offline_agents(database: Database, now: datetime) -> list[tuple[str, str, list[str]]]:
-    """Return name, mode and connections of the agents of all organisations that the gateway did not hear of lately."""
+    """Return name, mode and connections of the agents of all organisations without a recent heartbeat."""
     silent = or_(agents.c.last_seen.is_(None), agents.c.last_seen <= now - ALIVE_FOR)
     served = select(connections.c.agent_id, connections.c.name).order_by(connections.c.name)
     async with database.statement() as connection:
@@ -105,9 +105,9 @@ async def find_offline_agents(database: Database, now: datetime) -> list[tuple[s
 
 
 def is_migrated(settings: Settings) -> bool:
-    """Raises Unavailable when the store does not answer, or is not there."""
+    """Check the schema. Raises Unavailable if the store does not answer, or does not exist."""
     if not settings.database_url:
-        # Not made by looking at it, and not by another user than the gateway's.
+        # The check must not create the file, nor open it as a different user than the gateway's.
         try:
             with closing(sqlite3.connect(f"{paths.store(settings).as_uri()}?mode=ro", uri=True, timeout=2)) as trial:
                 trial.execute("select 1 from sqlite_master limit 1").fetchall()
@@ -125,14 +125,15 @@ def is_migrated(settings: Settings) -> bool:
 
 
 def check_master(settings: Settings) -> str:
-    """Which one it is. Raises Misconfigured when it cannot be had."""
+    """Return the name of the master key. Raises Misconfigured if it cannot be read."""
     if not settings.master_key and not paths.encryption_key(settings).exists():
-        raise Misconfigured(f"there is no {paths.encryption_key(settings)}")
+        raise Misconfigured(f"the file {paths.encryption_key(settings)} does not exist")
     return masters_wiring.master(settings).id
 
 
 def certificate_end(settings: Settings) -> datetime | None:
-    """Of the one that this gateway shows; None when it has made none yet. Raises OSError, ValueError."""
+    """Return the expiry of the gateway's certificate; None if it has not created one yet. Raises OSError,
+    ValueError."""
     own = paths.certificates_folder(settings) / "server.crt"
     file = Path(settings.tls_cert) if settings.tls_cert else own
     if not settings.tls_cert and not file.exists():
@@ -141,7 +142,7 @@ def certificate_end(settings: Settings) -> datetime | None:
 
 
 def ask_blob_store(settings: Settings) -> str:
-    """Its name. Raises Misconfigured, Unavailable."""
+    """Return the blob store's name. Raises Misconfigured, Unavailable."""
     blobs = open_blobs(settings)
     with suppress(NotFound):
         blobs.size("is-anybody-there")

@@ -21,13 +21,13 @@ _PATIENCE = 5.0  # seconds
 
 
 def build_claim(settings: Settings, database: Database) -> StoreClaim:
-    """Raises Misconfigured when the data folder cannot be used."""
+    """Raises Misconfigured if the data folder cannot be used."""
     place = str(settings.home.resolve())
     return StoreClaim(SqlLeases(database), _identity(settings), place, lambda: datetime.now(UTC))
 
 
 async def require_free(settings: Settings) -> None:
-    """Before the schema is brought up to date, which a gateway that runs would not survive. Raises Conflict."""
+    """Claim the store before its schema is migrated, which a running gateway would not survive. Raises Conflict."""
     database = Database(settings.url)
     try:
         if await database.has_table("leases"):
@@ -37,13 +37,16 @@ async def require_free(settings: Settings) -> None:
 
 
 def release(settings: Settings) -> None:
-    """Let another gateway have the store, after all processes of this one ended."""
-    if not paths.gateway_id(settings).exists():  # it never came so far as to claim it
+    """Release the claim, so that a different gateway can use the store, after all processes of this one ended."""
+    if not paths.gateway_id(settings).exists():  # the start failed before the claim
         return
     try:
         asyncio.run(asyncio.wait_for(_release(settings), _PATIENCE))
     except (PosternError, TimeoutError) as error:
-        log.warning("another gateway can use this store only in a minute: its claim could not be released: %s", error)
+        log.warning(
+            "the claim on the store could not be released, so a different gateway can use it only in a minute: %s",
+            error,
+        )
 
 
 async def _release(settings: Settings) -> None:
@@ -55,7 +58,7 @@ async def _release(settings: Settings) -> None:
 
 
 def _identity(settings: Settings) -> str:
-    """Made once for each data folder; a folder that is moved with its volume keeps it."""
+    """Return the id of this data folder, created once; a folder that is moved with its volume keeps it."""
     file = paths.gateway_id(settings)
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -63,13 +66,13 @@ def _identity(settings: Settings) -> str:
         if not file.exists():
             draft.write_text(str(uuid4()))
             try:
-                os.link(draft, file)  # of several processes one is first
+                os.link(draft, file)  # one of several processes is first
             except FileExistsError:
                 pass
             finally:
                 draft.unlink()
         return str(UUID(file.read_text().strip()))
     except ValueError:
-        raise Misconfigured(f"{file} is damaged; remove it while the gateway does not run", field="home") from None
+        raise Misconfigured(f"{file} is damaged; remove it while the gateway is stopped", field="home") from None
     except OSError as error:
         raise Misconfigured(f"{file} cannot be used: {error.strerror}", field="home") from None

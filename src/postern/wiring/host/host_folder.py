@@ -1,4 +1,5 @@
-"""For commands that work on the store beside the gateway: whether the data folder is a gateway's, and of this user."""
+"""Checks for commands that work on the store beside the gateway: the data folder must be a gateway's, and belong to
+this user."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from postern.wiring import paths
 
 
 def require_own_gateway(settings: Settings) -> None:
-    """Neither a store that such a command made nor files that the gateway cannot open help anybody.
+    """A store that such a command created, or files that the gateway cannot open, would be useless.
 
     Raises NotFound, Denied.
     """
@@ -21,8 +22,10 @@ def require_own_gateway(settings: Settings) -> None:
     except FileNotFoundError:
         is_gateway = False
     except OSError:
-        raise Denied(f"{settings.home} is not open to you: run this as the user that runs the gateway") from None
+        raise Denied(f"{settings.home} cannot be opened: run this as the user that runs the gateway") from None
     if not is_gateway:
-        raise NotFound(f"no gateway was started with the data folder {settings.home} yet; name another by --home")
+        raise NotFound(
+            f"no gateway has been started with the data folder {settings.home} yet; choose a different one with --home"
+        )
     if owner != os.geteuid():
-        raise Denied(f"{settings.home} belongs to another user: run this as the user that runs the gateway")
+        raise Denied(f"{settings.home} belongs to a different user: run this as the user that runs the gateway")

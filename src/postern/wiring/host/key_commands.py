@@ -1,6 +1,7 @@
-"""The keys of this host's store: which there are, under which master key, and changing either.
+"""The keys of this machine's store: listing them with their master key, and replacing them.
 
-Works on the store itself and needs no login: whoever may read the master key may do this. The gateway may run.
+Works on the store itself and needs no login: a user who can read the master key can do this. The gateway can run
+meanwhile.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from postern.store.sql.sql_audit import SqlAudit
 from postern.store.sql.sql_data_keys import SqlDataKeys
 from postern.wiring import masters_wiring, paths
 
-GROUP = 50  # data keys that are wrapped anew in one transaction
-_TOLD = 1.0  # seconds that a running gateway is given to hear of new keys
+GROUP = 50  # data keys that are encrypted in one transaction
+_TOLD = 1.0  # seconds in which a running gateway must learn of new keys
 
 
 @dataclass(frozen=True, slots=True)
 class KeyStatus:
-    """One data key; `organisation` is None for the server's. `values` is how many it sealed, `segments` how many of
-    recordings are encrypted by it."""
+    """A data key; `organisation` is None for the server's. `values` is the number of values that it encrypts,
+    `segments` that of recordings."""
 
     id: UUID
     organisation: str | None
@@ -51,7 +52,7 @@ class KeyStatus:
 
 @dataclass(frozen=True, slots=True)
 class MasterKeyStatus:
-    """`master` is the key in force by the settings."""
+    """`master` is the master key in force by the settings."""
 
     master: str
     keys: tuple[KeyStatus, ...]
@@ -73,11 +74,11 @@ def status(settings: Settings) -> MasterKeyStatus:
 
 
 def rotate(settings: Settings, to: str, tell: Callable[[int], None] = lambda _: None) -> tuple[str, int]:
-    """Wraps all data keys by the master key at `to`; answers its id, and how many were wrapped by another one.
+    """Encrypt all data keys with the master key at `to`; return its id, and how many were under a different one.
 
-    Cut off in the middle it is started again with the same `to`: what is done stays done. Raises Misconfigured
-    when a data key opens with neither the master key in force nor the new one, Unavailable. `tell` is given how many
-    more are wrapped.
+    After an interruption, start it again with the same `to`: finished keys stay finished. Raises Misconfigured if a
+    data key opens with neither the master key in force nor the new one, Unavailable. `tell` gets the number of further
+    encrypted keys.
     """
     if to.startswith("file:"):
         make_file_key(Path(to.removeprefix("file:")).expanduser())
@@ -85,10 +86,11 @@ def rotate(settings: Settings, to: str, tell: Callable[[int], None] = lambda _: 
 
 
 def renew(settings: Settings, organisation: str | None, tell: Callable[[int], None] = lambda _: None) -> list[Renewed]:
-    """New data keys, of all organisations and the server or of the one named, and every value sealed anew by them.
+    """Create new data keys, for all organisations and the server or for the named one, and encrypt every value with
+    them.
 
-    Cut off in the middle it is started again: it makes another data key and seals all that is left. `tell` is given
-    how many more are sealed. Raises NotFound, Misconfigured, Unavailable.
+    After an interruption, start it again: it creates a new data key and encrypts all that is left. `tell` gets the
+    number of further encrypted values. Raises NotFound, Misconfigured, Unavailable.
     """
     return asyncio.run(_renew(settings, organisation, tell))
 
@@ -120,7 +122,7 @@ async def _rotate(settings: Settings, to: str, tell: Callable[[int], None]) -> t
         store = SqlDataKeys(database)
         known = {one.id: one for one in (*_readable(settings), new)}
         done = 0
-        # Until none is left: a gateway that runs may have made one under the old master key meanwhile.
+        # Until none is left: a running gateway can have created one under the old master key meanwhile.
         while left := [key for key in await store.all() if key.master != new.id][:GROUP]:
             wrapped = await asyncio.to_thread(_wrapped, left, known, new)
             rewrapped = await store.rewrap(wrapped, {key.id: key.master for key in left})
@@ -135,18 +137,18 @@ async def _rotate(settings: Settings, to: str, tell: Callable[[int], None]) -> t
 
 
 def _wrapped(keys: list[DataKey], known: dict[str, MasterKey], new: MasterKey) -> list[DataKey]:
-    """Each is opened again before its old wrapping is given up."""
+    """Each key is decrypted again before its old form is replaced."""
     found = []
     for key in keys:
         if key.master not in known:
             raise Misconfigured(
-                f"the data key {key.id} is wrapped by {key.master}, which is neither the master key in force nor the "
-                "new one; give it in POSTERN_MASTER_KEY_OLD"
+                f"the data key {key.id} is encrypted by {key.master}, which is neither the master key in "
+                "force nor the new one; give it in POSTERN_MASTER_KEY_OLD"
             )
         material = known[key.master].unwrap(key.wrapped, key.context)
         wrapped = new.wrap(material, key.context)
         if new.unwrap(wrapped, key.context) != material:
-            raise Misconfigured(f"the new master key {new.id} does not open what it wrapped; nothing was changed")
+            raise Misconfigured(f"the new master key {new.id} cannot decrypt what it encrypted; nothing was changed")
         found.append(replace(key, wrapped=wrapped, master=new.id))
     return found
 
@@ -177,7 +179,7 @@ def _audit(database: Database) -> Audit:
 
 
 async def _tell(settings: Settings) -> None:
-    """A gateway that runs, so that it seals by the new keys before the old values are looked for."""
+    """Notify a running gateway, so that it uses the new keys before the old values are searched for."""
     path = paths.signals_socket(settings)
     if not path.exists():
         return

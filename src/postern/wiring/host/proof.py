@@ -1,4 +1,4 @@
-"""Verification of this host's store and recordings; no login is needed. The gateway may run."""
+"""Verification of this machine's store and recordings. No login is needed, and the gateway can run meanwhile."""
 
 from __future__ import annotations
 
@@ -29,9 +29,11 @@ def verify(
     with_segments: bool,
     progress: Callable[[int], None],
 ) -> Mapping[str, VerificationReport]:
-    """By the names of the organisations, all or one. `keys` and `anchors` as `RecordVerifier.verify` has them.
+    """Return the results by the names of the organisations, all or one. `keys` and `anchors` are as in
+    `RecordVerifier.verify`.
 
-    Raises NotFound, Misconfigured, Unavailable."""
+    Raises NotFound, Misconfigured, Unavailable.
+    """
     return asyncio.run(_verify(settings, organisation, keys, anchors, with_segments, progress))
 
 

@@ -1,6 +1,6 @@
-"""A set-up link made on the gateway's own machine: for the first administrator, and for the day nobody gets in.
+"""A set-up link created on the gateway's own machine: for the first administrator, and if nobody can log in any more.
 
-Whoever may read the data folder may do everything anyway; this needs no login.
+A user who can read the data folder has full access anyway, so this needs no login.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from postern.wiring.host.host_folder import require_own_gateway
 def make(
     settings: Settings, email: str | None, organisation: str | None, *, reset_second_factors: bool = False
 ) -> SetupLink:
-    """For the first administrator without `email`. Raises NotFound, Invalid, Denied, Misconfigured, Unavailable."""
+    """Create the link; for the first administrator without `email`. Raises NotFound, Invalid, Denied, Misconfigured,
+    Unavailable."""
     require_own_gateway(settings)
     return asyncio.run(_make(_as_it_runs(settings), email or FIRST_ADMIN, organisation, reset_second_factors))
 
@@ -57,11 +58,11 @@ async def _account(app: App, email: str, organisation: str | None) -> Account:
 
 
 def _as_it_runs(settings: Settings) -> Settings:
-    """With the port that the gateway found, where it was to pick one."""
+    """Return the API's address, with the port that the gateway chose, if it was to choose one."""
     if settings.api_port:
         return settings
     try:
         api_url = paths.api_url(settings).read_text()
         return replace(settings, api_port=int(api_url.rpartition(":")[2]))
     except (OSError, ValueError):
-        raise NotFound("this gateway has not run yet: start it, then ask again") from None
+        raise NotFound("this gateway has not run yet: start it, then run this again") from None

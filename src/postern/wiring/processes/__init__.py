@@ -1,1 +1,1 @@
-"""How each process is put together."""
+"""The composition of each process."""

@@ -1,4 +1,4 @@
-"""The agent's process: attends its gateway's control service, and holds a tunnel to every relay worker."""
+"""The agent's process: it connects to its gateway's control service, and holds a tunnel to every relay worker."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ log = logging.getLogger(__name__)
 
 
 def run(settings: AgentSettings, environ: Mapping[str, str]) -> None:
-    """Until it is told to stop, or its key is refused for good: raises Unauthenticated then, Misconfigured at once."""
+    """Run until it is stopped, or its key is rejected for good: raises Unauthenticated then, Misconfigured at once."""
     key = AgentKey.read(settings.key)
     if key.mode is AgentMode.EMBEDDED:
         raise Misconfigured(
-            f"the key of agent {key.name!r} is for an agent that declares its own connection; start it with "
-            f"`postern run -- COMMAND` or `postern run --{DEFAULT_PROTOCOL} VARIABLE`",
+            f"the key of agent {key.name!r} is for an embedded agent, which declares its own connection; "
+            f"start it with `postern run -- COMMAND` or `postern run --{DEFAULT_PROTOCOL} VARIABLE`",
             field="key",
         )
     allowed = local_policy(settings)
@@ -59,9 +59,9 @@ def local_policy(settings: AgentSettings) -> LocalPolicy:
 
 
 def serve(key: AgentKey, reach: OrderRunner, grace: float, declaration: Declaration | None = None) -> None:
-    """Until it is told to stop. Raises what `attend` does."""
+    """Run until it is stopped. Raises as `attend`."""
     raise_limit()
-    hide_from_own_user()  # the commands that it runs are of this user, too
+    hide_from_own_user()  # the commands that it runs belong to this user, too
     with tracing(os.environ, "agent") as tracer:
         uvloop.run(_serve(key, Orders(reach, tracer), grace, declaration))
 
@@ -84,11 +84,11 @@ async def _serve(key: AgentKey, orders: Orders, grace: float, declaration: Decla
             closing.cancel()
             await tunnels.close("the agent is stopping")
     with suppress(asyncio.CancelledError):
-        await attending  # why it ended by itself
+        await attending  # the reason why it ended by itself
 
 
 class _Stop:
-    """SIGTERM and SIGINT: `wait` returns at the next one."""
+    """Handle SIGTERM and SIGINT: `wait` returns at the next one."""
 
     def __init__(self) -> None:
         self._told = asyncio.Event()
@@ -109,13 +109,13 @@ async def _attend(key: AgentKey, tunnels: AgentTunnels, instance: UUID, declarat
             return
         if isinstance(order, Welcome):
             url = order.tunnel_url
-            log.info("agent %r is known at %s:%d", key.name, key.host, key.port)
+            log.info("agent %r is connected to %s:%d", key.name, key.host, key.port)
             announce_ready()
         tunnels.want(url, frozenset(map(str, order.workers)))
 
 
 def facts() -> dict[str, str]:
-    """What the gateway is told of this machine; see domain.agent.FACTS."""
+    """Return facts about this machine for the gateway; see domain.agent.FACTS."""
     found = {
         "version": __version__,
         "hostname": socket.gethostname(),

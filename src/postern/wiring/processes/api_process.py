@@ -1,5 +1,5 @@
-"""The API's process: uvicorn on uvloop, plain HTTP on loopback and HTTPS anywhere else. It only answers requests: what
-is done again and again is the archivist's business (upkeep.py)."""
+"""The API's process: uvicorn on uvloop, plain HTTP on loopback and HTTPS elsewhere. It only answers requests:
+background jobs run in the archiver (background_jobs.py)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ GRACE = 3  # seconds that requests have to end when the gateway stops
 
 
 def run(settings: Settings) -> None:
-    """Blocks until SIGTERM."""
+    """Run the API. Blocks until SIGTERM."""
     meters = Meters()
     with tracing(os.environ, "api", meters) as tracer:
         uvloop.run(_serve(settings, meters, tracer))
@@ -57,13 +57,14 @@ def build_api(settings: Settings, app: App) -> FastAPI:
 
 
 def _ssh_host_key(settings: Settings) -> str:
-    """Raises Misconfigured for a file that cannot be used."""
+    """Raises Misconfigured for an invalid file."""
     read = PROTOCOLS[SSH_PROTOCOL].host_key
     return "" if read is None else read(settings)
 
 
 def build_control(settings: Settings, app: App) -> ControlServer:
-    """TLS by the same certificate as the tunnels, also on loopback. Raises Misconfigured."""
+    """Serve the control service with TLS by the same certificate as the tunnels, also on loopback. Raises
+    Misconfigured."""
     material = tls.material(settings)
     return ControlServer(
         app.services,
@@ -105,7 +106,7 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
             log_config=None,
             access_log=False,
             server_header=False,
-            proxy_headers=False,  # it would believe any local process; api/client_address.py does better
+            proxy_headers=False,  # it would trust any local process; api/client_address.py is stricter
             timeout_graceful_shutdown=GRACE,
         )
         if not settings.is_loopback:
@@ -113,12 +114,12 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
             config.ssl_certfile, config.ssl_keyfile = certificate.certificate, certificate.key
         server = _Server(config)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, server.stop)
-        # What was made until now is never garbage: the collector need not walk through all routes and models again for
-        # each few lists that were answered.
+        # Objects created until now are never garbage: the collector need not traverse all routes and models again for
+        # each few answers.
         gc.collect()
         gc.freeze()
         await signals.start()
-        app.services.checkpoints.anchors()  # what is wrong with them is told before anybody is served
+        app.services.checkpoints.anchors()  # errors in them are reported before any client is served
         control = build_control(settings, app)
         await control.start()
         try:
@@ -130,7 +131,8 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Says when it serves, and leaves signals to us: uvicorn would raise them again and end us by them."""
+    """A server that reports when it serves, and leaves signals to us: uvicorn would raise them again and terminate the
+    process."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

@@ -1,5 +1,5 @@
-"""The archivist's process: it stores what is sealed on this machine, and does all that is done again and again, so that
-neither workers nor the API wait for any of it. Killed anywhere, the next one goes on."""
+"""The archiver's process: it stores sealed segments of this machine, and runs all background jobs, so that neither
+workers nor the API wait for them. It can be killed at any point; the next one continues."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from postern.wiring.recordings_wiring import trouble_told
 from postern.wiring.tracing_wiring import tracing
 
 HEARTBEAT = 5.0  # seconds
-_NICENESS = 5  # whoever waits for an answer goes first
+_NICENESS = 5  # whoever waits for an answer has priority
 
 
 def run(settings: Settings) -> None:
-    """Ends on SIGTERM or SIGINT. Raises Misconfigured."""
+    """Run the archiver. Ends on SIGTERM or SIGINT. Raises Misconfigured."""
     os.nice(_NICENESS)
     meters = Meters()
     with tracing(os.environ, "archivist", meters) as tracer:
@@ -69,24 +69,25 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
             ends = await asyncio.gather(*work, return_exceptions=True)
             await signals.stop()
         for end in ends:
-            if isinstance(end, Exception):  # what none of them expects: the supervisor starts all anew
+            if isinstance(end, Exception):  # an unexpected error: the supervisor restarts everything
                 raise end
 
 
 def _cancel(work: list[asyncio.Task[None]]) -> None:
     for task in work:
-        if not task.cancelling():  # once: what is given back at the end is not cut off
+        if not task.cancelling():  # once, so that the release at the end is not interrupted
             task.cancel()
 
 
 async def _beat(file: Path) -> None:
-    """By the event loop itself: it says that this goes on, and asks no thread that others could keep."""
+    """Touch the heartbeat file from the event loop itself, which proves that it runs, without a thread that others
+    could block."""
     while True:
         _touch(file)
         await asyncio.sleep(HEARTBEAT)
 
 
 def _touch(file: Path) -> None:
-    with suppress(OSError):  # on a disk that is read-only, which whoever asks sees by itself
+    with suppress(OSError):  # the disk is read-only, which a check of the heartbeat notices
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file.touch(mode=0o600)

@@ -27,8 +27,8 @@ from postern.wiring.processes import agent_process
 
 @dataclass(frozen=True, slots=True)
 class AgentRunRequest:
-    """What somebody asks for: a `command` with variables that fit `exports`, or the database whose URI is in the
-    `variable`, of the kind that `database` names."""
+    """The options of `postern run`: a `command` with variables that match `exports`, or the database whose URI is in
+    the `variable`, of the kind `database`."""
 
     name: str
     command: tuple[str, ...] = ()
@@ -41,12 +41,12 @@ class AgentRunRequest:
 
 
 def run(settings: AgentSettings, environ: Mapping[str, str], wanted: AgentRunRequest) -> None:
-    """Until it is told to stop. Raises Misconfigured or Invalid at once; Unauthenticated, Malformed or Conflict when
-    the gateway refuses it for good."""
+    """Run until it is stopped. Raises Misconfigured or Invalid at once; Unauthenticated, Malformed or Conflict if the
+    gateway rejects it for good."""
     key = AgentKey.read(settings.key)
     if key.mode is not AgentMode.EMBEDDED:
         raise Misconfigured(
-            f"the key of agent {key.name!r} is for an agent that declares nothing; make another one with `postern "
+            f"the key of agent {key.name!r} is not for an embedded agent; create another one with `postern "
             "admin agents create NAME --mode embedded`, or start this one with `postern agent`",
             field="key",
         )
@@ -56,13 +56,14 @@ def run(settings: AgentSettings, environ: Mapping[str, str], wanted: AgentRunReq
 
 
 def local_policy(settings: AgentSettings) -> LocalPolicy:
-    """Nothing runs here but what is declared, and no session hook unless it says so. Raises Misconfigured."""
+    """Return the policy: only the declared connection runs here, and no session hook unless the policy allows it.
+    Raises Misconfigured."""
     policy = agent_process.local_policy(settings)
     return replace(policy, hooks=policy.hooks is True)
 
 
 def declared(environ: Mapping[str, str], wanted: AgentRunRequest) -> tuple[Declaration, dict[str, Secret]]:
-    """What is said, and the secrets that stay here, by their bare names. Raises Misconfigured, Invalid."""
+    """Return the declaration, and the secrets that stay here, by their bare names. Raises Misconfigured, Invalid."""
     database = _database(environ, _kind(wanted.database), wanted.variable) if wanted.database else None
     declaration = Declaration(
         name=wanted.name,
@@ -83,7 +84,7 @@ def declared(environ: Mapping[str, str], wanted: AgentRunRequest) -> tuple[Decla
 
 def _kind(protocol: str) -> DatabaseUri:
     uri = PROTOCOLS[protocol].uri
-    assert uri is not None  # `postern run` offers those that have one
+    assert uri is not None  # `postern run` offers the protocols that have one
     return uri()
 
 
@@ -91,7 +92,7 @@ def _database(environ: Mapping[str, str], kind: DatabaseUri, variable: str) -> d
     uri = environ.get(variable)
     if not uri:
         raise Misconfigured(
-            f"variable {variable} is not set; it has to hold the URI of the database, as in {kind.example}",
+            f"variable {variable} is not set; it must contain the URI of the database, such as {kind.example}",
             field=kind.subtype,
         )
     return read(kind, variable, Secret(uri))
@@ -100,5 +101,6 @@ def _database(environ: Mapping[str, str], kind: DatabaseUri, variable: str) -> d
 def _check_command(environ: Mapping[str, str], command: Sequence[str]) -> None:
     if shutil.which(command[0], path=environ.get("PATH") or DEFAULT_PATH) is None:
         raise Misconfigured(
-            f"command {command[0]!r} is not there, or may not be run; give its whole path, or set PATH", field="command"
+            f"command {command[0]!r} does not exist, or cannot be run; give its absolute path, or set PATH",
+            field="command",
         )

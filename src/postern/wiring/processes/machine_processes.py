@@ -1,4 +1,4 @@
-"""The processes of one machine, under the supervisor: what `postern up` and `postern gateway` run."""
+"""The processes of one machine, under the supervisor: `postern up` and `postern gateway` run them."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ LEAST_WATCHDOG = 5.0  # seconds: some heartbeats can always be late
 
 
 def run(settings: Settings, environ: Mapping[str, str]) -> None:
-    """Blocks until SIGINT or SIGTERM. Raises Conflict, Misconfigured or Unavailable when it cannot start."""
+    """Run the gateway. Blocks until SIGINT or SIGTERM. Raises Conflict, Misconfigured or Unavailable if it cannot
+    start."""
     if 0 < settings.watchdog_timeout < LEAST_WATCHDOG or settings.watchdog_timeout < 0:
         raise Misconfigured(
-            f"POSTERN_WATCHDOG_TIMEOUT: {settings.watchdog_timeout:g} seconds would end processes that are only busy; "
-            f"give at least {LEAST_WATCHDOG:g}, or 0 for no watchdog",
+            f"POSTERN_WATCHDOG_TIMEOUT: {settings.watchdog_timeout:g} seconds would end processes that are "
+            f"only busy; set at least {LEAST_WATCHDOG:g}, or 0 for no watchdog",
             field="watchdog_timeout",
         )
     if settings.workers < 1:
         raise Misconfigured(
-            f"POSTERN_WORKERS: {settings.workers} workers carry no traffic; give 1 or more", field="workers"
+            f"POSTERN_WORKERS: {settings.workers} workers cannot carry traffic; set 1 or more", field="workers"
         )
     raise_limit()
     with lock_data_folder(settings.home):
@@ -77,37 +78,37 @@ async def _run(settings: Settings, environ: Mapping[str, str]) -> None:
 
 
 def _child(name: str, *arguments: str, outlives: bool = False) -> ChildSpec:
-    # -P: a file in the folder that we happen to be started from must not be taken for a module.
+    # -P: a file in the current folder must not be imported as a module.
     return ChildSpec(name, ("-P", "-m", "postern", *(arguments or (name,))), outlives=outlives)
 
 
 def _admin(settings: Settings, told: Mapping[str, str], is_first: bool) -> list[str]:
-    """How the first administrator gets in. Their first password works only where passwords do."""
+    """Print how the first administrator logs in. Their first password works only with local login."""
     file = first_run_file(settings)
     if not told["admin_password"]:
-        return ["", f"  Nobody gets in any more? `{program_name()} setup-link` makes a link that sets a password."]
+        return ["", f"  Nobody can log in any more? `{program_name()} setup-link` creates a link that sets a password."]
     if not is_first:
         return ["", f"  The first administrator's first password is in {file}."]
     lines = ["", f"    admin     {told['admin_email']}"]
     if settings.auth_method == LoginMethod.LOCAL:
         lines += [f"    password  {told['admin_password']}"]
     if told["setup_url"]:
-        lines += ["", "  Choose a password of your own with this link, good once and for a day:"]
+        lines += ["", "  Choose your own password with this link, which works once within a day:"]
         lines += [f"    {program_name()} setup '{told['setup_url']}'", "  or open it in a browser:"]
         lines += [f"    {told['setup_url']}"]
-    return [*lines, "", f"  All this is also in {file}, for you alone: remove it when you have a password of your own."]
+    return [*lines, "", f"  {file} contains this, too, only for you: remove it when you have your own password."]
 
 
 def _banner(settings: Settings, is_first: bool) -> str:
-    """What a newcomer needs, ready to paste; secrets only once."""
+    """Print what a new user needs, ready to paste; secrets only once."""
     told = json.loads(first_run_file(settings).read_text())
     lines = ["", f"  Postern is up at {settings.api_url}. Ctrl-C stops it.", *_admin(settings, told, is_first)]
     if settings.demo and told.get("psql"):
         psql = told["psql"] if is_first else f"the psql line in {first_run_file(settings)}"
-        lines += ["", "  Try it in another terminal:", f"    {psql}", f"    {program_name()} sessions"]
+        lines += ["", "  Try it in a different terminal:", f"    {psql}", f"    {program_name()} sessions"]
         if shutil.which("psql") is None:
             lines += ["", "  (psql is not installed here: apt-get install postgresql-client)"]
     hint = path_hint()
     if hint:
-        lines += ["", "  `postern` is not on your PATH. So that it works as all other texts write it:", f"    {hint}"]
+        lines += ["", "  `postern` is not on your PATH. To run it as the documentation writes it:", f"    {hint}"]
     return "\n".join([*lines, ""])

@@ -1,7 +1,7 @@
-"""What a start needs before anything serves: schema, keys, certificates, the first administrator, the demo.
+"""Preparations of a start, before anything serves: schema, keys, certificates, the first administrator, the demo.
 
-Runs as a process of its own, once at each start, before workers and API. What is missing is made, what is there is
-left alone: a second start changes no secret.
+Runs as a separate process, once at each start, before workers and API. It creates what is missing, and changes nothing
+else: a second start changes no secret.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PreparedLogin:
-    """What the command line of this user needs to be logged in. `token` is None when the first administrator is
-    gone or inactive. `own_urls` are the addresses this gateway had, the present one included."""
+    """What the command line of this user needs for a login. `token` is None if the first administrator was deleted or
+    is inactive. `own_urls` are the addresses that this gateway had, with the present one."""
 
     api_url: str
     email: str
@@ -49,13 +49,13 @@ class PreparedLogin:
 
 
 def run(settings: Settings) -> PreparedLogin:
-    """Raises Misconfigured, Unavailable, or Conflict when another gateway uses the store."""
+    """Prepare the start. Raises Misconfigured, Unavailable, or Conflict if a different gateway uses the store."""
     return asyncio.run(_prepare(settings))
 
 
 async def _prepare(settings: Settings) -> PreparedLogin:
     certificate = tls.material(settings)
-    certificate.server_context()  # one that cannot be used is said now, not by every worker
+    certificate.server_context()  # an error is reported now, and not by every worker
     for spec in PROTOCOLS.values():
         if spec.host_key is not None:
             spec.host_key(settings)
@@ -69,8 +69,8 @@ async def _prepare(settings: Settings) -> PreparedLogin:
         made = await app.services.accounts.ensure_first_admin()
         if made is not None:
             told = {"admin_email": made[0], "admin_password": made[1].reveal(), "setup_url": "", "psql": ""}
-            _write(settings, told)  # at once: nobody can be told this password again
-            log.info("the first administrator %s was made", made[0])
+            _write(settings, told)  # at once: this password is never available again
+            log.info("created the first administrator %s", made[0])
             told["setup_url"] = await _setup_url(app)
         told = {**told, "api_url": settings.api_url}
         told["psql"] = await _psql(app, settings, told.get("psql", ""))
@@ -83,7 +83,8 @@ async def _prepare(settings: Settings) -> PreparedLogin:
 
 
 async def _psql(app: App, settings: Settings, known: str) -> str:
-    """The line for the demo; empty without one. Its credential is issued once, and again when it has expired."""
+    """Return the psql line for the demo; empty without one. Its credential is issued once, and again when it has
+    expired."""
     if not settings.demo:
         return known
     setter = await _setter(app)
@@ -100,7 +101,7 @@ async def _psql(app: App, settings: Settings, known: str) -> str:
     if account is None:
         log.warning("there is no %s, so no credential for the demo was issued; use `postern connect`", FIRST_ADMIN)
         return ""
-    # The line is printed once and tried for days; the demo holds nothing that a shorter life would protect.
+    # The line is printed once and used for days; the demo contains nothing that a shorter lifetime would protect.
     life = int(DEMO_CREDENTIAL_LIFE.total_seconds())
     issued = await app.services.credentials.issue(account.principal, demo_shop.NAME, life)
     authority = tls.authority(settings)
@@ -109,7 +110,7 @@ async def _psql(app: App, settings: Settings, known: str) -> str:
 
 
 async def _has_expired(app: App, line: str) -> bool:
-    """A credential that was revoked, or whose connection was removed, stays as somebody wanted it."""
+    """Leave a credential that was revoked, or whose connection was deleted, as it is."""
     grant = await app.services.access.find_grant(user_of(line))
     if grant is None or grant.revoked_at is not None or grant.expires_at is None:
         return False
@@ -117,7 +118,7 @@ async def _has_expired(app: App, line: str) -> bool:
 
 
 async def _setter(app: App) -> Principal:
-    """Who acts here: the machine itself, with an administrator's rights; no row of the store."""
+    """Return the principal that acts here: the machine itself, with an administrator's rights; no row of the store."""
     found = await app.stores.organisations.default()
     roles = found.role_groups
     groups = frozenset({roles.admin})
@@ -125,7 +126,7 @@ async def _setter(app: App) -> Principal:
 
 
 async def _setup_url(app: App) -> str:
-    """Good also where people log in at an identity provider, and the password is not."""
+    """Return the set-up link, which also works if users log in at an identity provider, where the password does not."""
     account = await _first_admin(app)
     return (await app.services.setup_links.issue_for(account, from_host=True)).url.reveal() if account else ""
 
@@ -150,7 +151,7 @@ def _read(settings: Settings) -> dict[str, str]:
         return {}
     except ValueError:
         raise Unavailable(
-            f"{paths.first_run_file(settings)} is damaged; remove it (it only tells you the first password)"
+            f"{paths.first_run_file(settings)} is damaged; remove it (it contains only the first password)"
         ) from None
     return {str(key): str(value) for key, value in kept.items()}
 

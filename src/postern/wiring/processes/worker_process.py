@@ -1,4 +1,4 @@
-"""The relay worker's process: here the parts of the data plane are put together."""
+"""The relay worker's process: here the parts of the data plane are connected."""
 
 from __future__ import annotations
 
@@ -82,11 +82,11 @@ from postern.wiring.tracing_wiring import tracing
 
 log = logging.getLogger(__name__)
 
-AGENT_WAIT = 5.0  # seconds that an agent which is not there may take to come back, while a client waits
+AGENT_WAIT = 5.0  # seconds that a disconnected agent has to come back, while a client waits
 
 
 def default_interceptors(policy: Policy, view: SessionView, protocol: str) -> list[Interceptor]:
-    """The order in which events are judged, and the only one: output rules judge what would be shown."""
+    """The only order in which events are inspected: output rules inspect the masked output."""
     found: list[Interceptor] = []
     encodings = client_encodings(policy, protocol, view)
     if encodings is not None:
@@ -110,7 +110,7 @@ def pipeline(permit: Permit, view: SessionView) -> Pipeline:
 
 
 def open_wire(settings: Settings, links: LinkRegistry, signals: Signals) -> OpenWire:
-    """Return what makes the steady state of a link, by the protocol of its connection."""
+    """Return a factory of the steady state of a link, by the protocol of its connection."""
     parts = WireParts(settings, links, signals)
     wires = {name: spec.wires(parts) for name, spec in WIRE_SPECS.items()}
 
@@ -121,7 +121,7 @@ def open_wire(settings: Settings, links: LinkRegistry, signals: Signals) -> Open
 
 
 class SpoolRecording:
-    """One session's recording while it is written; `finish` seals it, together with others that end now."""
+    """A session's recording while it is written; `finish` seals it, together with others that end at the same time."""
 
     def __init__(self, settings: Settings, commits: GroupCommit, worker: str, header: Header) -> None:
         self._segments = Segments(commits, settings.home, worker, header, most=settings.recording_segment_size)
@@ -177,9 +177,9 @@ def build_worker(
     tracer: Tracer = NO_TRACER,
     claim: StoreClaim | None = None,
 ) -> Worker:
-    """A relay worker called `name`; its spool folder and the sessions in the store carry that name. `owner` is the
-    organisation that runs this machine. `decoy_secret` is what strangers are answered from, the same in every
-    worker. `claim` is that of the gateway on its store; the worker stops when it is lost."""
+    """A relay worker called `name`; its spool folder and the sessions in the store have that name. `owner` is the
+    organisation that runs this machine. `decoy_secret` is the source of answers to unknown users, the same in every
+    worker. `claim` is that of the gateway on its store; the worker stops if it is lost."""
     provide_language_model(settings)
     meters = meters or Meters()
     links = LinkRegistry(made.access, made.signals, pipeline, idle_timeout=settings.idle_timeout)
@@ -240,7 +240,7 @@ def build_worker(
 
 
 def _dialers(settings: Settings, made: Services, tunnels: GatewayTunnels, owner: UUID | None) -> ReachableAgent:
-    """This process's own agent, and those that dial in; some protocols check what is dialled."""
+    """Return this process's own agent, and those that connect; some protocols check the dialled target."""
     own = embedded_agent(settings, os.environ, owner)
     agent: ReachableAgent = Dialers(own, RemoteAgents(tunnels, timeout=settings.dial_timeout), made.agents.mode_of)
     for spec in GATEWAY_SPECS.values():
@@ -249,12 +249,12 @@ def _dialers(settings: Settings, made: Services, tunnels: GatewayTunnels, owner:
 
 
 def _gates(parts: GateParts) -> dict[str, Gate]:
-    """Raises Misconfigured when the gateway's host key cannot be used."""
+    """Raises Misconfigured if the gateway's host key cannot be used."""
     return {name: spec.gate(parts) for name, spec in GATEWAY_SPECS.items() if spec.gate is not None}
 
 
 def _runner(fronts: SessionSetup) -> Runner:
-    """Return what starts the commands that command lines ask for."""
+    """Return a function that starts the commands that command lines request."""
     runner = GATEWAY_SPECS[COMMAND_PROTOCOL].runner
     assert runner is not None
     return runner(fronts)
@@ -291,7 +291,7 @@ def _sample(
     logins: HandshakeRunner,
     door: TunnelEndpoint,
 ) -> None:
-    """What is known anyway, and looked at when somebody asks."""
+    """Return facts that are read when they are requested."""
     meters.sample("postern_sessions_open", lambda: links.running)
     meters.sample("postern_relayed_bytes", lambda: links.relayed(Side.CLIENT), "client")
     meters.sample("postern_relayed_bytes", lambda: links.relayed(Side.TARGET), "target")
@@ -306,7 +306,7 @@ def _sample(
 
 
 def embedded_agent(settings: Settings, environ: Mapping[str, str], owner: UUID | None) -> EmbeddedAgent:
-    """The agent of this process. It removes the secrets that a process before it may have left in files."""
+    """Return the agent of this process. It removes secrets in files that an earlier process can have left."""
     environ = referable(environ)
     sources = Sources(environ, cloud=settings.cloud_provider)
     return EmbeddedAgent(
@@ -320,7 +320,7 @@ def embedded_agent(settings: Settings, environ: Mapping[str, str], owner: UUID |
 
 
 async def _recover(settings: Settings, name: str, made: Services, segments: SegmentStore) -> None:
-    """Closes what an earlier life of this worker left open: recordings first, then rows."""
+    """Close what an earlier process of this worker left open: recordings first, then rows."""
     rows_of = rows_from_threads(segments, asyncio.get_running_loop())
     recovered = await asyncio.to_thread(recover, spool_folder(settings.home, name), rows_of)
     left = {found.session: found for found in recovered}
@@ -336,11 +336,11 @@ async def _recover(settings: Settings, name: str, made: Services, segments: Segm
             event_size=found.size if found else 0,
         )
     if rows or left:
-        log.warning("worker %s found %d sessions that were cut off, and closed them", name, len(rows))
+        log.warning("worker %s found %d interrupted sessions, and closed them", name, len(rows))
 
 
 def run_worker(settings: Settings, name: str) -> None:
-    """The process of one relay worker. Ends on SIGTERM or SIGINT, after its sessions were closed."""
+    """Run one relay worker. Ends on SIGTERM or SIGINT, after its sessions were closed."""
     meters = Meters()
     with tracing(os.environ, name, meters) as tracer:
         uvloop.run(_serve_worker(settings, name, meters, tracer))
@@ -352,7 +352,7 @@ async def _serve_worker(settings: Settings, name: str, meters: Meters, tracer: T
     commits = GroupCommit(settings.recording_sync_interval, space)
     async with open_app(settings, signals) as app:
         claim = build_claim(settings, app.database)
-        await claim.take()  # before anything of an earlier life is closed: it may be another gateway's
+        await claim.take()  # before anything of an earlier process is closed: it can belong to a different gateway
         owner = (await app.stores.organisations.default()).id
         decoy_secret = await app.encryption.derive("decoy salts")
         segments = app.stores.segments

@@ -1,1 +1,1 @@
-"""Routes about people, programs, their logins and organisations."""
+"""Routes about users, programs, their logins and organisations."""

@@ -1,4 +1,4 @@
-"""API keys: long-lived secrets of programs, shown once."""
+"""API keys: long-lived secrets of programs, shown only once."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ ResourceRoutes(
     written={"create": IssuedApiKeyAnswer},
     answer_of=lambda key, services, _: ApiKeyAnswer.shown(key, services.now()),
     texts={
-        "create": "The key is shown this once; the store has its SHA-256. Only people who are logged in may make keys.",
-        "update": "Expiry and networks that are left out stay as they are.",
-        "delete": "It is refused at once; the row stays for the record. 404 when it was revoked already.",
+        "create": "The key is shown only once; the store contains its SHA-256. Only logged-in users can create keys.",
+        "update": "Expiry and networks that are left out keep their values.",
+        "delete": "The key is denied at once; its row stays on record. 404 if it was revoked already.",
     },
     own={"delete": revoke_api_key},
 ).add_to(router)
@@ -55,7 +55,8 @@ ResourceRoutes(
 async def list_api_key_credentials(
     key: Key, caller: Caller, services: Use, page: Paging
 ) -> ListAnswer[KeyCredentialAnswer]:
-    """Live credentials that the key issued to machine identities, also of a revoked key: they outlive it."""
+    """Return the valid credentials that the key issued to machine identities, which outlive the key; also for a revoked
+    key."""
     issued = await services.api_keys.find_issued(caller, key)
     found = Listed(issued[page.offset : page.offset + page.limit], len(issued))
     return listed([KeyCredentialAnswer.of(one) for one in found.items], found, page)
@@ -65,7 +66,7 @@ async def list_api_key_credentials(
 async def reactivate_api_key(
     key: Key, caller: Caller, services: Use, version: Version, response: Response
 ) -> ApiKeyAnswer:
-    """422 when it is not revoked."""
+    """Accept a revoked key again. 422 if it is not revoked."""
     found = await services.api_keys.reactivate(caller, key, version)
     response.headers["ETag"] = etag_of(found.version)
     return ApiKeyAnswer.shown(found, services.now())

@@ -1,4 +1,4 @@
-"""Connection credentials: what an unmodified native client logs in with."""
+"""Connection credentials: logins of unmodified native clients."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Key = Annotated[str, Path(alias="nameOrID", description="Name or identifier")]
 async def issue_credential(
     key: Key, caller: Caller, services: Use, info: Info, body: CredentialRequest | None = None
 ) -> IssuedCredentialAnswer:
-    """For the caller alone. The password is shown this once; the store keeps only a verifier."""
+    """Issue a credential to the caller. The password is shown only once; the store contains a verifier."""
     seconds = body.access_duration_seconds if body else None
     issued = await services.credentials.issue(caller, key, seconds)
     return issued_answer(issued, info)
@@ -33,7 +33,7 @@ async def issue_credential(
 async def list_credentials(
     key: Key, caller: Caller, services: Use, page: LongPaging
 ) -> LongListAnswer[CredentialAnswer]:
-    """One's own, newest first; those of everybody for admins and auditors."""
+    """Return the caller's own credentials, newest first; those of all users for administrators and auditors."""
     connection, found = await services.credentials.find(caller, key, page)
     now = services.now()
     return long_listed([CredentialAnswer.of(one, connection.name, now) for one in found.items], found)
@@ -41,11 +41,11 @@ async def list_credentials(
 
 @router.post("/{credential_id}/revoke", status_code=204, responses=errors(404))
 async def revoke_credential(key: Key, credential_id: str, caller: Caller, services: Use) -> None:
-    """Also ends its live sessions."""
+    """Revoke a credential and end its running sessions."""
     await services.credentials.revoke(caller, key, credential_id)
 
 
 @router.delete("/{credential_id}", status_code=204, responses=errors(404))
 async def delete_credential(key: Key, credential_id: str, caller: Caller, services: Use) -> None:
-    """The same as revoking: the row stays for the record."""
+    """Revoke a credential: its row stays on record."""
     await services.credentials.revoke(caller, key, credential_id)

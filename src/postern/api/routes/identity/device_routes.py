@@ -1,4 +1,4 @@
-"""Login of a command line without browser (RFC 8628), and the page where somebody confirms it."""
+"""Login of a command line without a browser (RFC 8628), and the page where a user confirms it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ _PAGE = "/api/login/device"
 
 @router.post("", status_code=201, responses=open_errors(413, 429))
 async def begin_device_login(body: DeviceRequest, services: Use, info: Info, facts: Facts) -> DeviceAnswer:
-    """Two codes: one for the person to confirm in a browser, one for the device to fetch its token with."""
+    """Begin a device login. Returns two codes: one for the user to confirm in a browser, one with which the device
+    fetches its token."""
     device = await services.device_login.begin(facts)
     query = {"organization": body.organization} if body.organization else {}
     url = f"{info.api_url}{_PAGE}"
@@ -42,13 +43,15 @@ async def begin_device_login(body: DeviceRequest, services: Use, info: Info, fac
 
 
 @router.post(
-    "/token", responses=open_errors(401, 403, 413, 429) | {202: {"model": PendingAnswer, "description": "Not yet"}}
+    "/token",
+    responses=open_errors(401, 403, 413, 429)
+    | {202: {"model": PendingAnswer, "description": "The user has not confirmed it yet"}},
 )
 async def device_token(
     body: DeviceTokenRequest, request: Request, services: Use, facts: Facts, response: Response
 ) -> PendingAnswer:
-    """200 with the token in the header `Token`, once. 202 `authorization_pending`; 429 `slow_down`; 403
-    `access_denied`; 401 when the code has expired, was used, or never was."""
+    """Fetch the token. 200 with the token in the header `Token`, once. 202 `authorization_pending`; 429 `slow_down`;
+    403 `access_denied`; 401 if the code has expired, was used, or never existed."""
     found = await services.device_login.poll(Secret(body.device_code), facts)
     if found is None:
         response.status_code = 202
@@ -62,7 +65,7 @@ async def device_token(
 @router.get(
     "",
     response_class=Response,
-    responses=open_errors(401, 403, 429) | SHOWN | {303: {"description": "To log in first"}},
+    responses=open_errors(401, 403, 429) | SHOWN | {303: {"description": "Redirect to the login"}},
 )
 async def device_page(
     request: Request,
@@ -71,7 +74,8 @@ async def device_page(
     user_code: Annotated[str, Query(max_length=64)] = "",
     organization: Annotated[str | None, Query(max_length=255)] = None,
 ) -> Response:
-    """For people: who asks to be logged in behind a code. Needs the browser's session; leads to login without."""
+    """Show the page for people: the program that waits behind a code. Needs the browser's session; redirects to the
+    login without it."""
 
     async def show(account: Account, csrf_token: str) -> Response:
         asking = await services.device_login.look(account.principal, user_code)
@@ -87,9 +91,9 @@ async def device_page(
     openapi_extra=form_schema(),
 )
 async def confirm_device(request: Request, services: Use, info: Info) -> HTMLResponse:
-    """What the page's form sends: the answer of somebody who is logged in."""
+    """Receive the page's form: the answer of a logged-in user."""
     given = await answered(request, services, info)
     await services.device_login.answer(given.account, given.login, given.code, allow=given.allow)
     if given.allow:
-        return pages.told("Done", "The command line is logged in. You may close this page.")
-    return pages.told("Refused", "The command line is not logged in. Tell an administrator if you did not begin this.")
+        return pages.told("Done", "The command line is logged in. You can close this page.")
+    return pages.told("Refused", "The command line is not logged in. If you did not start this, tell an administrator.")

@@ -16,10 +16,10 @@ ResourceRoutes(
     request=GroupRequest,
     answer=GroupAnswer,
     texts={
-        "list": "By name. Everybody sees the names; administrators and auditors also how many are in each.",
-        "update": "With all memberships; rules and connections that name it follow. The groups that give a role keep "
-        "their names.",
-        "delete": "With all memberships. The groups that give a role cannot be deleted, nor can those that a rule or a "
-        "connection needs.",
+        "list": "By name. All users see the names; administrators and auditors also the number of members.",
+        "update": "Memberships stay, and rules and connections follow the new name. Groups that give a role cannot "
+        "be renamed here.",
+        "delete": "Its memberships are deleted. A group that gives a role cannot be deleted, nor one that a rule or "
+        "a connection needs.",
     },
 ).add_to(router)

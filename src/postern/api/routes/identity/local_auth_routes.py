@@ -1,4 +1,4 @@
-"""Local accounts: logging in, with a second factor where there is one, and setting a first password (spec 4.7)."""
+"""Local accounts: login with a password and a second factor, and set-up links (spec 4.7)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ router = APIRouter(tags=["Authentication"], route_class=AuditedRoute)
 
 @router.post("/localauth/register", responses=open_errors(403, 413))
 async def register(_body: RegisterRequest) -> StatusAnswer:
-    """Nobody registers: the first administrator is made at the first start, and makes all others."""
+    """Reject self-registration: the first start creates the first administrator, who creates all other users."""
     raise Denied("this gateway is set up already; ask an administrator for an account")
 
 
@@ -37,8 +37,8 @@ async def register(_body: RegisterRequest) -> StatusAnswer:
 async def local_login(
     body: LoginRequest, request: Request, services: Use, facts: Facts, hand_over: GivesLogin
 ) -> LoginAnswer:
-    """Answers the access token in the header `Token`, or with `session=cookie` in a cookie; it is good for 12 hours.
-    With a second factor it answers a ticket instead."""
+    """Log in with e-mail and password. Returns the access token in the header `Token`, or with `session=cookie` in a
+    cookie; it is valid for 12 hours. With a second factor it returns a ticket instead."""
     client = hand_over.client(facts)
     step = await services.local_login.login(body.email, Secret(body.password), client, organisation=body.organization)
     if step.account is not None:
@@ -50,10 +50,10 @@ async def local_login(
 async def second_factor(
     body: SecondFactorRequest, request: Request, services: Use, facts: Facts, hand_over: GivesLogin
 ) -> LoginAnswer:
-    """The second step of a login. Five tries for a ticket, ten wrong codes in an hour for an account."""
+    """Complete a login with a second factor. A ticket allows five attempts, an account ten wrong codes in an hour."""
     ticket = Secret(body.ticket)
     known = await services.local_login.whose(TokenPurpose.SECOND_FACTOR, ticket)
-    request.state.principal = known.principal  # for the audit log: they knew the password
+    request.state.principal = known.principal  # for the audit log: the password was right
     opened = await services.local_login.second_step(ticket, body.answer(), hand_over.client(facts))
     return _answer(opened, hand_over)
 
@@ -62,7 +62,7 @@ async def second_factor(
 async def set_up(
     body: SetupRequest, request: Request, services: Use, facts: Facts, hand_over: GivesLogin
 ) -> LoginAnswer:
-    """Sets the password by a set-up link, ends all logins of the account, and logs in."""
+    """Set a password with a set-up link, end all logins of the account, and log in."""
     token = Secret(body.token)
     request.state.principal = (await services.local_login.whose(TokenPurpose.SETUP, token)).principal
     step = await services.local_login.set_up(token, Secret(body.password), body.name, hand_over.client(facts))
@@ -71,7 +71,8 @@ async def set_up(
 
 @router.post("/users/{nameOrID}/setup-link", status_code=201, responses=errors(404, 429))
 async def make_setup_link(key: Key, caller: Caller, services: Use) -> SetupLinkAnswer:
-    """A link by which a user sets their password, once, within 24 hours. For administrators; older ones are void."""
+    """Create a set-up link, with which a user sets a password, once, within 24 hours. For administrators; older links
+    stop working."""
     return SetupLinkAnswer.of(await services.setup_links.issue(caller, key))
 
 

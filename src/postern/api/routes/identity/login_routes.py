@@ -1,4 +1,4 @@
-"""Login at an identity provider: the way there, the way back, and a command line's token (spec 4.7, 5)."""
+"""Login at an OpenID Connect provider: the redirect there, the callback, and a command line's token (spec 4.7, 5)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from postern.services.identity.logins.oidc_login import ProviderLoginRequest, Re
 
 router = APIRouter(tags=["Authentication"], route_class=AuditedRoute)
 
-_LONG = 4_096  # characters of a code; providers put whole tokens into them
+_LONG = 4_096  # characters of a code; some providers put whole tokens into it
 
 
 @router.get("/login", responses=open_errors(429))
@@ -41,7 +41,8 @@ async def login(
     prompt: Annotated[str, Query(max_length=64, description="Passed on to the provider")] = "",
     screen_hint: Annotated[str, Query(max_length=32, description="Passed on to the provider")] = "",
 ) -> LoginUrlAnswer:
-    """Where to go to log in at the organisation's OpenID provider. 400 where people log in otherwise."""
+    """Return the URL of the login at the organisation's OpenID Connect provider. 400 if users log in in a different
+    way."""
     login_request = ProviderLoginRequest(redirect, code_challenge, organization, prompt, screen_hint)
     started = await services.oidc_login.begin(login_request, api_url=info.api_url, address=address)
     set_state_cookie(response, started, info)
@@ -59,9 +60,9 @@ async def callback(
     error: Annotated[str | None, Query(max_length=_LONG)] = None,
     iss: Annotated[str | None, Query(max_length=2_000)] = None,
 ) -> RedirectResponse:
-    """Where the OpenID provider sends the browser back to. A browser gets its session in a cookie; a command line gets
-    a `code` for POST /api/login/exchange. What goes wrong is told where the login was to end, as `error` and
-    `error_description`; 401 when the login was not begun here."""
+    """Receive the browser from the OpenID Connect provider. A browser gets its session in a cookie; a command line gets
+    a `code` for POST /api/login/exchange. Errors are sent to the redirect target as `error` and `error_description`;
+    401 if the login was not begun here."""
     secret = Secret(state)
     returned = Returned(secret, code, error, iss, state_cookie(request, secret, info))
     landed = await services.oidc_login.finish(returned, facts, api_url=info.api_url)
@@ -79,7 +80,7 @@ async def callback(
 async def exchange(
     body: ExchangeRequest, request: Request, services: Use, facts: Facts, response: Response
 ) -> StatusAnswer:
-    """Once, turns the code that a command line was given into its token, in the header `Token`."""
+    """Exchange a command line's code for its token, in the header `Token`, once."""
     code, verifier = Secret(body.code), Secret(body.code_verifier)
     account, opened = await services.code_exchange.exchange(code, verifier, facts)
     request.state.principal = account.principal

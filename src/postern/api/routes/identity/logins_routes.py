@@ -1,4 +1,4 @@
-"""The login that a request comes by, one's others, and the keys of their tokens."""
+"""The login of a request, the user's other logins, and the keys of their tokens."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ router = APIRouter(tags=["Authentication"], route_class=AuditedRoute)
 
 @router.get("/login/session", responses=errors())
 async def login_session(request: Request, caller: EnrollingCaller) -> LoginSessionAnswer:
-    """By what this request is authenticated, and the CSRF token of a browser's session."""
+    """Return how this request is authenticated, and the CSRF token of a browser's session."""
     held = session_token_of(request)
     return LoginSessionAnswer.of(caller, csrf_token_of(held) if held else None, caller.login)
 
 
 @router.post("/login/refresh", responses=errors())
 async def refresh_login(caller: CallerInFull, services: Use, hand_back: RenewsLogin) -> LoginSessionAnswer:
-    """A token that is good for longer, in the header `Token` or in the session's cookie, until the login's own end."""
+    """Return a token that is valid for longer, in the header `Token` or in the session's cookie, until the login itself
+    ends."""
     opened = await services.own_logins.refresh(caller)
     return LoginSessionAnswer.of(caller, hand_back(opened), opened.login)
 
 
 @router.post("/logout", status_code=204, responses=errors())
 async def logout(request: Request, caller: EnrollingCaller, services: Use, info: Info, response: Response) -> None:
-    """Ends the login that this request came by, at once and everywhere, and clears the session's cookie."""
+    """End the login of this request, at once and everywhere, and clear the session's cookie."""
     await services.own_logins.end_this(caller)
     if session_token_of(request) is not None:
         clear_login_cookie(response, info)
@@ -45,7 +46,7 @@ async def logout(request: Request, caller: EnrollingCaller, services: Use, info:
 
 @router.get("/logins", responses=errors())
 async def list_logins(caller: CallerInFull, services: Use, page: Paging) -> ListAnswer[LoginShown]:
-    """One's own that are live, newest first."""
+    """List the caller's active logins, newest first."""
     found = await services.own_logins.live(caller.principal, page)
     return listed([LoginShown.of(login, caller) for login in found.items], found, page)
 
@@ -57,9 +58,9 @@ async def end_logins(
     services: Use,
     info: Info,
     response: Response,
-    keep_current: Annotated[bool, Query(description="All but the one that asks")] = False,
+    keep_current: Annotated[bool, Query(description="Keep the login of this request")] = False,
 ) -> EndedAnswer:
-    """Ends all one's own, at once and everywhere, with what is under way to become one, such as an approved device."""
+    """End all logins of the caller, at once and everywhere, also pending ones, such as an approved device."""
     ended = await services.own_logins.end_all(caller, keep_current=keep_current)
     if session_token_of(request) is not None and not keep_current:
         clear_login_cookie(response, info)
@@ -68,26 +69,26 @@ async def end_logins(
 
 @router.delete("/logins/{login_id}", status_code=204, responses=errors(404))
 async def end_login(login_id: UUID, caller: Caller, services: Use) -> None:
-    """One's own; administrators end anybody's. Ending one that has ended is fine."""
+    """End a login of the caller; administrators can end any. A login that has ended is not an error."""
     await services.logins.end(caller, login_id)
 
 
 @router.get("/users/{nameOrID}/logins", responses=errors(404))
 async def list_logins_of(key: Key, caller: CallerInFull, services: Use, page: Paging) -> ListAnswer[LoginShown]:
-    """A user's that are live, for administrators and auditors."""
+    """List a user's active logins, for administrators and auditors."""
     found = await services.own_logins.live_of(caller.principal, key, page)
     return listed([LoginShown.of(login, caller) for login in found.items], found, page)
 
 
 @router.delete("/users/{nameOrID}/logins", responses=errors(404))
 async def end_logins_of(key: Key, caller: Caller, services: Use) -> EndedAnswer:
-    """Ends all of a user's, at once and everywhere. For administrators."""
+    """End all logins of a user, at once and everywhere. For administrators."""
     return EndedAnswer(ended=await services.own_logins.end_all_of(caller, key))
 
 
 @router.post("/serverconfig/token-keys/rotate", responses=errors(413))
 async def rotate_token_keys(body: RotateRequest, caller: Caller, services: Use) -> StatusAnswer:
-    """Tokens are signed by a new key from now on. With `revoke` every login has to begin again. For administrators
-    of the default organisation."""
+    """Sign tokens with a new key from now on. With `revoke`, all users must log in again. For administrators of the
+    default organisation."""
     await services.own_logins.rotate_keys(caller, revoke=body.revoke)
     return StatusAnswer()

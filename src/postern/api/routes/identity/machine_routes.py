@@ -1,4 +1,4 @@
-"""Machine identities: programs that reach connections with a native client."""
+"""Machine identities: programs that use connections with a native client."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ ResourceRoutes(
     show=_show,
     texts={
         "list": "By name, for administrators and auditors.",
-        "create": "With a credential for each connection, whose password is shown this once.",
-        "update": "Issues credentials for added connections, and revokes those for removed ones. The connections stay "
-        "where `connection_names` is left out.",
-        "delete": "With its credentials; its live sessions end.",
+        "create": "Each connection gets a credential, whose password is shown only once.",
+        "update": "Added connections get a credential, removed ones lose theirs. The connections stay if "
+        "`connection_names` is left out.",
+        "delete": "Its credentials are deleted, and its running sessions end.",
     },
 ).add_to(router)
 
 
 @router.get("/machineidentities/{nameOrID}/credentials", responses=errors(403, 404))
 async def list_machine_credentials(key: Key, caller: Caller, services: Use) -> ListAnswer[CredentialAnswer]:
-    """Newest first, ended ones too; never a secret."""
+    """List its credentials, newest first, with those that have ended; never a secret."""
     found = await services.machines.credentials(caller, key)
     shown = [CredentialAnswer.of(credential, connection, services.now()) for credential, connection in found]
     return ListAnswer(data=shown, total=len(shown), has_next_page=False)
@@ -68,7 +68,7 @@ async def list_machine_credentials(key: Key, caller: Caller, services: Use) -> L
 async def rotate_machine_credential(
     key: Key, connection: str, caller: Caller, services: Use, info: Info, body: RotationRequest | None = None
 ) -> IssuedCredentialAnswer:
-    """A new password, shown this once. The old one is good for `overlap_seconds` more."""
+    """Replace a password. The new one is shown only once; the old one stays valid for `overlap_seconds`."""
     given = body or RotationRequest(overlap_seconds=None, access_duration_seconds=None)
     overlap, seconds = given.overlap_seconds or 0, given.access_duration_seconds
     return issued_answer(

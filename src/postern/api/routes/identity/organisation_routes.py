@@ -25,14 +25,15 @@ router = APIRouter(prefix="/orgs", tags=["Organization Management"], route_class
 
 @router.get("", responses=errors())
 async def list_organisations(caller: Caller, services: Use, page: Paging) -> ListAnswer[OrganisationAnswer]:
-    """By name; all for administrators of the default organisation, one's own for all others."""
+    """List organisations by name; all for administrators of the default organisation, else one's own."""
     found = await services.organisations.find(caller, page)
     return listed([OrganisationAnswer.of(one) for one in found.items], found, page)
 
 
 @router.post("", status_code=201, responses=errors(403, 409, 413, 429))
 async def create_organisation(body: OrganisationRequest, caller: Caller, services: Use) -> NewOrganisationAnswer:
-    """By administrators of the default organisation. The answer holds the link's secret for its administrator."""
+    """Create an organisation, as an administrator of the default one. The answer contains the set-up link's secret for
+    its administrator."""
     made = await services.organisations.create(caller, body.name, body.admin_email, embedded_agent=body.embedded_agent)
     return NewOrganisationAnswer.made(made)
 
@@ -46,7 +47,7 @@ async def get_own_organisation(caller: Caller, services: Use, response: Response
 async def update_own_organisation(
     body: OrganisationChange, caller: Caller, services: Use, version: Version, response: Response
 ) -> OrganisationAnswer:
-    """Who is an administrator or auditor stays one when the group of the role is another."""
+    """Change one's own organisation. Administrators and auditors keep their role if the group of the role changes."""
     return _answer(await services.organisations.update(caller, body.fields(), version), response)
 
 
@@ -58,19 +59,19 @@ def _answer(organisation: Organisation, response: Response) -> OrganisationAnswe
 @router.delete("/{org_id}", status_code=202, responses=errors(403, 404, 409))
 async def delete_organisation(
     org_id: str,
-    name: Annotated[str, Query(description="The organisation's name, to confirm which one is meant", max_length=255)],
+    name: Annotated[str, Query(description="The organisation's name, as a confirmation", max_length=255)],
     caller: Caller,
     services: Use,
 ) -> OrganisationAnswer:
-    """Delete an organisation with its record, by administrators of the default organisation.
+    """Delete an organisation with its record, as an administrator of the default one.
 
-    All access to it ends at once, and all that it owns is deleted in the background: it is in the list until then.
-    Legal holds forbid it. It cannot be undone.
+    All access to it ends at once, and its data is deleted in the background; it is listed until then. Legal holds
+    prevent it. It cannot be undone.
     """
     return OrganisationAnswer.of(await services.organisations.delete(caller, org_id, name))
 
 
 @router.put("/features", status_code=204, responses=errors(403, 404, 413))
 async def update_organisation_feature(body: OrganisationFeatureRequest, caller: Caller, services: Use) -> None:
-    """The same as PUT /feature-flags/{name}."""
+    """Switch a feature on or off, like PUT /feature-flags/{name}."""
     await services.features.put(caller, body.name, enabled=body.status == "enabled")

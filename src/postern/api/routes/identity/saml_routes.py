@@ -1,4 +1,4 @@
-"""Login at a SAML identity provider: the way there, the way back, and what the provider must know of us."""
+"""Login at a SAML identity provider: the redirect there, the callback, and the gateway's metadata."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FORM_SCHEMA = {
     "required": ["SAMLResponse", "RelayState"],
     "properties": {
         "SAMLResponse": {"type": "string", "description": "The provider's answer in Base64"},
-        "RelayState": {"type": "string", "description": "What the request had as its `RelayState`"},
+        "RelayState": {"type": "string", "description": "The `RelayState` of the request"},
     },
 }
 
@@ -41,9 +41,9 @@ async def saml_login(
     redirect: Redirect = None,
     code_challenge: CodeChallenge = None,
     organization: AtOrganization = None,
-    force_authn: Annotated[bool, Query(description="Whether the provider must ask for a proof again")] = False,
+    force_authn: Annotated[bool, Query(description="Whether the provider must authenticate the user again")] = False,
 ) -> LoginUrlAnswer:
-    """Where to go to log in at the organisation's SAML provider. 400 where people log in otherwise."""
+    """Return the URL of the login at the organisation's SAML provider. 400 if users log in in a different way."""
     login_request = SamlSignInRequest(redirect, code_challenge, organization, force_authn)
     started = await services.saml_login.begin(login_request, api_url=info.api_url, address=address)
     set_saml_cookie(response, started, info)
@@ -58,9 +58,9 @@ async def saml_login(
     openapi_extra={"requestBody": {"required": True, "content": {_FORM: {"schema": _FORM_SCHEMA}}}},
 )
 async def saml_callback(request: Request, services: Use, info: Info, facts: Facts) -> RedirectResponse:
-    """Where the SAML provider's page sends the browser back to. A browser gets its session in a cookie; a command line
-    gets a `code` for POST /api/login/exchange. What goes wrong is told where the login was to end, as `error` and
-    `error_description`; 403 when the answer is not to a request that was made here."""
+    """Receive the browser from the SAML provider's page. A browser gets its session in a cookie; a command line gets a
+    `code` for POST /api/login/exchange. Errors are sent to the redirect target as `error` and `error_description`; 403
+    if the answer belongs to no request of this gateway."""
     response_text, relay_state = await _form(request)
     returned = SamlReturned(response_text, relay_state, saml_cookie(request, relay_state, info))
     landed = await services.saml_login.finish(returned, facts, api_url=info.api_url)
@@ -78,27 +78,27 @@ async def saml_callback(request: Request, services: Use, info: Info, facts: Fact
     response_class=Response,
     responses={
         200: {
-            "description": "Our metadata, for the provider's administrator",
+            "description": "The gateway's metadata, for the provider's administrator",
             "content": {"application/samlmetadata+xml": {"schema": {"type": "string"}}},
         },
         **open_errors(),
     },
 )
 async def saml_metadata(services: Use, info: Info) -> Response:
-    """What a SAML provider must know of this gateway."""
+    """Return what a SAML provider must know about this gateway."""
     content = services.saml_login.metadata(api_url=info.api_url)
     return Response(content, media_type="application/samlmetadata+xml")
 
 
 async def _form(request: Request) -> tuple[str, str]:
-    """SAMLResponse and RelayState, each at most once. Raises Malformed."""
+    """Return SAMLResponse and RelayState, each at most once. Raises Malformed."""
     media_type = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if media_type != _FORM:
-        raise Malformed(f"the body must be of the type {_FORM}, as identity providers' pages send it")
+        raise Malformed(f"the body must be of the type {_FORM}, which identity providers' pages send")
     try:
         fields = parse_qs((await request.body()).decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
     except ValueError:
-        raise Malformed("the body cannot be read as a form, or has too many fields") from None
+        raise Malformed("the body is not a valid form, or has too many fields") from None
     response, state = fields.get("SAMLResponse", []), fields.get("RelayState", [""])
     if len(response) != 1 or len(state) != 1:
         raise Malformed("the form must have one SAMLResponse and at most one RelayState")

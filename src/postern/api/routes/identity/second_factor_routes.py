@@ -1,4 +1,4 @@
-"""One's second factors, and their reset by an administrator."""
+"""The caller's second factors, and their reset by an administrator."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ router = APIRouter(prefix="/users", tags=["User Management"], route_class=Audite
 
 @router.get("/self/second-factors", responses=errors())
 async def list_second_factors(caller: EnrollingCaller, services: Use) -> FactorsAnswer:
-    """One's own that count, ten at most, oldest first."""
+    """List the caller's confirmed factors, ten at most, oldest first."""
     found = await services.second_factors.own(caller.principal)
     codes = [one for one in found if one.kind is FactorKind.RECOVERY]
     shown = [FactorAnswerShown.of(one) for one in found if one.kind is not FactorKind.RECOVERY]
@@ -38,7 +38,7 @@ async def list_second_factors(caller: EnrollingCaller, services: Use) -> Factors
 async def enrol_second_factor(
     body: EnrolRequest, caller: EnrollingCaller, services: Use, address: Address
 ) -> EnrolmentAnswer:
-    """Begins; it counts once it is confirmed, within ten minutes."""
+    """Begin to add a factor; it must be confirmed within ten minutes."""
     enrolment = await services.second_factors.enrol(caller, body.kind, body.name, body.proof(), address)
     return EnrolmentAnswer.of(enrolment)
 
@@ -47,7 +47,7 @@ async def enrol_second_factor(
 async def renew_recovery_codes(
     body: ProofRequest, caller: CallerInFull, services: Use, address: Address
 ) -> RecoveryCodesAnswer:
-    """Ten new ones; the older ones are void."""
+    """Create ten new recovery codes; the old ones stop working."""
     codes = await services.second_factors.new_recovery_codes(caller, body.proof(), address)
     return RecoveryCodesAnswer(recovery_codes=codes)
 
@@ -56,7 +56,7 @@ async def renew_recovery_codes(
 async def confirm_second_factor(
     factor_id: UUID, body: ConfirmRequest, caller: EnrollingCaller, services: Use
 ) -> RecoveryCodesAnswer:
-    """Proves a factor once. The first one ends all other logins, and comes with recovery codes."""
+    """Confirm a factor with a proof. The first factor ends all other logins, and returns recovery codes."""
     code = Secret(body.code) if body.code is not None else None
     return RecoveryCodesAnswer(
         recovery_codes=await services.second_factors.confirm(caller, factor_id, code, body.credential)
@@ -67,11 +67,11 @@ async def confirm_second_factor(
 async def remove_second_factor(
     factor_id: UUID, body: ProofRequest, caller: CallerInFull, services: Use, address: Address
 ) -> None:
-    """Needs the password, or a fresh code, in the body."""
+    """Remove a factor. Needs the password, or a fresh code, in the body."""
     await services.second_factors.remove(caller, factor_id, body.proof(), address)
 
 
 @router.delete("/{nameOrID}/second-factors", status_code=204, responses=errors(404))
 async def reset_second_factors(key: Key, caller: Caller, services: Use) -> None:
-    """Removes all of a user's, and ends their logins. For administrators."""
+    """Remove all factors of a user, and end their logins. For administrators."""
     await services.second_factors.reset(caller, key)

@@ -1,4 +1,4 @@
-"""Service accounts: programs that act by themselves."""
+"""Service accounts: accounts of programs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ ResourceRoutes(
     change=ServiceAccountChange,
     answer=ServiceAccountAnswer,
     texts={
-        "create": "It asks by API keys: POST /api-keys with its subject as `service_account`.",
-        "update": "An inactive one is refused everywhere at once, and its live sessions end.",
-        "delete": "With its API keys; its live sessions end.",
+        "create": "It authenticates with API keys: POST /api-keys with its subject as `service_account`.",
+        "update": "An inactive account is denied everywhere at once, and its running sessions end.",
+        "delete": "Its API keys are deleted, and its running sessions end.",
     },
 ).add_to(router)

@@ -1,4 +1,4 @@
-"""Who signs the SSH certificates of an organisation's users."""
+"""SSH certificate authorities of an organisation's users."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ ResourceRoutes(
     request=SshAuthorityRequest,
     answer=SshAuthorityAnswer,
     texts={
-        "create": "From now on whoever has a certificate that it signed is the user whose e-mail address or subject "
-        "that names. An authority vouches for one organisation only. By people only.",
-        "update": "Its public key stays.",
-        "delete": "What runs by its certificates ends at once.",
+        "create": "A certificate that it signed logs in the user with the e-mail address or subject in the "
+        "certificate. An authority belongs to one organisation only. For logged-in users only.",
+        "update": "Its public key cannot change.",
+        "delete": "Sessions that use its certificates end at once.",
     },
 ).add_to(router)

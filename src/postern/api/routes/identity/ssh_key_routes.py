@@ -1,4 +1,4 @@
-"""Public keys by which users log in by SSH."""
+"""Public keys with which users log in by SSH."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from postern.api.rule_filter_query import NameFilter
 from postern.api.schemas.identity.ssh_schemas import SshKeyAnswer, SshKeyRequest
 
 KeyName = Annotated[str, Path(alias="nameOrID", description="Name, fingerprint or identifier")]
-Whose = Annotated[str | None, Query(description="Whose key it is, by subject or e-mail address")]
+Whose = Annotated[str | None, Query(description="Owner of the key, by subject or e-mail address")]
 
 router = APIRouter(tags=["User Management"], route_class=AuditedRoute)
 
 
 @router.get("/sshkeys", responses=errors())
 async def list_ssh_keys(caller: Caller, services: Use, page: Paging, where: NameFilter) -> ListAnswer[SshKeyAnswer]:
-    """One's own, by name."""
+    """List the caller's keys, by name."""
     found = await services.ssh_keys.list_page(caller, page, where)
     return listed([SshKeyAnswer.of(one) for one in found.items], found, page)
 
 
 @router.post("/sshkeys", status_code=201, responses=errors(403, 409, 413))
 async def add_ssh_key(body: SshKeyRequest, caller: Caller, services: Use) -> SshKeyAnswer:
-    """For oneself, by people only. Taken are Ed25519, ECDSA, RSA of 2048 bits and more, and both kinds that live in a
-    security key; never a private key. A key belongs to one user of an organisation."""
+    """Add a key to the caller, who must be a logged-in user. Accepted are Ed25519, ECDSA, RSA with at least 2048 bits,
+    and both kinds on security keys; never a private key. A key belongs to one user of an organisation."""
     return SshKeyAnswer.of(await services.ssh_keys.add(caller, body.name, body.public_key))
 
 
 @router.get("/sshkeys/{nameOrID:path}", responses=errors(403, 404))
 async def get_ssh_key(key: KeyName, caller: Caller, services: Use, user: Whose = None) -> SshKeyAnswer:
-    """One's own; administrators and auditors read anybody's."""
+    """Return a key of the caller; administrators and auditors can read any."""
     return SshKeyAnswer.of(await services.ssh_keys.get(caller, key, user))
 
 
 @router.delete("/sshkeys/{nameOrID:path}", status_code=204, responses=errors(403, 404))
 async def remove_ssh_key(key: KeyName, caller: Caller, services: Use, user: Whose = None) -> None:
-    """One's own; administrators remove anybody's. What runs by it ends at once."""
+    """Delete a key of the caller; administrators can delete any. Sessions that use it end at once."""
     await services.ssh_keys.remove(caller, key, user)
 
 
@@ -50,6 +50,6 @@ async def remove_ssh_key(key: KeyName, caller: Caller, services: Use, user: Whos
 async def list_ssh_keys_of(
     user: Key, caller: Caller, services: Use, page: Paging, where: NameFilter
 ) -> ListAnswer[SshKeyAnswer]:
-    """A user's, by name, for administrators and auditors."""
+    """List a user's keys, by name, for administrators and auditors."""
     found = await services.ssh_keys.list_page(caller, page, where, user)
     return listed([SshKeyAnswer.of(one) for one in found.items], found, page)

@@ -1,5 +1,5 @@
-"""SSH clients that wait for somebody at a browser: the page where they are let in, and the same for programs of people
-who are logged in."""
+"""SSH clients that wait for a login in a browser: the page where they are approved, and the same for programs of
+logged-in users."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ router = APIRouter(tags=["Authentication"], route_class=AuditedRoute)
 @router.get(
     "/login/ssh",
     response_class=Response,
-    responses=open_errors(401, 403, 429) | SHOWN | {303: {"description": "To log in first"}},
+    responses=open_errors(401, 403, 429) | SHOWN | {303: {"description": "Redirect to the login"}},
 )
 async def ssh_login_page(
     request: Request,
@@ -37,7 +37,8 @@ async def ssh_login_page(
     user_code: Annotated[str, Query(max_length=64)] = "",
     organization: Annotated[str | None, Query(max_length=255)] = None,
 ) -> Response:
-    """For people: which SSH client waits behind a code. Needs the browser's session; leads to login without."""
+    """Show the page for people: the SSH client that waits behind a code. Needs the browser's session; redirects to the
+    login without it."""
 
     async def show(account: Account, csrf_token: str) -> Response:
         asking = await services.ssh_logins.look(account.principal, user_code)
@@ -53,29 +54,30 @@ async def ssh_login_page(
     openapi_extra=form_schema("number"),
 )
 async def confirm_ssh_login_on_page(request: Request, services: Use, info: Info) -> HTMLResponse:
-    """What the page's form sends: the answer of somebody who is logged in."""
+    """Receive the page's form: the answer of a logged-in user."""
     given = await answered(request, services, info)
     number = given.form.get("number", "")
     await services.ssh_logins.decide(given.account, given.login, given.code, allow=given.allow, number=number)
     if given.allow:
-        return pages.told("Done", "The SSH client is logged in. You may close this page.")
-    return pages.told("Refused", "The SSH client is not logged in. Tell an administrator if you did not begin this.")
+        return pages.told("Done", "The SSH client is logged in. You can close this page.")
+    return pages.told("Refused", "The SSH client is not logged in. If you did not start this, tell an administrator.")
 
 
 @router.get("/sshlogins", responses=errors(403, 404, 429))
 async def look_at_ssh_login(
     caller: CallerInFull,
     services: Use,
-    code: Annotated[str, Query(max_length=64, description="As it is in the address that the client shows")],
+    code: Annotated[str, Query(max_length=64, description="Code in the address that the client shows")],
 ) -> SshLoginAnswer:
-    """Which SSH client waits behind a code."""
+    """Return the SSH client that waits behind a code."""
     _login_of(caller)
     return SshLoginAnswer.of(await services.ssh_logins.look(caller.principal, code))
 
 
 @router.post("/sshlogins/confirm", responses=errors(403, 404, 413, 429))
 async def confirm_ssh_login(body: SshLoginDecision, caller: CallerInFull, services: Use) -> SshLoginAnswer:
-    """Lets an SSH client in as oneself, or refuses it; once. 403 with a wrong number, which refuses it."""
+    """Approve or reject an SSH client, once; an approved one logs in as the caller. 403 with a wrong number, which
+    rejects it."""
     login, account = _login_of(caller), await services.users.own(caller.principal)
     allow = body.answer == "allow"
     asking = await services.ssh_logins.decide(account, login, body.code, allow=allow, number=body.number)
@@ -85,5 +87,5 @@ async def confirm_ssh_login(body: SshLoginDecision, caller: CallerInFull, servic
 def _login_of(caller: Caller) -> Login:
     """Raises Denied."""
     if caller.login is None:
-        raise Denied("only people who are logged in let SSH clients in, not an API key or a provider's token")
+        raise Denied("only logged-in users can approve SSH clients; an API key or a provider's token cannot")
     return caller.login

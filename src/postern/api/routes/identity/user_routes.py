@@ -22,8 +22,10 @@ router = APIRouter(prefix="/users", tags=["User Management"], route_class=Audite
 
 async def filter_of(
     name: Annotated[str | None, Query(max_length=320, description="Exactly this name or e-mail address")] = None,
-    search: Annotated[str | None, Query(max_length=320, description="Part of name or e-mail, in any case")] = None,
-    group: Annotated[str | None, Query(max_length=128, description="Who is in this group, by its exact name")] = None,
+    search: Annotated[
+        str | None, Query(max_length=320, description="Part of the name or e-mail address, ignoring case")
+    ] = None,
+    group: Annotated[str | None, Query(max_length=128, description="Members of this group, by its exact name")] = None,
     status: Annotated[PrincipalStatus | None, Query()] = None,
 ) -> PrincipalFilter:
     return PrincipalFilter(called=name, search=search, group=group, status=status)
@@ -40,7 +42,8 @@ async def list_users(
 async def change_password(
     body: PasswordRequest, caller: Caller, services: Use, facts: Facts, hand_back: RenewsLogin
 ) -> LoginAnswer:
-    """Ends all one's logins; the header `Token`, or the session's cookie, has a new token."""
+    """Change the caller's password. All their logins end; the header `Token`, or the session's cookie, has
+    a new token."""
     current, new = Secret(body.current_password), Secret(body.new_password)
     opened = await services.local_login.change_password(caller, current, new, hand_back.client(facts))
     return LoginAnswer(csrf_token=hand_back(opened))
@@ -54,10 +57,10 @@ ResourceRoutes(
     change=UserChange,
     answer=UserAnswer,
     texts={
-        "list": "By e-mail. All users, for administrators and auditors; others find only themselves.",
-        "create": "Without a password, the user is invited.",
-        "update": "Setting a user inactive also ends their live sessions.",
-        "delete": "Ends logins, keys, credentials and live sessions. 422 for oneself and for the last active "
+        "list": "By e-mail address. Administrators and auditors see all users, others only themselves.",
+        "create": "A user without a password is invited.",
+        "update": "Making a user inactive also ends their running sessions.",
+        "delete": "Logins, keys, credentials and running sessions end. 422 for the caller, and for the last active "
         "administrator.",
     },
     own={"list": list_users},

@@ -1,6 +1,6 @@
-"""Local login in a browser: where the links of reviews, set-up and waiting programs lead who is not logged in.
+"""Local login in a browser: where links of reviews, set-up and waiting programs lead users who are not logged in.
 
-The pages work without scripts. Where people log in at an identity provider, the links lead there instead
+The pages work without scripts. If users log in at an identity provider, the links lead there instead
 (`api/browser/browser.py`).
 """
 
@@ -30,16 +30,16 @@ from postern.services.identity.logins.logins import ClientFacts, OpenedLogin
 from postern.services.identity.logins.redirect_targets import redirect_target_of
 
 router = APIRouter(prefix="/web", tags=["Authentication"], route_class=AuditedRoute)
-# At the gateway's own root, and not below /api: what is printed and sent to people.
+# At the gateway's root, and not below /api: these URLs are printed and sent to people.
 root = APIRouter(route_class=AuditedRoute)
 
 _TOTP_LENGTH = 6
 _TOLD = (Denied, Invalid, Malformed, TooMany, Unauthenticated)
-_LEADS_ON: dict[int | str, dict[str, Any]] = {303: {"description": "Logged in: back to where the login was asked for"}}
+_LEADS_ON: dict[int | str, dict[str, Any]] = {303: {"description": "Logged in: back to the page that needed the login"}}
 
 
 def _form(*names: str) -> dict[str, Any]:
-    """The description of a form for OpenAPI."""
+    """Describe a form for OpenAPI."""
     schema = {"type": "object", "required": list(names), "properties": {name: {"type": "string"} for name in names}}
     return {"requestBody": {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": schema}}}}
 
@@ -47,17 +47,17 @@ def _form(*names: str) -> dict[str, Any]:
 @router.get(
     "/login",
     response_class=Response,
-    responses=open_errors(422, 429) | SHOWN | {303: {"description": "To the identity provider"}},
+    responses=open_errors(422, 429) | SHOWN | {303: {"description": "Redirect to the identity provider"}},
 )
 async def web_login_page(
     request: Request,
     services: Use,
     info: Info,
-    back: Annotated[str, Query(max_length=2_000, description="A path of the gateway to go to then")] = "/",
+    back: Annotated[str, Query(max_length=2_000, description="Path of the gateway to return to")] = "/",
     organization: Annotated[str, Query(max_length=255)] = "",
 ) -> Response:
-    """For people: a form to log in with a password, in this browser. Leads on to the identity provider where they log
-    in there."""
+    """Show the page for people: a form to log in with a password. Redirects to the identity provider if users log in
+    there."""
     redirect_target_of(back, None, info.api_url)
     provider = await to_provider(request, services, info, back, organization or None)
     return provider or web_login_pages.login(Back(back, organization))
@@ -70,7 +70,7 @@ async def web_login_page(
     openapi_extra=_form("email", "password"),
 )
 async def web_login(request: Request, services: Use, info: Info, facts: Facts) -> Response:
-    """What the form sends. What does not go through is shown on the page."""
+    """Receive the form. The page shows errors."""
     form = await form_of(request)
     require_own_submit(request, info)
     back = Back(form.get("back", "/"), form.get("organization", ""))
@@ -94,7 +94,7 @@ async def web_login(request: Request, services: Use, info: Info, facts: Facts) -
     openapi_extra=_form("ticket", "code"),
 )
 async def web_second_factor(request: Request, services: Use, info: Info, facts: Facts) -> Response:
-    """The second step of the login: a code of an authenticator app, or a recovery code."""
+    """Complete the login with a code of an authenticator app, or a recovery code."""
     form = await form_of(request)
     require_own_submit(request, info)
     back, ticket, code = form.get("back", "/"), Secret(form.get("ticket", "")), form.get("code", "").strip()
@@ -121,13 +121,13 @@ async def web_second_factor(request: Request, services: Use, info: Info, facts: 
     openapi_extra=_form("token", "password", "again"),
 )
 async def web_set_up(request: Request, services: Use, info: Info, facts: Facts) -> Response:
-    """What the page of a set-up link sends: sets the password, and logs in."""
+    """Receive the form of the set-up page: set the password, and log in."""
     form = await form_of(request)
     require_own_submit(request, info)
     token = Secret(form.get("token", "").strip())
     try:
         if form.get("password", "") != form.get("again", ""):
-            raise Invalid("password: the two are not the same", field="password")
+            raise Invalid("password: the two passwords differ", field="password")
         request.state.principal = (await services.local_login.whose(TokenPurpose.SETUP, token)).principal
         step = await services.local_login.set_up(token, Secret(form.get("password", "")), None, _in_browser(facts))
     except _TOLD as error:
@@ -137,13 +137,13 @@ async def web_set_up(request: Request, services: Use, info: Info, facts: Facts) 
 
 @root.get("/setup", include_in_schema=False)
 async def set_up_page() -> HTMLResponse:
-    """Where a set-up link leads."""
+    """Show the page of a set-up link."""
     return web_login_pages.set_up()
 
 
 @root.get("/", include_in_schema=False)
 async def front_page(request: Request, services: Use, info: Info) -> HTMLResponse:
-    """Where a login in the browser ends that was begun nowhere else."""
+    """Show the page after a login in the browser that was begun nowhere else."""
     try:
         account, _, _ = await browser(request, services, info)
     except PosternError:
@@ -160,7 +160,7 @@ def _go_on(step: OpenedLogin | SecondStep, back: str, info: ServerAddresses) -> 
         kinds = {factor.kind for factor in step.factors}
         if not kinds & {FactorKind.TOTP, FactorKind.RECOVERY}:
             raise Denied(
-                "this account has a security key alone, which this page cannot ask: log in with `postern login`"
+                "this account has only a security key, which this page does not support: log in with `postern login`"
             )
         return web_login_pages.second_factor(back, step.ticket.reveal())
     response = RedirectResponse(redirect_target_of(back, None, info.api_url).url, status_code=303)

@@ -1,4 +1,4 @@
-"""The page where a review is decided in a browser, without scripts: where links in chats and mails lead."""
+"""The page where a review is decided in a browser, without scripts: links in chats and e-mails lead here."""
 
 from __future__ import annotations
 
@@ -53,10 +53,11 @@ _FORM = {
 @router.get(
     "/{id}",
     response_class=Response,
-    responses=open_errors(401, 403, 429) | SHOWN | {303: {"description": "To log in first"}},
+    responses=open_errors(401, 403, 429) | SHOWN | {303: {"description": "Redirect to the login"}},
 )
 async def review_page(id: str, request: Request, services: Use, info: Info) -> Response:  # noqa: A002 - the API's name
-    """For people: what is asked, by whom, and a form to decide. Needs the browser's session; leads to login without."""
+    """Show the page for people: the request, the requester, and a form to decide. Needs the browser's session;
+    redirects to the login without it."""
     try:
         account, _, held = await browser(request, services, info)
     except Unauthenticated:
@@ -74,7 +75,7 @@ async def review_page(id: str, request: Request, services: Use, info: Info) -> R
     openapi_extra=_FORM,
 )
 async def decide_on_page(id: str, request: Request, services: Use, info: Info) -> HTMLResponse:  # noqa: A002
-    """What the page's form sends. What does not go through is told on the page."""
+    """Receive the page's form. The page shows errors."""
     account, _, held = await browser(request, services, info)
     request.state.principal = account.principal
     form = await form_of(request)
@@ -86,7 +87,7 @@ async def decide_on_page(id: str, request: Request, services: Use, info: Info) -
     problem, status = "", 200
     try:
         if choice is not Choice.APPROVED and not reason:
-            raise Invalid("reason: say why", field="reason")
+            raise Invalid("reason: must not be empty", field="reason")
         await services.reviews.decide(account.principal, id, choice, force=force, comment=reason)
     except NotFound as error:
         return review_pages.missing(error.message)

@@ -1,4 +1,4 @@
-"""Reviews: what waits for somebody to agree, and what they decide (spec 2.2, 3)."""
+"""Reviews: pending requests, and decisions on them (spec 2.2, 3)."""
 
 from __future__ import annotations
 
@@ -28,23 +28,27 @@ Key = Annotated[str, Path(alias="id", description="Identifier of the review, or 
 
 
 ForMe = Annotated[
-    bool, Query(description="Only those that wait, and that I may approve and have not: my own are not among them")
+    bool, Query(description="Only pending reviews that the caller can approve and has not; their own are not included")
 ]
 
 
 async def _filters(
     caller: Caller,
-    status: Annotated[str | None, Query(max_length=_TEXT, description="In any case, such as PENDING")] = None,
+    status: Annotated[str | None, Query(max_length=_TEXT, description="Ignoring case, such as PENDING")] = None,
     type: Annotated[str | None, Query(max_length=_TEXT, description="onetime, jit or statement")] = None,  # noqa: A002 - the API's name
-    connection: Annotated[str | None, Query(max_length=_TEXT, description="Its name")] = None,
-    session: Annotated[UUID | None, Query(description="Of this session, its statements too")] = None,
-    owner: Annotated[str | None, Query(max_length=_TEXT, description="`self`, or the identifier of who asked")] = None,
+    connection: Annotated[str | None, Query(max_length=_TEXT, description="Name of the connection")] = None,
+    session: Annotated[UUID | None, Query(description="Reviews of this session, with those of its statements")] = None,
+    owner: Annotated[
+        str | None, Query(max_length=_TEXT, description="`self`, or the identifier of the requester")
+    ] = None,
     waiting_for_me: ForMe = False,
 ) -> ReviewFilter:
     """Raises Invalid."""
     wanted = None if status is None else review_status(status, "status")
     if waiting_for_me and wanted not in (None, ReviewStatus.PENDING):
-        raise Invalid("waiting_for_me: what waits is PENDING; leave out `status`", field="waiting_for_me")
+        raise Invalid(
+            "waiting_for_me: cannot be combined with `status`, because such reviews are PENDING", field="waiting_for_me"
+        )
     return ReviewFilter(
         status=wanted,
         kind=_kind(type),
@@ -77,8 +81,8 @@ Filters = Annotated[ReviewFilter, Depends(_filters)]
 async def list_reviews(
     caller: Caller, services: Use, info: Info, page: LongPaging, wanted: Filters, waiting_for_me: ForMe = False
 ) -> LongListAnswer[ReviewAnswer]:
-    """Those that wait first, then the newest. Who is neither administrator nor auditor finds their own, and those that
-    a group of theirs reviews."""
+    """List reviews: pending ones first, then the newest. Users who are neither administrator nor auditor see their own,
+    and those that a group of theirs reviews."""
     asked = services.reviews.find_waiting if waiting_for_me else services.reviews.find
     found = await asked(caller, wanted, page)
     return long_listed([ReviewAnswer.of(review, info.api_url, caller) for review in found.items], found)
@@ -88,9 +92,9 @@ async def list_reviews(
 async def request_access(
     body: AccessRequest, caller: CallerInFull, services: Use, info: Info, address: Address
 ) -> AccessRequestAnswer:
-    """Asks for access to a connection ahead of time. What connects by the same login from the same address goes through
-    at once when the review is approved. Answers the review that waits or holds already where there is one, and
-    `required: false` where no approval is required."""
+    """Request access to a connection in advance. Once it is approved, clients with the same login and from the same
+    address connect without waiting. Returns the existing review if one is pending or approved, and `required: false` if
+    no approval is required."""
     principal = caller.principal
     review = await services.access_requests.request(
         principal,
@@ -106,14 +110,14 @@ async def request_access(
 
 @router.get("/reviews/{id}", responses=errors(404))
 async def get_review(key: Key, caller: Caller, services: Use, info: Info) -> ReviewAnswer:
-    """With the script or statement that it is about."""
+    """Return a review with its script or statement."""
     return await _shown(services, info.api_url, caller, await services.reviews.get(caller, key))
 
 
 @router.put("/reviews/{id}", responses=errors(403, 404, 409))
 async def decide_review(key: Key, body: DecisionRequest, caller: Caller, services: Use, info: Info) -> ReviewAnswer:
-    """Approves, rejects or revokes. One person counts once, and nobody approves what they have asked for themselves,
-    unless the feature `self-review` is on. Conflict when it is too late for that, or was said before."""
+    """Approve, reject or revoke a review. Each reviewer counts once, and cannot approve their own request, unless the
+    feature `self-review` is on. 409 if it is too late, or the reviewer has voted already."""
     return await _decided(key, body, caller, services, info.api_url)
 
 
@@ -121,13 +125,13 @@ async def decide_review(key: Key, body: DecisionRequest, caller: Caller, service
 async def decide_review_of_session(
     session_id: str, body: DecisionRequest, caller: Caller, services: Use, info: Info
 ) -> ReviewAnswer:
-    """The same, for the review that this session waits for."""
+    """Decide the review that this session waits for."""
     return await _decided(session_id, body, caller, services, info.api_url)
 
 
 @router.post("/reviews/{id}/withdraw", responses=errors(403, 404, 409))
 async def withdraw_review(key: Key, caller: Caller, services: Use, info: Info) -> ReviewAnswer:
-    """By who asked: they need it no more. What it has given ends."""
+    """Withdraw a review, as its requester. Access that it gave ends."""
     review = await services.reviews.withdraw(caller, key)
     return await _shown(services, info.api_url, caller, review)
 

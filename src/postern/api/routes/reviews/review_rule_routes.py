@@ -1,4 +1,4 @@
-"""Review rules: who must agree before somebody connects or runs a script."""
+"""Review rules: who must approve access to connections and scripts."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ ResourceRoutes(
     request=ReviewRuleRequest,
     answer=ReviewRuleAnswer,
     texts={
-        "create": "Whoever connects to what it covers, or runs a script there, needs others to agree; administrators, "
-        "too. Where several rules cover a connection, each must be met.",
-        "update": "What was agreed to before holds only as long as the same is asked for.",
-        "delete": "From now on it asks nobody for anything.",
+        "create": "Connecting to the covered connections, or running a script on them, needs the approval of "
+        "others; for administrators, too. If several rules cover a connection, each must be met.",
+        "update": "Approvals that were given before stay valid only if the requirement is the same.",
+        "delete": "It requires no approval from now on.",
     },
     filters=filter_of,
 ).add_to(router)

@@ -1,1 +1,1 @@
-"""Routes about rules for access, statements and answers."""
+"""Routes about rules for access, statements and output."""

@@ -1,4 +1,4 @@
-"""Access rules, which take effect where the feature `access-control` is on (spec 1 and 2.6)."""
+"""Access rules, which apply if the feature `access-control` is on (spec 1 and 2.6)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ ResourceRoutes(
     request=AccessRuleRequest,
     answer=AccessRuleAnswer,
     texts={
-        "create": "Members of any of its groups may see and use what it names. It holds at once, if the feature is on.",
-        "update": "Live sessions that it no longer allows are ended.",
-        "delete": "Live sessions that no other rule allows are ended.",
+        "create": "Members of its groups can see and use its connections. It applies at once, if the feature is on.",
+        "update": "Running sessions that are no longer allowed are ended.",
+        "delete": "Running sessions that no other rule allows are ended.",
     },
     filters=filter_of,
 ).add_to(router)
@@ -39,9 +39,7 @@ async def explain_access(
     key: Key,
     caller: Caller,
     services: Use,
-    user: Annotated[
-        str | None, Query(description="Identifier, subject or e-mail address; oneself when left out")
-    ] = None,
+    user: Annotated[str | None, Query(description="Identifier, subject or e-mail address; default: the caller")] = None,
 ) -> ConnectionAccessAnswer:
-    """Why somebody may use the connection, or not; of others for administrators and auditors."""
+    """Explain why a user can use the connection, or cannot; for other users needs an administrator or auditor."""
     return ConnectionAccessAnswer.of(await services.access_rules.explain(caller, key, user))

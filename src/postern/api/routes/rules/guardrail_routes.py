@@ -33,8 +33,8 @@ ResourceRoutes(
     request=GuardRailRequest,
     answer=GuardRailAnswer,
     texts={
-        "update": "Live sessions follow it from their next statement on.",
-        "delete": "Conflict where it applies to connections, unless `force` is true.",
+        "update": "Running sessions follow it from their next statement on.",
+        "delete": "409 if it applies to connections, unless `force` is true.",
     },
     show=_show,
     filters=filter_of,

@@ -1,4 +1,4 @@
-"""Guard rails tried out before they are saved, and rules to begin with."""
+"""Guard rails tried out before they are saved, and presets."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from postern.errors import Denied
 from postern.services.bundle import Services
 
 router = APIRouter(prefix="/guardrails", tags=["Guard Rails"], route_class=AuditedRoute)
-# They only read, and their answers go on for as long as that takes.
+# They only read, and their answers take as long as the simulation.
 simulations = APIRouter(prefix="/guardrails", tags=["Guard Rails"], route_class=Route)
 
 _LINES = {
-    "description": "A line for each step: progress, and the result at last",
+    "description": "A line for each step: progress, and finally the result",
     "content": {"application/x-ndjson": {"schema": SimulationAnswer.model_json_schema()}},
 }
 
 
 @router.get("/presets", responses=errors(403))
 async def list_presets(caller: Caller, services: Use) -> list[PresetAnswer]:
-    """Rules for what people mostly want, to be saved as they are or changed."""
+    """List presets: rules for common needs, to be saved or changed."""
     if not caller.sees_all:
-        raise Denied("only administrators and auditors may read guard rails")
+        raise Denied("only administrators and auditors can read guard rails")
     return [PresetAnswer.of(preset) for preset in services.guardrail_trials.presets()]
 
 
 @router.post("/test", responses=errors(403, 404, 413))
 async def test_guardrail(body: TrialRequest, caller: Caller, services: Use) -> TrialAnswer:
-    """What would become of a text: which rules hit, what a parser reads in it, and what its author would be told.
-    Nothing is sent anywhere."""
+    """Try a guard rail on a text: the matching rules, what the parser finds, and the message to the author. Nothing is
+    executed."""
     trials = services.guardrail_trials
     rail = await trials.rail(caller, body.guardrail_id, body.guardrail.fields() if body.guardrail else None)
     is_output = body.direction == "output"
@@ -55,7 +55,8 @@ async def test_guardrail(body: TrialRequest, caller: Caller, services: Use) -> T
 
 @simulations.post("/simulate", response_class=StreamingResponse, responses={**errors(403, 413, 429), 200: _LINES})
 async def simulate_draft(body: SimulationRequest, caller: Caller, services: Use) -> StreamingResponse:
-    """What a draft would have refused, held or warned of in recorded sessions. It ends with its connection."""
+    """Simulate a draft on recorded sessions: what it would have denied, held or warned about. It ends with the
+    request's connection."""
     return await _simulated(None, body, caller, services)
 
 
@@ -63,7 +64,7 @@ async def simulate_draft(body: SimulationRequest, caller: Caller, services: Use)
     "/{nameOrID}/simulate", response_class=StreamingResponse, responses={**errors(403, 404, 413, 429), 200: _LINES}
 )
 async def simulate_guardrail(key: Key, body: SimulationRequest, caller: Caller, services: Use) -> StreamingResponse:
-    """The same of a saved guard rail, or of other rules in its place."""
+    """Simulate a saved guard rail, or other rules in its place."""
     return await _simulated(key, body, caller, services)
 
 
@@ -73,7 +74,7 @@ async def _simulated(
     trials = services.guardrail_trials
     rail = await trials.rail(caller, name_or_id, body.draft())
     steps = trials.simulate(caller, rail, body.period())
-    first = await anext(steps)  # what raises does so before the answer begins
+    first = await anext(steps)  # errors must be raised before the answer begins
     return StreamingResponse(_lines(first, steps), media_type="application/x-ndjson")
 
 

@@ -22,13 +22,13 @@ router = APIRouter(tags=["Masking"], route_class=AuditedRoute)
 
 @router.post("/datamasking-rules/test", responses=errors(403, 413))
 async def test_masking_rule(body: MaskingTestRequest, caller: Caller, services: Use) -> MaskingTestAnswer:
-    """What a rule would make of texts and rows; neither is kept."""
+    """Try a rule on texts and rows; neither is stored."""
     return MaskingTestAnswer.of(await services.masking_rules.test(caller, body.rule.fields(), body.samples()))
 
 
 @router.get("/datamasking-rules/presets", responses=errors(403))
 async def list_masking_presets(caller: Caller, services: Use) -> list[MaskingPresetAnswer]:
-    """Rules to begin with, to be saved as they are or changed."""
+    """List presets, to be saved or changed."""
     return [MaskingPresetAnswer.of(preset) for preset in services.masking_rules.presets(caller)]
 
 
@@ -43,8 +43,8 @@ ResourceRoutes(
     request=MaskingRuleRequest,
     answer=MaskingRuleAnswer,
     texts={
-        "update": "Live sessions follow it at once.",
-        "delete": "Conflict where it applies to connections, unless `force` is true.",
+        "update": "Running sessions follow it at once.",
+        "delete": "409 if it applies to connections, unless `force` is true.",
     },
     filters=filter_of,
     own={"delete": _remove},

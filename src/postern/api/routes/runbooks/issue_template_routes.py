@@ -16,8 +16,7 @@ ResourceRoutes(
     request=IssueTemplateRequest,
     answer=IssueTemplateAnswer,
     texts={
-        "update": "Issues that were made stay as they are, and so do the connections where `connection_ids` is left "
-        "out.",
-        "delete": "Sessions of its connections open no issue any more.",
+        "update": "Existing issues do not change. The connections stay if `connection_ids` is left out.",
+        "delete": "Sessions of its connections open no issues any more.",
     },
 ).add_to(router)

@@ -1,4 +1,4 @@
-"""Where runbooks are read from. Names of repositories have slashes, and so has the path of one."""
+"""Repositories of runbooks. Names of repositories contain slashes, and so does the path of one."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ async def _list(caller: Caller, services: Use, page: Paging, where: NameFilter) 
 
 @router.put("", responses=errors(403, 409, 413))
 async def replace_runbook_configuration(body: RepositoriesRequest, caller: Caller, services: Use) -> RepositoriesAnswer:
-    """These repositories and no others. 400 when two of them are the same; 422 for an address or a key that cannot be
-    used."""
+    """Replace all repositories. 400 if two of them are the same; 422 for an unusable address or key."""
     given = [one.fields() for one in body.repositories]
     await services.runbook_repositories.replace_all(caller, given)
     return await _list(caller, services, Page(), ALL_RULES)
@@ -49,10 +48,10 @@ ResourceRoutes(
     request=RepositoryRequest,
     answer=RepositoryAnswer,
     texts={
-        "create": "One more. It is read as soon as somebody asks for runbooks. Administrators and auditors can read "
-        "repositories, without their secrets, also by address.",
-        "update": "400 when `git_url` is another: that is another repository.",
-        "delete": "With all that was read of it.",
+        "create": "It is read when runbooks are next requested. Administrators and auditors can read repositories, "
+        "without their secrets, also by address.",
+        "update": "400 if `git_url` differs: that is a different repository.",
+        "delete": "All data that was read from it is deleted.",
     },
     key=KEY,
     own={"list": _list},
@@ -61,12 +60,12 @@ ResourceRoutes(
 
 @router.post(f"/{KEY}/refresh", responses=errors(403, 404))
 async def refresh_runbook_repository(key: Key, caller: Caller, services: Use) -> RepositoryAnswer:
-    """Reads it now. `error` says why it could not be read; then what was read before is shown on."""
+    """Read a repository now. `error` says why it could not be read; then the data of the last successful read stays."""
     return RepositoryAnswer.of(await services.runbook_repositories.refresh(caller, key))
 
 
 @router.post(f"/{KEY}/files", status_code=201, responses=errors(403, 404, 409, 413))
 async def write_runbook(key: Key, body: FileRequest, caller: Caller, services: Use) -> FileAnswer:
-    """Commits a runbook with the caller as its author, and pushes it."""
+    """Commit a runbook with the caller as its author, and push it."""
     commit = await services.runbook_repositories.commit(caller, key, body.fields())
     return FileAnswer(path=body.path, commit_sha=commit)

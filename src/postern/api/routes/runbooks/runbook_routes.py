@@ -1,4 +1,4 @@
-"""Runbooks that the caller may run."""
+"""Runbooks that the caller can run."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from postern.api.schemas.runbooks.runbook_schemas import RunbookAnswer, RunbookL
 
 router = APIRouter(prefix="/runbooks", tags=["Runbooks"], route_class=AuditedRoute)
 
-_CONNECTION = "Only runbooks that may be run on the connection of this name or identifier"
-_LIST = {"model": RunbookListV2, "description": "As it was read last; what could not be read is in `errors`"}
+_CONNECTION = "Only runbooks that can run on the connection of this name or identifier"
+_LIST = {
+    "model": RunbookListV2,
+    "description": "The last successful read; repositories that could not be read are in `errors`",
+}
 
 
 @router.get("", responses={**errors(404), 200: _LIST})
@@ -25,16 +28,16 @@ async def list_runbooks(
     caller: Caller,
     services: Use,
     connection_name: Annotated[str | None, Query(description=_CONNECTION)] = None,
-    connection: Annotated[str | None, Query(description="The same as connection_name")] = None,
-    list_connections: Annotated[bool, Query(description="Show where you may run each")] = False,
+    connection: Annotated[str | None, Query(description="Like connection_name")] = None,
+    list_connections: Annotated[bool, Query(description="Include the connections where you can run each")] = False,
     remove_empty_connections: Annotated[
         bool, Query(description="Leave out runbooks that you can run on no connection")
     ] = True,
 ) -> Response:
-    """By repository and path. 404 while no repository is configured."""
+    """List runbooks, by repository and path. 404 if no repository is configured."""
     wanted = connection if connection_name is None else connection_name
     shelves = await services.runbook_listing.find(caller, wanted, with_empty=not remove_empty_connections)
-    # Not by the model: there may be thousands of them, most of each written already when it was read.
+    # Not by the model: there can be thousands, and most of each was serialised when it was read.
     pieces = list_as_json(shelves, with_connections=list_connections)
     return StreamingResponse(_one_after_the_other(pieces), media_type="application/json")
 
@@ -43,17 +46,15 @@ async def list_runbooks(
 async def get_runbook(
     caller: Caller,
     services: Use,
-    name: Annotated[str, Query(description="From the root of the repository")],
-    repository: Annotated[
-        str, Query(description="Name, address or identifier; may be left out when there is one only")
-    ] = "",
+    name: Annotated[str, Query(description="Path from the root of the repository")],
+    repository: Annotated[str, Query(description="Name, address or identifier; default: the only repository")] = "",
 ) -> RunbookAnswer:
-    """One runbook with its text; 404, too, when you may run it nowhere."""
+    """Return a runbook with its text; 404 also if the caller can run it nowhere."""
     return RunbookAnswer.of(await services.runbook_listing.get(caller, repository, name))
 
 
 async def _one_after_the_other(pieces: Iterator[str]) -> AsyncIterator[str]:
-    """Others have their turn between two of them."""
+    """Let other tasks run between two items."""
     for piece in pieces:
         yield piece
         await asyncio.sleep(0)

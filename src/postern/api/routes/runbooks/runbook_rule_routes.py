@@ -1,4 +1,4 @@
-"""Runbook rules: who may run which runbooks where."""
+"""Runbook rules: who can run which runbooks on which connections."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ResourceRoutes(
     request=RunbookRuleRequest,
     answer=RunbookRuleAnswer,
     texts={
-        "create": "Rules only give, and none takes away what another gives. While there is none, everybody may run "
-        "every runbook on the connections that they may use; from the first one on, only administrators may run what "
-        "no rule gives.",
-        "update": "Holds at once, also for scheduled runs.",
-        "delete": "What it gave is kept from all but administrators, unless another rule gives it; without the last "
-        "rule everybody may run everything.",
+        "create": "Rules only grant, and none restricts another. Without any rule, all users can run every runbook "
+        "on the connections that they can use. As soon as there is one, only administrators can run "
+        "runbooks that no rule grants.",
+        "update": "It applies at once, also to scheduled runs.",
+        "delete": "Only administrators can then run what it granted, unless another rule grants it; if no rule is "
+        "left, all users can run every runbook.",
     },
     filters=filter_of,
 ).add_to(router)

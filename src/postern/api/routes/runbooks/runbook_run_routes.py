@@ -1,4 +1,4 @@
-"""Running a runbook on a connection: a session of verb exec, whose script is made of it."""
+"""Runs of runbooks on a connection: sessions of verb exec with the rendered script."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ async def run_runbook(
     address: Address,
     patience: Patience,
 ) -> ExecAnswer:
-    """Fills the runbook in and runs it; answers as `POST /sessions`, also where it needs a review: that is given for
-    the text as it was filled in. 403 when a rule or an access mode is against it, 404 without connection, configuration
-    or file, 400 when the template or the parameters do not fit, 409 when `ref_hash` is not the newest commit, and as
-    `POST /sessions` where it opens an issue."""
+    """Render a runbook and run it. The answer is that of `POST /sessions`, also if it needs a review, which is for the
+    rendered text. 403 if a rule or an access mode denies it, 404 without connection, configuration or file, 400 if the
+    template or the parameters are invalid, 409 if `ref_hash` is not the newest commit, and as `POST /sessions` if it
+    opens an issue."""
     wanted = replace(
         body.request(),
         metadata=body.metadata,
@@ -60,5 +60,5 @@ async def run_runbook(
 
 @router.post("/runbooks/render", responses=errors(400, 403, 404, 409, 413, 503))
 async def render_runbook(body: RunbookRenderRequest, caller: Caller, services: Use) -> RunbookRenderAnswer:
-    """What `POST /runbooks/exec` would run, for who may run it; nothing runs."""
+    """Return what `POST /runbooks/exec` would run, for users who can run it; nothing runs."""
     return RunbookRenderAnswer.of(await services.runbook_runs.fill(caller, body.request()))

@@ -1,4 +1,4 @@
-"""Schedules: runbooks that run by themselves, as their owner."""
+"""Schedules: runbooks that run at set times, as their owner."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ ResourceRoutes(
     request=RunbookScheduleRequest,
     answer=RunbookScheduleAnswer,
     texts={
-        "create": "It runs as who creates it, with the rights that they have at that moment. The runbook is filled in "
-        "once, so that what is wrong is said now. Lists show one's own; all of them to administrators and auditors.",
-        "update": "By its owner. An administrator may switch it off, and change nothing else: it runs as its owner.",
-        "delete": "By its owner or an administrator. What runs goes on.",
+        "create": "It runs as its creator, with the rights that they have at that time. The runbook is rendered "
+        "once, so that errors are reported now. Lists contain the caller's schedules; all of them for "
+        "administrators and auditors.",
+        "update": "For its owner. An administrator can switch it off, and change nothing else, because it runs as "
+        "its owner.",
+        "delete": "For its owner or an administrator. A run that has started continues.",
     },
 ).add_to(router)
 
 
 @router.post("/{nameOrID}/run", status_code=202, responses=errors(400, 403, 404, 409, 429, 503))
 async def run_runbook_schedule(key: Key, caller: Caller, services: Use) -> RunbookScheduleRun:
-    """Now, beside its times; by its owner. The session says what comes of it."""
+    """Run a schedule now, in addition to its times; for its owner. The session has the result."""
     return RunbookScheduleRun.of(await services.runbook_schedules.run(caller, key))

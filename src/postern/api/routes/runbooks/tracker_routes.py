@@ -1,4 +1,4 @@
-"""The organisation's issue tracker. That there is one everybody sees; its token nobody."""
+"""The organisation's issue tracker. All users can see that there is one, and no user its token."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ router = APIRouter(prefix="/integrations/tracker", tags=["Issue Templates"], rou
 
 @router.get("", responses=errors(404))
 async def get_tracker(caller: Caller, services: Use) -> TrackerAnswer:
-    """Not found where none is set up."""
+    """Return the tracker. 404 if none is set up."""
     return TrackerAnswer.of(await services.tracker.get(caller))
 
 
 @router.post("", status_code=201, responses=errors(403, 409))
 async def create_tracker(body: TrackerRequest, caller: Caller, services: Use) -> TrackerAnswer:
-    """Conflict where there is one. Nobody asks it yet: see the test."""
+    """Set up the tracker. 409 if there is one. The tracker is not contacted yet: use the test."""
     return TrackerAnswer.of(await services.tracker.create(caller, body.fields()))
 
 
 @router.put("", responses=errors(403, 404, 409))
 async def update_tracker(body: TrackerRequest, caller: Caller, services: Use) -> TrackerAnswer:
-    """All settings become those given, or their defaults. Issues that are still to be made or closed are, with
-    these. Conflict where somebody else changed it at the same time."""
+    """Replace all settings, with defaults for those left out. Issues that are still to be opened or closed use the new
+    ones. 409 if another request changed it at the same time."""
     return TrackerAnswer.of(await services.tracker.replace(caller, body.fields()))
 
 
 @router.delete("", status_code=204, responses=errors(403, 404))
 async def delete_tracker(caller: Caller, services: Use) -> None:
-    """With its token. Sessions open no issues any more; templates stay."""
+    """Delete the tracker with its token. Sessions open no issues any more; templates stay."""
     await services.tracker.remove(caller)
 
 
 @router.post("/test", responses=errors(403, 404, 503))
 async def test_tracker(body: TrackerTestRequest, caller: Caller, services: Use) -> TrackerTestAnswer:
-    """Asks the tracker who we are. 422 tells what it has against us, 503 that it does not answer."""
+    """Test the tracker's token. 422 with the tracker's error, 503 if it does not answer."""
     return TrackerTestAnswer(answer=await services.tracker.test(caller, body.project_key))
 
 
@@ -58,7 +58,7 @@ async def list_tracker_objects(
     services: Use,
     page: Paging,
     object_type: Annotated[str, Query(min_length=1, max_length=255)],
-    query: Annotated[str, Query(max_length=255, description="What is in the name")] = "",
+    query: Annotated[str, Query(max_length=255, description="Text in the name")] = "",
 ) -> AssetsAnswer:
-    """Names of assets, for what a template asks; by name."""
+    """List assets by name, for a template's fields."""
     return AssetsAnswer.of(await services.tracker.objects(caller, object_type, query, page))

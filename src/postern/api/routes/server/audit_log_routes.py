@@ -26,16 +26,16 @@ async def list_audit_logs(
     actor_email: str | None = None,
     action: Annotated[str | None, Query(description="create, update, delete, revoke, login and so on")] = None,
     resource_type: Annotated[str | None, Query(description="As in the path, such as connections/credentials")] = None,
-    resource: Annotated[str | None, Query(description="Name or identifier, as it was given")] = None,
+    resource: Annotated[str | None, Query(description="Name or identifier, as in the request")] = None,
     http_method: str | None = None,
     http_path: str | None = None,
     http_status: Annotated[int | None, Query(ge=100, le=599)] = None,
     outcome: Literal["success", "failure"] | None = None,
     client_ip: str | None = None,
-    created_after: Annotated[Moment | None, Query(description="At or after")] = None,
-    created_before: Annotated[Moment | None, Query(description="At or before")] = None,
+    created_after: Annotated[Moment | None, Query(description="At or after this time")] = None,
+    created_before: Annotated[Moment | None, Query(description="At or before this time")] = None,
 ) -> LongListAnswer[AuditEntryAnswer]:
-    """Newest first; of the caller's organisation, for administrators and auditors."""
+    """List the organisation's entries, newest first, for administrators and auditors."""
     wanted = AuditFilter(
         actor_subject=actor_subject,
         actor_email=actor_email,

@@ -1,4 +1,4 @@
-"""Chats: whose accounts there are, and what Slack sends when somebody presses a button."""
+"""Chats: linked accounts, and requests that Slack sends for buttons."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ _SENT = {
         "content": {"application/x-www-form-urlencoded": {"schema": {"type": "object"}}},
     }
 }
-_ANSWERED: dict[int | str, dict[str, Any]] = {200: {"description": "What Slack expects: nothing, or JSON"}}
+_ANSWERED: dict[int | str, dict[str, Any]] = {200: {"description": "The answer that Slack expects: nothing, or JSON"}}
 
 
 @router.post("/link", status_code=201, responses=errors(403))
 async def make_chat_code(caller: Caller, services: Use) -> ChatCodeAnswer:
-    """A code that shows in a chat whose account there is the caller's; one from before is good no more."""
+    """Create a code that links a chat account to the caller; an older code stops working."""
     code = await services.chat_links.code(caller)
     return ChatCodeAnswer(code=code.reveal(), expires_in=int(CODE_LIFE.total_seconds()))
 
 
 @router.get("/accounts", responses=errors())
 async def list_chat_accounts(caller: Caller, services: Use, page: Paging) -> ListAnswer[ChatLinkAnswer]:
-    """One's own; everybody's for administrators and auditors. Newest first."""
+    """List the caller's linked accounts; those of all users for administrators and auditors. Newest first."""
     found = await services.chat_links.find(caller, page)
     return listed([ChatLinkAnswer.of(link) for link in found.items], found, page)
 
 
 @router.delete("/accounts/{id}", status_code=204, responses=errors(404))
 async def delete_chat_account(id: UUID, caller: Caller, services: Use) -> None:  # noqa: A002 - the API's name
-    """One's own, or as an administrator anybody's."""
+    """Unlink an account of the caller, or as an administrator any."""
     await services.chat_links.remove(caller, id)
 
 
@@ -55,14 +55,14 @@ async def delete_chat_account(id: UUID, caller: Caller, services: Use) -> None: 
     openapi_extra=_SENT,
 )
 async def slack_interaction(id: str, request: Request, services: Use) -> Response:  # noqa: A002 - the API's name
-    """For Slack alone, which signs what it sends: buttons, forms and the slash command of the sink with this id."""
+    """Receive requests of Slack, which it signs: buttons, forms and the slash command of the sink with this id."""
     body = await request.body()
     if len(body) > _MAX_BODY:
-        raise Malformed("this is more than Slack sends")
+        raise Malformed("the body is larger than any request of Slack")
     try:
         sink_id = UUID(id)
     except ValueError:
-        raise Unauthenticated("this is not signed as it must be") from None
+        raise Unauthenticated("the signature is missing or wrong; check the sink's signing secret") from None
     headers = request.headers
     done = await services.chat_decisions.handle(
         sink_id, headers.get("X-Slack-Request-Timestamp", ""), headers.get("X-Slack-Signature", ""), body

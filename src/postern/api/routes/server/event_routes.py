@@ -1,4 +1,4 @@
-"""What events look like that sinks are sent."""
+"""The form of events for sinks."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ router = APIRouter(prefix="/events", tags=["Server Management"], route_class=Aud
 
 @router.get("/schemas", responses=errors())
 async def get_event_schemas(caller: Caller) -> dict[str, dict[str, Any]]:
-    """A JSON Schema (draft 2020-12) by each kind of event, of the event as a webhook gets it. For everybody."""
+    """Return a JSON Schema (draft 2020-12) for each kind of event, in the form of a webhook. For all users."""
     return event_schemas()

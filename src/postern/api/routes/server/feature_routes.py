@@ -1,4 +1,4 @@
-"""What an organisation has switched on and off."""
+"""Features that an organisation switches on and off."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ router = APIRouter(prefix="/feature-flags", tags=["Features"], route_class=Audit
 
 @router.get("", responses=errors())
 async def list_feature_flags(caller: Caller, services: Use, page: Paging) -> ListAnswer[FeatureAnswer]:
-    """Of the caller's organisation, by name."""
+    """List the features of the caller's organisation, by name."""
     states = await services.features.all(caller.org_id)
     shown = [FeatureAnswer.of(state) for state in states[page.offset : page.offset + page.limit]]
     return listed(shown, Listed(states, len(states)), page)
@@ -24,5 +24,5 @@ async def list_feature_flags(caller: Caller, services: Use, page: Paging) -> Lis
 
 @router.put("/{name}", responses=errors(403, 404, 413))
 async def update_feature_flag(name: str, body: FeatureRequest, caller: Caller, services: Use) -> FeatureAnswer:
-    """Holds at once: what is open by a way that is switched off is ended."""
+    """Switch a feature on or off, at once: sessions that depend on a disabled feature end."""
     return FeatureAnswer.of(await services.features.put(caller, name, enabled=body.enabled))

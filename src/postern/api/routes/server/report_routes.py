@@ -1,4 +1,4 @@
-"""Reports: what was masked, and what happened over time."""
+"""Reports: masked values, sessions and reviews over time."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ router = APIRouter(prefix="/reports", tags=["Reports"], route_class=AuditedRoute
 
 
 async def _days(
-    start_date: Annotated[date | None, Query(description="The first day, such as 2026-01-31")] = None,
-    end_date: Annotated[date | None, Query(description="The day after the last")] = None,
-    time_zone: Annotated[str, Query(max_length=64, description="Of the days, such as Europe/Berlin")] = "UTC",
+    start_date: Annotated[date | None, Query(description="First day, such as 2026-01-31")] = None,
+    end_date: Annotated[date | None, Query(description="Day after the last day")] = None,
+    time_zone: Annotated[str, Query(max_length=64, description="Time zone of the days, such as Europe/Berlin")] = "UTC",
 ) -> ReportDays:
     return ReportDays(start_date, end_date, time_zone)
 
@@ -50,10 +50,10 @@ async def report_sessions(
     wanted: Wanted,
     page: Paging,
     group_by: GroupBy = GroupBy.CONNECTION,
-    id: Annotated[UUID | None, Query(description="Only of this session; with group_by=id")] = None,  # noqa: A002 - the API's name
+    id: Annotated[UUID | None, Query(description="Only this session; with group_by=id")] = None,  # noqa: A002 - the API's name
 ) -> MaskingReportAnswer:
-    """How many values were masked, by information type, of sessions that began in those days and have ended; today
-    unless days are given, a year at most. For administrators and auditors."""
+    """Return how many values were masked, by information type, in sessions that began in these days and have ended;
+    default: today, at most a year. For administrators and auditors."""
     asked = ReportFilter(id, wanted.user, wanted.connection, wanted.type, wanted.verb)
     report = await services.reports.masking(caller, asked, days, group_by, page)
     return MaskingReportAnswer.of(report, group_by, one=id is not None, offset=page.offset)
@@ -68,8 +68,8 @@ async def report_activity(
     by: Interval = Interval.DAY,
     group_by: GroupBy | None = None,
 ) -> ActivityReportAnswer:
-    """Sessions and refusals over time, of sessions that have ended, by when they began. The last 30 days unless days
-    are given, a year at most; by the hour today, 31 days at most. For administrators and auditors."""
+    """Return sessions and denials over time, for sessions that have ended, by their start. Default: the last 30 days,
+    at most a year; by the hour: today, at most 31 days. For administrators and auditors."""
     report = await services.reports.activity(caller, wanted, days, by, group_by)
     return ActivityReportAnswer.of(report, by, days.time_zone, group_by)
 
@@ -78,12 +78,12 @@ async def report_activity(
 async def report_reviews(
     caller: Caller, services: Use, days: Days, group_by: ReviewsBy = ReviewsBy.CONNECTION
 ) -> ReviewReportAnswer:
-    """How reviews went that were asked for in those days, the last 30 unless days are given, a year at most: what
-    became of them, and how long people waited for a decision. For administrators and auditors."""
+    """Return the outcome of reviews that were requested in these days, and how long they waited for a decision;
+    default: the last 30 days, at most a year. For administrators and auditors."""
     return ReviewReportAnswer.of(await services.reports.reviews(caller, days, group_by), group_by)
 
 
 @router.post("/rebuild", status_code=202, responses=errors(403, 409))
 async def rebuild_reports(caller: Caller, services: Use) -> None:
-    """Counts all ended sessions of the organisation anew, in the background. For administrators."""
+    """Recount all ended sessions of the organisation, in the background. For administrators."""
     await services.postprocessing.rebuild(caller)

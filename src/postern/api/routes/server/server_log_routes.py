@@ -1,4 +1,4 @@
-"""The log of the server's processes: its last lines, and as it is written."""
+"""The log of the server's processes: its last lines, and new ones as they are written."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ router = APIRouter(prefix="/server-logs", tags=["Server Management"], route_clas
 
 MAX_LINES = 1_000
 _READ_EVERY = 0.5  # seconds
-_ASK_EVERY = 5.0  # seconds between two looks whether who follows still may
+_ASK_EVERY = 5.0  # seconds between two checks that the caller is still allowed
 _STREAM = {"description": "Server-sent events", "content": {"text/event-stream": {}}}
 
-Level = Annotated[Literal["debug", "info", "warning", "error"] | None, Query(description="The lowest that is wanted")]
-Process = Annotated[str | None, Query(description="Such as api, w1 or supervisor")]
+Level = Annotated[Literal["debug", "info", "warning", "error"] | None, Query(description="Lowest level to return")]
+Process = Annotated[str | None, Query(description="Process, such as api, w1 or supervisor")]
 
 
 @router.get("", responses=errors(403))
@@ -41,8 +41,8 @@ async def list_server_logs(
     since: Moment | None = None,
     limit: Annotated[int, Query(ge=1, le=MAX_LINES)] = 200,
 ) -> LogLinesAnswer:
-    """The last lines that fit, oldest first; for administrators of the default organisation. A process keeps about two
-    megabytes."""
+    """Return the last matching lines, oldest first; for administrators of the default organisation. Each process keeps
+    about two megabytes."""
     await services.server_logs.require_reader(caller)
     wanted = LogFilter(level, process, since)
     found = await asyncio.to_thread(services.server_logs.journal.last, wanted, limit)
@@ -58,8 +58,8 @@ async def stream_server_logs(
     process: Process = None,
     last_event_id: Annotated[str | None, Header(description="Begin after this line")] = None,
 ) -> StreamingResponse:
-    """Lines as they are written, as events `log`. It ends with the login that asked, and after an hour at the latest;
-    clients then ask again with the id of their last line."""
+    """Stream lines as they are written, as events `log`. It ends with the caller's login, and after an hour at the
+    latest; clients then ask again with the id of their last line."""
     logs = services.server_logs
     await logs.require_reader(caller)
     logs.require_room()
@@ -69,11 +69,11 @@ async def stream_server_logs(
 
 
 async def _events(request: Request, services: Services, follower: Follower, wanted: LogFilter) -> AsyncIterator[str]:
-    """A client that does not read is waited for, and costs one reading of the files at most."""
+    """Stream the lines. A slow client is waited for, and costs at most one reading of the files."""
     loop = asyncio.get_running_loop()
     end = loop.time() + request.app.state.stream_life
     ask_at = loop.time() + _ASK_EVERY
-    with contextlib.suppress(TooMany), services.server_logs.following():  # the last place went to another meanwhile
+    with contextlib.suppress(TooMany), services.server_logs.following():  # another request took the last slot meanwhile
         yield "retry: 2000\n\n"
         while True:
             lines = await asyncio.to_thread(follower.read)
@@ -85,7 +85,7 @@ async def _events(request: Request, services: Services, follower: Follower, want
                 if not await _still_may(request, services):
                     return
                 ask_at = now + _ASK_EVERY
-                yield ": still here\n\n"  # finds out whether the client is, too
+                yield ": still here\n\n"  # detects whether the client is still there, too
             if now >= end:
                 return
             await asyncio.sleep(min(_READ_EVERY, max(0.0, end - now)))

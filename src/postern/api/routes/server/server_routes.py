@@ -1,4 +1,4 @@
-"""Who is logged in (spec 4.7)."""
+"""The caller (spec 4.7)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ router = APIRouter(route_class=AuditedRoute)
 
 @router.get("/userinfo", tags=["User Management"], responses=errors())
 async def user_info(caller: Caller, by: CallerInFull, services: Use) -> UserInfoAnswer:
-    """Who asks, by what, and where they are."""
+    """Return the caller, how they are authenticated, and their address."""
     profile = await services.users.profile(caller)
     return UserInfoAnswer(
         **UserAnswer.of(profile.account).model_dump(),

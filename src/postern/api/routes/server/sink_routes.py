@@ -1,4 +1,4 @@
-"""Sinks: where events go, outside of this server."""
+"""Sinks: destinations of events outside of this server."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ ResourceRoutes(
     answer=SinkAnswer,
     written=dict.fromkeys(("create", "replace", "update"), NewSinkAnswer),
     texts={
-        "create": "Events from now on go there. The signing secret of a webhook is shown this once.",
-        "update": "Headers and keys that are left out stay. Also tries again at once what waits; `paused: false` "
-        "brings back one that is gone. Another `address` or `authority` needs headers and keys again, and a webhook's "
-        "address another signing secret, which is shown this once.",
-        "delete": "With all that waits for it.",
+        "create": "It receives events from now on. The signing secret of a webhook is shown only once.",
+        "update": "Headers and keys that are left out keep their values. Waiting events are retried at once; "
+        "`paused: false` resumes a sink that is gone. A different `address` or `authority` needs headers "
+        "and keys again, and a webhook's new address a new signing secret, which is shown only once.",
+        "delete": "Its waiting events are deleted.",
     },
 ).add_to(router)
 
 
 @router.post("/{nameOrID}/secret", responses=errors(403, 404, 409))
 async def rotate_sink_secret(nameOrID: str, caller: Caller, services: Use) -> SinkSecretAnswer:  # noqa: N803
-    """A new signing secret of a webhook."""
+    """Create a new signing secret of a webhook."""
     return SinkSecretAnswer(secret=(await services.sinks.rotate(caller, nameOrID)).reveal())
 
 
 @router.post("/{nameOrID}/test", status_code=202, responses=errors(403, 404, 409))
 async def test_sink(nameOrID: str, caller: Caller, services: Use) -> SinkTestAnswer:  # noqa: N803
-    """Sends an event that says that it is a test."""
+    """Send a test event."""
     return SinkTestAnswer(number=await services.sinks.test(caller, nameOrID))
 
 
 @router.post("/{nameOrID}/redeliver", status_code=202, responses=errors(403, 404))
 async def redeliver(nameOrID: str, body: RedeliverRequest, caller: Caller, services: Use) -> RedeliverAnswer:  # noqa: N803
-    """Sends again what was given up, or one event whatever became of it; the receiver sees the same ids."""
+    """Send deliveries again that were given up, or one in any state; the receiver gets the same ids."""
     return RedeliverAnswer(waiting=await services.sinks.redeliver(caller, nameOrID, body.number))
 
 
@@ -67,6 +67,6 @@ async def list_deliveries(
     page: LongPaging,
     state: DeliveryState | None = None,
 ) -> LongListAnswer[DeliveryAnswer]:
-    """Newest first. Delivered ones stay for a day, those given up for 30."""
+    """List deliveries, newest first. Delivered ones are kept for a day, those given up for 30 days."""
     found = await services.sinks.deliveries(caller, nameOrID, state, page)
     return long_listed([DeliveryAnswer.of(one) for one in found.items], found)

@@ -1,4 +1,4 @@
-"""What the server tells of itself (spec 4.7): that it lives, that it can serve, how to log in, where to connect."""
+"""Status of the server (spec 4.7): whether it is alive, whether it can serve, how to log in, where to connect."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ router = APIRouter(tags=["Server Management"], route_class=AuditedRoute)
 
 @open_router.get("/healthz", responses=open_errors())
 async def healthz() -> LivenessAnswer:
-    """Whether the API process answers; it asks nothing else, so that a slow store gets nobody restarted."""
+    """Return whether the API process answers; it checks nothing else, so that a slow store causes no restart."""
     return LivenessAnswer()
 
 
 @open_router.get("/readyz", responses=open_errors())
 async def readyz(services: Use) -> ReadinessAnswer:
-    """Whether this gateway can serve; 503 says which part is missing."""
+    """Return whether this gateway can serve; 503 names the missing part."""
     await services.health.require_ready()
     return ReadinessAnswer()
 
@@ -38,9 +38,9 @@ async def readyz(services: Use) -> ReadinessAnswer:
 @open_router.get("/publicserverinfo", responses=open_errors())
 async def public_server_info(
     services: Use,
-    organization: Annotated[str | None, Query(description="The default organisation when left out")] = None,
+    organization: Annotated[str | None, Query(description="Default: the default organisation")] = None,
 ) -> PublicServerInfoAnswer:
-    """How to log in. For an organisation that does not exist the answer is that of one with local login."""
+    """Return how users log in. For an organisation that does not exist the answer is that of one with local login."""
     config = await services.auth_settings.public(organization)
     return PublicServerInfoAnswer(
         auth_method=config.method,
@@ -51,7 +51,7 @@ async def public_server_info(
 
 @router.get("/serverinfo", responses=errors())
 async def server_info(caller: Caller, info: Info, services: Use) -> ServerInfoAnswer:
-    """The configuration that clients need."""
+    """Return the configuration that clients need."""
     config = await services.auth_configs.of(caller.org_id)
     return ServerInfoAnswer.of(
         info,

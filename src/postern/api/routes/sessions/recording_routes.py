@@ -16,32 +16,32 @@ from postern.api.schemas.sessions.recording_schemas import CheckpointAnswer, Led
 
 router = APIRouter(prefix="/recordings", tags=["Sessions"], route_class=AuditedRoute)
 
-_TAR = {"description": "A tar, as it is read", "content": {"application/x-tar": {}}}
+_TAR = {"description": "A tar file, streamed", "content": {"application/x-tar": {}}}
 
 
 @router.get("/checkpoints", responses=errors(403))
 async def list_checkpoints(caller: Caller, services: Use, page: LongPaging) -> LongListAnswer[CheckpointAnswer]:
-    """Newest first, each with the anchors that it has to reach; for administrators and auditors."""
+    """List checkpoints, newest first, each with its anchors; for administrators and auditors."""
     found = await services.checkpoints.find(caller, page)
     return long_listed([CheckpointAnswer.of(*one) for one in found.items], found)
 
 
 @router.post("/checkpoints", status_code=201, responses=errors(403, 409))
 async def make_checkpoint(caller: Caller, services: Use) -> CheckpointAnswer:
-    """Signs the ledger as it is now. Answers the newest one where nothing has happened since."""
+    """Sign the ledger as it is now. Returns the newest checkpoint if nothing has changed since."""
     return CheckpointAnswer.of(await services.checkpoints.make(caller))
 
 
 @router.get("/key", responses=errors(403))
 async def get_ledger_keys(caller: Caller, services: Use) -> LedgerKeysAnswer:
-    """The public keys by which checkpoints are verified. Keep them elsewhere than on this gateway."""
+    """Return the public keys that verify checkpoints. Store them outside of this gateway."""
     keys = await services.checkpoints.keys(caller)
     return LedgerKeysAnswer(keys=[LedgerKeyAnswer.of(key) for key in keys])
 
 
 @router.post("/key/rotate", responses=errors(403))
 async def rotate_ledger_key(caller: Caller, services: Use) -> LedgerKeyAnswer:
-    """Another key signs from now on; a checkpoint that the one before signs introduces it."""
+    """Sign with a new key from now on; a checkpoint that the old key signs introduces it."""
     return LedgerKeyAnswer.of(await services.checkpoints.rotate(caller))
 
 
@@ -49,10 +49,11 @@ async def rotate_ledger_key(caller: Caller, services: Use) -> LedgerKeyAnswer:
 async def export_recordings(
     caller: Caller,
     services: Use,
-    since: Annotated[Moment | None, Query(description="Sessions that began at or after")] = None,
-    until: Annotated[Moment | None, Query(description="Sessions that began at or before")] = None,
+    since: Annotated[Moment | None, Query(description="Sessions that began at or after this time")] = None,
+    until: Annotated[Moment | None, Query(description="Sessions that began at or before this time")] = None,
 ) -> StreamingResponse:
-    """Ledger, checkpoints, sessions and recordings, for `postern sessions verify`; for administrators and auditors."""
+    """Export ledger, checkpoints, sessions and recordings, for `postern sessions verify`; for administrators and
+    auditors."""
     pieces = await services.exports.begin(caller, since, until)
     headers = {"Content-Disposition": 'attachment; filename="recordings.tar"'}
     return StreamingResponse(pieces, media_type="application/x-tar", headers=headers)

@@ -1,4 +1,4 @@
-"""How long recordings and sessions are kept, and what is being purged."""
+"""How long recordings and sessions are kept, and pending purges."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from postern.domain.sessions.retention import Retention
 router = APIRouter(prefix="/retention", tags=["Sessions"], route_class=AuditedRoute)
 
 Key = Annotated[
-    str, Path(alias="nameOrID", description="Name or identifier, also of one that was removed and had a retention")
+    str, Path(alias="nameOrID", description="Name or identifier, also of a deleted connection that had a retention")
 ]
-Days = Annotated[int | None, Query(description="Left out: for ever")]
+Days = Annotated[int | None, Query(description="Default: forever")]
 
 
 @router.get("", responses=errors(403))
 async def get_retention(caller: Caller, services: Use) -> RetentionAnswer:
-    """The organisation's; for administrators and auditors."""
+    """Return the organisation's retention; for administrators and auditors."""
     return RetentionAnswer.of(await services.retention.organisation(caller))
 
 
 @router.put("", responses=errors(403))
 async def set_retention(body: RetentionRequest, caller: Caller, services: Use) -> RetentionAnswer:
-    """For connections without their own. What is shortened takes effect after a day."""
+    """Set the retention of connections without their own. A shorter one takes effect after a day."""
     return RetentionAnswer.of(await services.retention.set_organisation(caller, body.retention()))
 
 
@@ -46,24 +46,25 @@ async def preview_retention(
     recording_days: Days = None,
     session_days: Days = None,
     connection: Annotated[
-        str | None, Query(description="Name or identifier; left out: those without their own")
+        str | None, Query(description="Name or identifier; default: connections without their own retention")
     ] = None,
 ) -> PreviewAnswer:
-    """What such a retention would purge now."""
+    """Return what such a retention would purge now."""
     wanted = Retention(recording_days, session_days)
     return PreviewAnswer.of(await services.retention.preview(caller, wanted, connection))
 
 
 @router.get("/purges", responses=errors(403))
 async def list_purges(caller: Caller, services: Use, page: LongPaging) -> LongListAnswer[PurgeAnswer]:
-    """That have begun and are not done, oldest first, with what keeps them; for administrators and auditors."""
+    """List purges that have begun and are not finished, oldest first, with their errors; for administrators and
+    auditors."""
     found = await services.purges.find(caller, page)
     return long_listed([PurgeAnswer.of(one) for one in found.items], found)
 
 
 @router.get("/connections", responses=errors(403))
 async def list_retentions(caller: Caller, services: Use) -> RetentionsAnswer:
-    """Those of connections that have their own."""
+    """List the retentions of connections that have their own."""
     return RetentionsAnswer(data=[RetentionAnswer.of(one) for one in await services.retention.connections(caller)])
 
 
@@ -74,12 +75,12 @@ async def get_connection_retention(key: Key, caller: Caller, services: Use) -> R
 
 @router.put("/connections/{nameOrID}", responses=errors(403, 404))
 async def set_connection_retention(key: Key, body: RetentionRequest, caller: Caller, services: Use) -> RetentionAnswer:
-    """Its own, which wins over the organisation's, also where it is longer. It stays for its sessions when the
-    connection is removed. What is shortened takes effect after a day."""
+    """Set a connection's own retention, which takes precedence over the organisation's, even if it is longer. It stays
+    for its sessions if the connection is deleted. A shorter one takes effect after a day."""
     return RetentionAnswer.of(await services.retention.set_connection(caller, key, body.retention()))
 
 
 @router.delete("/connections/{nameOrID}", responses=errors(403, 404))
 async def remove_connection_retention(key: Key, caller: Caller, services: Use) -> RetentionAnswer:
-    """The connection goes by the organisation's again; after a day, where that is shorter."""
+    """Use the organisation's retention for the connection again; if that is shorter, after a day."""
     return RetentionAnswer.of(await services.retention.set_connection(caller, key, None))

@@ -1,4 +1,4 @@
-"""Running a script on a connection: a session of verb exec (spec 2.2)."""
+"""Runs of scripts on a connection: sessions of verb exec (spec 2.2)."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from postern.services.completion import CompletionSignals, poll_times
 
 router = APIRouter(tags=["Sessions"], route_class=AuditedRoute)
 
-OUTPUT_LIMIT = 1024 * 1024  # bytes of each text in the answer; the session has all of it
+OUTPUT_LIMIT = 1024 * 1024  # bytes of each text in the answer; the recording has all of it
 _MAX_RUNS = 10_000  # parts of `output` whose streams the answer lists
-_LOOK_AGAIN = 2.0  # seconds; should a signal be lost
-RUNNING = {"model": ExecAnswer, "description": "Still running, or it waits for its review; ask again"}
+_LOOK_AGAIN = 2.0  # seconds, in case a signal is lost
+RUNNING = {"model": ExecAnswer, "description": "The script still runs, or waits for its review; ask again"}
 StreamLengths = list[tuple[Literal["stdout", "stderr", "gateway"], int]]
 _WAITS = (ReviewStatus.PENDING, ReviewStatus.APPROVED)
 _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,6})\"?", re.IGNORECASE)
@@ -43,9 +43,9 @@ _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,6})\"?", re.IGNORECASE)
 
 async def _patience(
     request: Request,
-    prefer: Annotated[str | None, Header(description="`wait=SECONDS` (RFC 7240): answer that it runs sooner")] = None,
+    prefer: Annotated[str | None, Header(description="`wait=SECONDS` (RFC 7240): return sooner that it runs")] = None,
 ) -> float:
-    """Seconds to wait for the end."""
+    """Return the seconds to wait for the end."""
     longest: float = request.app.state.exec_wait
     wanted = _WAIT.search(prefer or "")
     return longest if wanted is None else min(longest, float(wanted[1]))
@@ -65,12 +65,13 @@ async def run_script(
     address: Address,
     patience: Patience,
 ) -> ExecAnswer:
-    """Waits up to 50 s for the end. 403 when the connection cannot be used, 200 when the script ran, well or not. 202
-    at once when it needs a review: `review` says whose. Once that is approved, `POST /sessions/{session_id}/exec` runs
-    it.
+    """Run a script, and wait up to 50 s for its end. 403 if the connection cannot be used, 200 if the script ran, with
+    success or failure. 202 at once if it needs a review: `review` names the approvers. Once approved, `POST
+    /sessions/{session_id}/exec` runs it.
 
-    Where scripts open an issue, 422 lists what its template asks for and `tracker_fields` do not say, and 503 says why
-    it could not be made: then nothing runs."""
+    If scripts open an issue, 422 lists the fields of its template that `tracker_fields` lack, and 503 says why it could
+    not be created: then nothing runs.
+    """
     done: CompletionSignals = request.app.state.done
     session_id = uuid4()
     async with done.subscribe(session_id) as event:
@@ -104,7 +105,8 @@ async def run_reviewed_script(
     patience: Patience,
     format: Format = Format.TEXT,  # noqa: A002 - the API's name
 ) -> ExecAnswer:
-    """Runs a script whose review is approved: as it was reviewed, once, by who asked. Answers as `POST /sessions`."""
+    """Run a script whose review is approved: as it was reviewed, once, by its requester. The answer is that of `POST
+    /sessions`."""
     done: CompletionSignals = request.app.state.done
     session = await services.sessions.script(caller, session_id)
     async with done.subscribe(session.id) as event:
@@ -124,8 +126,8 @@ async def script_end(
     patience: Patience,
     format: Format = Format.TEXT,  # noqa: A002 - the API's name
 ) -> ExecAnswer:
-    """What `POST /sessions` answers, for a script that waits, runs already or has ended. Waits up to 50 s for the
-    end."""
+    """Return the answer of `POST /sessions` for a script that waits, runs or has ended. Waits up to 50 s
+    for the end."""
     done: CompletionSignals = request.app.state.done
     session = await services.sessions.script(caller, session_id)
     async with done.subscribe(session.id) as event:
@@ -138,7 +140,7 @@ async def script_end(
 async def told(
     services: Services, caller: Principal, session: Session, form: Format, response: Response, api_url: str
 ) -> ExecAnswer:
-    """What is answered of a script, however far it is."""
+    """Return the answer about a script in any state."""
     review = (await reviews_of(services, caller, [session], api_url)).get(session.id)
     if session.status is SessionStatus.DONE:
         return await asyncio.to_thread(_answer, services, session, form, review)
@@ -160,7 +162,7 @@ async def told(
 async def wait_for_end(
     services: Services, caller: Principal, session: Session, event: asyncio.Event, wait: float
 ) -> Session:
-    """The session as it is when it has ended, or after so many seconds."""
+    """Return the session when it has ended, or after that many seconds."""
     async for _ in poll_times(event, wait, _LOOK_AGAIN):
         session = await services.sessions.get(caller, session.id)
         if session.status is SessionStatus.DONE:
@@ -209,7 +211,7 @@ def _text_of(output: streams.ScriptOutput, end_detail: str) -> tuple[str, Stream
 
 
 def _events(services: Services, session: Session) -> streams.Events:
-    """None of a script that was never begun: it has no recording."""
+    """Return nothing for a script that never started: it has no recording."""
     try:
         yield from services.sessions.events(session)
     except NotFound:
@@ -217,7 +219,7 @@ def _events(services: Services, session: Session) -> streams.Events:
 
 
 def _results(services: Services, session: Session) -> Iterator[Result]:
-    """None of a script that was never begun, and of a command, whose output is text."""
+    """Return nothing for a script that never started, and for a command, whose output is text."""
     try:
         yield from services.sessions.results(session)
     except NotFound:

@@ -1,4 +1,4 @@
-"""Sessions to take away: as timelines, as files, and behind signed links."""
+"""Exports of sessions: timelines, files, and signed links."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from postern.services.recordings.recording_pages import RecordingPart, part
 router = APIRouter(prefix="/sessions", tags=["Sessions"], route_class=AuditedRoute)
 
 _FILE: dict[str, Any] = {"description": "The file", "content": {"application/octet-stream": {}}}
-_PART = {"description": "The part of it that `Range` asks for", "content": {"application/octet-stream": {}}}
+_PART = {"description": "The part that `Range` requests", "content": {"application/octet-stream": {}}}
 _MOST_OUTPUT = 1 << 20
 
 Events = Annotated[list[str] | None, Query(description="i, o, e; repeated, or separated by commas")]
-Extension = Annotated[str, Query(description="csv, json or any other")]
+Extension = Annotated[str, Query(description="csv, json, or any other")]
 
 
 class TimelineAnswer(Answer):
@@ -54,10 +54,10 @@ async def get_timeline(
     end: recording_window_query.End = None,
     cursor: recording_window_query.Cursor = None,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
-    output: Annotated[int, Query(ge=0, le=_MOST_OUTPUT, description="Bytes of what was shown of each exchange")] = 0,
+    output: Annotated[int, Query(ge=0, le=_MOST_OUTPUT, description="Bytes of output of each exchange")] = 0,
 ) -> TimelineAnswer:
-    """What was asked and what came of it, in order: statement, values, rows, duration (milliseconds), error, refusal;
-    and notes of the gateway's. Long statements are cut: `truncated`."""
+    """Return the input and its results, in order: statement, values, rows, duration (milliseconds), error, denial; and
+    notes of the gateway. Long statements are truncated: `truncated`."""
     window = recording_window_query.window(start, end, cursor, limit)
     session = await services.sessions.get(caller, session_id)
 
@@ -86,8 +86,8 @@ async def export_session(
     start: recording_window_query.Start = 0.0,
     end: recording_window_query.End = None,
 ) -> Response:
-    """The session as a file: `asciicast` (v2) and `asciicast-v3` of what happened at a terminal, `timeline` as one JSON
-    object a line, or `file` as GET of the session writes it for `extension`."""
+    """Export a session as a file: `asciicast` (v2) and `asciicast-v3` for terminals, `timeline` as one JSON object on
+    each line, or `file` as GET of the session writes it for `extension`."""
     wanted = _wanted(form, extension, event_time, events, new_line, start, end)
     session = await services.sessions.get(caller, session_id)
     await services.sessions.require_download(caller)
@@ -110,8 +110,8 @@ async def make_download_link(
     start: recording_window_query.Start = 0.0,
     end: recording_window_query.End = None,
 ) -> LinkAnswer:
-    """A link to the session's file, with the parameters of GET. It is good for five minutes without a token, for as
-    long as the caller may download the session and is logged in."""
+    """Create a link to the session's file, with the parameters of GET. It is valid for five minutes without a token, as
+    long as the caller can download the session and is logged in."""
     wanted = _wanted(form, extension, event_time, events, new_line, start, end)
     link = await services.download_links.make(caller, session_id, wanted.texts())
     base = (await info_of(request)).api_url
@@ -120,12 +120,12 @@ async def make_download_link(
 
 
 _OF_A_LINK: dict[int | str, dict[str, Any]] = {**open_errors(401, 403, 404, 410, 429), 200: _FILE}
-Token = Annotated[str, Query(max_length=4096, description="As the link has it")]
+Token = Annotated[str, Query(max_length=4096, description="From the link")]
 
 
 @router.head("/{session_id}/download", response_class=StreamingResponse, responses=_OF_A_LINK)
 async def describe_download(session_id: str, services: Use, address: Address, token: Token = "") -> Response:
-    """What GET would answer, without the file."""
+    """Return the headers of GET, without the file."""
     return await _download(session_id, services, address, token, is_head=True)
 
 
@@ -142,7 +142,7 @@ async def download_session(
     asked: Annotated[str | None, Header(alias="Range")] = None,
     condition: Annotated[str | None, Header(alias="If-Range")] = None,
 ) -> Response:
-    """The file that a link is to. Once the session is done a download can be gone on with: Range, If-Range."""
+    """Download the file of a link. The download of an ended session can be resumed: Range, If-Range."""
     return await _download(session_id, services, address, token, asked, condition)
 
 
@@ -161,8 +161,8 @@ async def _download(
     try:
         wanted = recording_files.RecordingFileRequest.read(opened.form)
     except (KeyError, ValueError):
-        raise Unauthenticated("this link is of another release; ask for a new one") from None
-    with links.places.acquire(opened.principal.id):  # finding the length of a file is work, too
+        raise Unauthenticated("this link is from a different release; request a new one") from None
+    with links.places.acquire(opened.principal.id):  # computing the length of a file is work, too
         answer = await downloads.answer(
             services, opened.session, wanted, asked=asked, condition=condition, is_head=is_head
         )
@@ -170,7 +170,7 @@ async def _download(
 
 
 def _counted(answer: Response, places: ConcurrencyLimit, principal_id: Any) -> Response:
-    """Keeps a place for as long as the answer is sent."""
+    """Hold a slot for as long as the answer is sent."""
     if isinstance(answer, StreamingResponse):
         answer.body_iterator = _holding(answer.body_iterator, places, principal_id)
     return answer

@@ -1,4 +1,4 @@
-"""What became of the hooks of a session."""
+"""Runs of a session's hooks."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ router = APIRouter(prefix="/sessions", tags=["Sessions"], route_class=AuditedRou
 
 @router.get("/{session_id}/hooks", responses=errors(403, 404))
 async def get_session_hooks(session_id: str, caller: Caller, services: Use) -> HookRunsAnswer:
-    """What became of its session hooks; for administrators and auditors. Empty where none is switched on, and until
+    """Return the runs of its session hooks; for administrators and auditors. Empty if no hooks are enabled, and until
     the first one has ended."""
     return HookRunsAnswer(data=[HookRunAnswer.of(run) for run in await services.hooks.find(caller, session_id)])

@@ -1,4 +1,4 @@
-"""What is yet to be done in the tracker for sessions."""
+"""Pending work in the tracker for sessions."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ router = APIRouter(prefix="/integrations/tracker/issues", tags=["Issue Templates
 async def list_session_issues(
     caller: Caller, services: Use, page: LongPaging, state: IssueState | None = None
 ) -> LongListAnswer[SessionIssueAnswer]:
-    """Newest first. Closed ones stay for 30 days."""
+    """List issues, newest first. Closed ones are kept for 30 days."""
     found = await services.session_issues.find(caller, state, page)
     return long_listed([SessionIssueAnswer.of(one) for one in found.items], found)
 
 
 @router.post("/retry", status_code=202, responses=errors(403))
 async def retry_session_issues(caller: Caller, services: Use) -> RetryAnswer:
-    """All that were given up."""
+    """Retry all issues that were given up."""
     return RetryAnswer(waiting=await services.session_issues.again(caller, None))
 
 
 @router.post("/{session_id}/retry", status_code=202, responses=errors(403, 404))
 async def retry_session_issue(session_id: UUID, caller: Caller, services: Use) -> RetryAnswer:
-    """Not found where it was not given up."""
+    """Retry an issue. 404 if it was not given up."""
     return RetryAnswer(waiting=await services.session_issues.again(caller, session_id))

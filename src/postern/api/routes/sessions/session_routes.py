@@ -31,12 +31,12 @@ router = APIRouter(prefix="/sessions", tags=["Sessions"], route_class=AuditedRou
 
 _EXPANDABLE = ("event_stream", "session_input")
 _FILE = {
-    "description": "The session, or a file when `extension` is given",
+    "description": "The session, or a file if `extension` is given",
     "content": {"text/csv": {}, "application/octet-stream": {}},
 }
 
 _RESULTS = {
-    "description": "The results, as they are read",
+    "description": "The results, streamed",
     "content": {
         "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
         "text/csv": {},
@@ -52,10 +52,10 @@ async def list_sessions(
     info: Info,
     page: LongPaging,
     wanted: Filters,
-    expand: Annotated[list[str] | None, Query(description="matches: where a search found its words")] = None,
+    expand: Annotated[list[str] | None, Query(description="matches: the places where a search found its words")] = None,
 ) -> LongListAnswer[FoundAnswer]:
-    """Newest first, without scripts and events. Who is neither admin nor auditor finds their own. What was asked in a
-    session can be searched a few seconds after it has ended."""
+    """List sessions, newest first, without scripts and events. Users who are neither administrator nor auditor see
+    their own. The input of a session can be searched a few seconds after it has ended."""
     expanded = words("expand", expand, ("matches",))
     found = await services.sessions.find(caller, wanted, page)
     matches: Mapping[UUID, Sequence[Match]] | None = None
@@ -77,7 +77,7 @@ async def list_sessions(
 async def reviews_of(
     services: Services, caller: Principal, sessions: Sequence[Session], api_url: str
 ) -> Mapping[UUID, ReviewAnswer]:
-    """Those under which they run, or for which they wait: by the session's identifier. At most one statement."""
+    """List the reviews of a session, under which it runs or for which it waits. At most one is for a statement."""
     reviewed = [session.id for session in sessions if session.review_id is not None]
     found = await services.reviews.of_sessions(caller, reviewed) if reviewed else {}
     return {session_id: ReviewAnswer.of(review, api_url, caller) for session_id, review in found.items()}
@@ -98,16 +98,16 @@ async def get_session(
     expand: Annotated[
         list[str] | None, Query(description="event_stream, session_input; repeated, or separated by commas")
     ] = None,
-    extension: Annotated[str | None, Query(description="csv, json or any other: answers a file")] = None,
+    extension: Annotated[str | None, Query(description="csv, json, or any other: returns a file")] = None,
     new_line: recording_window_query.NewLine = "0",
     start: recording_window_query.Start = 0.0,
     end: recording_window_query.End = None,
     cursor: recording_window_query.Cursor = None,
     limit: recording_window_query.Limit = None,
 ) -> SessionAnswer | Response:
-    """One session. `expand=event_stream`, or a format for it, brings the recorded events along: all of them, up to 16
-    MiB; or with `limit` or `cursor` a page, and in the header `Next-Cursor` where the next one begins. Reviewers can
-    read the sessions whose reviews they decide, without recorded events and files."""
+    """Return a session. `expand=event_stream`, or a format for it, includes the recorded events: all of them, up to 16
+    MiB; or with `limit` or `cursor` a page, with the next cursor in the header `Next-Cursor`. Reviewers can read the
+    sessions whose reviews they decide, without recorded events and files."""
     kinds = frozenset(words("events", events, streams.ALL_KINDS if extension is None else streams.KINDS))
     expanded = words("expand", expand, _EXPANDABLE)
     window = recording_window_query.window(start, end, cursor, limit)
@@ -148,11 +148,11 @@ async def get_results(
     services: Use,
     form: Annotated[Format, Query(alias="format")] = Format.JSON,
 ) -> StreamingResponse:
-    """All that a script answered, as far as its recording goes: as the database's texts, after masking. In JSON one
-    object for each statement: `columns`, `rows`, `tag`, `notices`, `error`, `truncated`."""
+    """Return the results of a script from its recording: the database's texts, after masking. In JSON one object for
+    each statement: `columns`, `rows`, `tag`, `notices`, `error`, `truncated`."""
     session = await services.sessions.require_finished(caller, session_id)
     chunks = _result_chunks(services, session, form)
-    first = await asyncio.to_thread(next, chunks, b"")  # what raises does so before the answer begins
+    first = await asyncio.to_thread(next, chunks, b"")  # errors must be raised before the answer begins
     return StreamingResponse(chain([first], chunks), media_type=MEDIA[form])
 
 
@@ -169,7 +169,8 @@ def _result_chunks(services: Services, session: Session, form: Format) -> Iterat
 
 @router.post("/{session_id}/kill", status_code=204, responses=errors(403, 404))
 async def kill_session(session_id: str, caller: Caller, services: Use) -> None:
-    """Request that a session ends; also fine when it is done already. The review that it waits for is withdrawn.
+    """Request that a session ends; it can be done already. The review that it waits for is withdrawn.
 
-    The answer does not wait for the end: the session has ended once its `status` is `done`."""
+    The answer does not wait for the end: the session has ended once its `status` is `done`.
+    """
     await services.sessions.kill(caller, session_id)

@@ -1,7 +1,7 @@
 """A running session as it is recorded, as server-sent events.
 
-The session knows nothing of who watches: what is sent is read from its recording. So a watcher who does not keep up
-costs a place among the watchers, and nothing else; who falls too far behind is told so and cut.
+The session does not know its watchers: the events are read from its recording. A slow watcher costs a slot of watchers,
+and nothing else; one that falls too far behind is notified and disconnected.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ log = logging.getLogger(__name__)
 
 router = APIRouter(prefix="/sessions", tags=["Sessions"], route_class=Route)
 
-_LOOK_EVERY = 0.2  # seconds, while something happens
+_LOOK_EVERY = 0.2  # seconds, while there are events
 _LOOK_SELDOM = 1.0
 _QUIET_AFTER = 10.0
-_ASK_EVERY = 3.0  # seconds between two looks whether who watches still may
+_ASK_EVERY = 3.0  # seconds between two checks that the watcher is still allowed
 _KEEP_ALIVE = 15.0
-_SETTLED = 1.0  # seconds after the end of a session in which the rest of its recording may come
-_MOST_BEHIND = 8 << 20  # bytes of recording that a watcher who had caught up may be behind
-TOO_SLOW = "you were too slow: ask again with the id of the last event, as Last-Event-ID"
-_SEND_WITHIN = 30.0  # seconds in which a client takes what it is sent
+_SETTLED = 1.0  # seconds after the end of a session in which the rest of its recording can arrive
+_MOST_BEHIND = 8 << 20  # bytes of recording that a watcher can fall behind after it had caught up
+TOO_SLOW = "the client was too slow: ask again with the id of the last event, as Last-Event-ID"
+_SEND_WITHIN = 30.0  # seconds in which a client must read what it is sent
 _STREAM = {"description": "Server-sent events", "content": {"text/event-stream": {}}}
 
 
@@ -53,11 +53,12 @@ async def stream_session(
     request: Request,
     caller: Caller,
     services: Use,
-    last_event_id: Annotated[str | None, Header(description="Go on behind this event")] = None,
+    last_event_id: Annotated[str | None, Header(description="Continue after this event")] = None,
 ) -> StreamingResponse:
-    """What a session has done so far and what it does, as events `event` (`time` in milliseconds, `type`, `payload` in
-    base64); `session_end` closes the stream and says how it ended, `cut` says that the watcher was too slow. It ends
-    with the right to watch, and after an hour at the latest; clients then ask again with the id of their last event."""
+    """Stream what a session has done and does, as events `event` (`time` in milliseconds, `type`, `payload` in base64).
+    `session_end` closes the stream and says how it ended, `cut` says that the watcher was too slow. It ends when the
+    caller is no longer allowed to watch, and after an hour at the latest; clients then ask again with the id of their
+    last event."""
     session = await services.sessions.get(caller, session_id)
     require_recording(session)
     after = RecordedPosition.read(last_event_id, "Last-Event-ID") if last_event_id else RecordedPosition()
@@ -66,7 +67,7 @@ async def stream_session(
 
 
 class _Watched(StreamingResponse):
-    """Leaves a client that takes nothing."""
+    """Disconnect a client that reads nothing."""
 
     async def stream_response(self, send: Send) -> None:
         async def within(message: Message) -> None:
@@ -76,7 +77,7 @@ class _Watched(StreamingResponse):
             try:
                 await super().stream_response(within)
             except TimeoutError:
-                log.info("a watcher of a session took nothing for %s s and was left", _SEND_WITHIN)
+                log.info("a watcher of a session read nothing for %s s and was disconnected", _SEND_WITHIN)
                 raise ClientDisconnect from None
 
 
@@ -90,9 +91,9 @@ async def _events(
                 async with aclosing(watch.texts()) as texts:
                     async for text in texts:
                         yield text
-            finally:  # it may be read from at this moment, which nobody waits for any more
+            finally:  # a thread can still be reading from it, although its result is no longer needed
                 asyncio.get_running_loop().run_in_executor(None, watch.tail.close)
-    except TooMany as error:  # the last place went to another meanwhile
+    except TooMany as error:  # another request took the last slot meanwhile
         yield _event("cut", {"reason": error.message})
 
 
@@ -103,7 +104,7 @@ class _Watch:
         self._services = services
         self._session = session
         self._after = after
-        self._base = RecordedPosition()  # of what the tail has given: it may begin before `after`
+        self._base = RecordedPosition()  # from the tail, which can begin before `after`
         self._caught_up = False
 
     async def texts(self) -> AsyncGenerator[str, None]:
@@ -148,7 +149,7 @@ class _Watch:
         found = self.tail.read(settled=self._is_done)
         texts = []
         for place, moment in with_positions(found, RecordedPosition(-1, 0)):
-            if place.micros == self._base.micros:  # goes on with those of the last read
+            if place.micros == self._base.micros:  # continues with those of the last read
                 place = RecordedPosition(place.micros, place.nth + self._base.nth)
             last = place
             if place > self._after:
@@ -165,7 +166,7 @@ class _Watch:
         return self._caught_up and self.tail.behind > _MOST_BEHIND
 
     async def _look(self) -> str:
-        """Why who watches may not go on; empty where they may. The session is known anew."""
+        """Return why the watcher is no longer allowed to continue; empty if they are. The session is read again."""
         token: Secret = self._request.state.token
         try:
             caller = await self._services.authentication.caller(token, address=address_of(self._request))

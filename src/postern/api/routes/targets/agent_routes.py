@@ -45,9 +45,9 @@ ResourceRoutes(
     written={"create": IssuedAgentKeyAnswer},
     answer_of=_answer,
     texts={
-        "create": "The key is shown this once; the store keeps the SHA-256 of its secret.",
-        "delete": "Its key and its tunnels end at once. 409 while connections name it; what an embedded agent declared "
-        "itself goes with it.",
+        "create": "The key is shown only once; the store contains the SHA-256 of its secret.",
+        "delete": "Its key and its tunnels end at once. 409 while connections name it; connections that an embedded "
+        "agent declared itself are deleted, too.",
     },
     without=("replace", "update"),
     own={"list": list_agents},
@@ -56,7 +56,7 @@ ResourceRoutes(
 
 @router.post("/agents/{nameOrID}/key", response_model=IssuedAgentKeyAnswer, responses=errors(403, 404, 409, 412))
 async def renew_agent_key(key: Key, caller: Caller, services: Use, version: Version, response: Response) -> AgentAnswer:
-    """A new key, shown this once. The one before it ends at once, and so do the agent's tunnels."""
+    """Create a new key, shown only once. The old one stops working at once, and the agent's tunnels end."""
     agent = await services.agent_keys.renew(caller, key, version)
     response.headers["ETag"] = etag_of(agent.version)
     return _answer(agent, services)
@@ -64,6 +64,6 @@ async def renew_agent_key(key: Key, caller: Caller, services: Use, version: Vers
 
 @router.post("/agents/{nameOrID}/drain", status_code=204, responses=errors(403, 404))
 async def drain_agent(key: Key, caller: Caller, services: Use) -> None:
-    """Its processes take no new sessions, and end when those that they have are over: before an update, or before its
-    host goes down. Whoever starts it again brings it back."""
+    """Drain the agent: its processes accept no new sessions, and end when their sessions are over. Use it before an
+    update, or before its host goes down. Starting the agent again makes it available."""
     await services.agent_keys.drain(caller, key)

@@ -38,12 +38,13 @@ ResourceRoutes(
     request=ConnectionRequest,
     answer=ConnectionAnswer,
     texts={
-        "list": "Those that all given filters fit, by name.",
-        "show": "With the keys of its secret for administrators; the values are shown to nobody.",
-        "update": "`name` cannot change. `secret`, `guardrail_rules` and `subtype` stay when they are left out; a null "
-        "value in `secret` keeps what is stored under its key, so that an answer, sent back, changes nothing. A null "
-        "removes the limit of `access_max_duration` and the issue template; elsewhere it says nothing.",
-        "delete": "With its credentials; live sessions are ended, and stay in the record.",
+        "list": "By name, those that match all given filters.",
+        "show": "Administrators also see the keys of its secret; the values are never shown.",
+        "update": "`name` cannot change. `secret`, `guardrail_rules` and `subtype` keep their values if they are "
+        "left out; a null value in `secret` keeps the stored value of its key, so that sending back an "
+        "answer changes nothing. Null removes the limit of `access_max_duration` and the issue template; "
+        "in other fields it is ignored.",
+        "delete": "Its credentials are deleted; running sessions are ended, and stay on record.",
     },
     show=_show,
     own={"list": list_connections},

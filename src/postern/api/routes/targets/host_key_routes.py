@@ -1,4 +1,4 @@
-"""The keys by which SSH targets show who they are."""
+"""The host keys of SSH targets."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Key = Annotated[str, Path(alias="nameOrID", description="Name or identifier")]
 
 @router.get("", responses=errors(403, 404))
 async def list_host_keys(key: Key, caller: Caller, services: Use, page: Paging) -> ListAnswer[HostKeyAnswer]:
-    """What is pinned where the connection leads now: the key that was met first, or none yet. For administrators and
-    auditors."""
+    """Return the pinned host key of the connection's present address: the first one seen, or none yet. For
+    administrators and auditors."""
     connection, found = await services.host_keys.find(caller, key)
     shown = [HostKeyAnswer.of(one, connection.name) for one in found[page.offset : page.offset + page.limit]]
     return listed(shown, Listed(shown, len(found)), page)
@@ -29,5 +29,6 @@ async def list_host_keys(key: Key, caller: Caller, services: Use, page: Paging) 
 
 @router.delete("", status_code=204, responses=errors(403, 404))
 async def forget_host_keys(key: Key, caller: Caller, services: Use) -> None:
-    """What is met next is pinned. For administrators, who know that the target was set up anew."""
+    """Forget the pinned key; the next one seen is pinned. For administrators who know that the target was
+    set up anew."""
     await services.host_keys.forget(caller, key)

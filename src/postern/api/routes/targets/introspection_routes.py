@@ -1,4 +1,4 @@
-"""Tests of connections, and the schemas of their targets: asked of the target itself, now."""
+"""Tests of connections, and schemas of their targets, requested from the target now."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from postern.services.bundle import Services
 router = APIRouter(prefix="/connections/{nameOrID}", tags=["Connections"], route_class=AuditedRoute)
 
 _ERRORS = errors(403, 404, 429)
-Database = Annotated[str | None, Query(description="The connection's own when it is left out")]
-Schema = Annotated[str | None, Query(description="All, or what a bare name means, when it is left out")]
+Database = Annotated[str | None, Query(description="Default: the connection's own database")]
+Schema = Annotated[str | None, Query(description="Default: all schemas, or the one of a bare name")]
 
 
 @router.get("/test", responses=_ERRORS)
 async def test_connection(
     key: Key, request: Request, caller: Caller, services: Use, address: Address
 ) -> ConnectionTestAnswer:
-    """Logs in to the target and asks it something. 400 with the reason when that fails."""
+    """Test a connection: log in to the target and run a query. 400 with the reason if that fails."""
     await _ask(request, services, caller, key, TargetTaskKind.TEST, {}, address)
     return ConnectionTestAnswer(success=True)
 
@@ -40,7 +40,7 @@ async def test_connection(
 async def list_databases(
     key: Key, request: Request, caller: Caller, services: Use, address: Address
 ) -> DatabasesAnswer:
-    """Those that the connection's user may connect to, by name."""
+    """List the databases that the connection's user can connect to, by name."""
     found = await _ask(request, services, caller, key, TargetTaskKind.DATABASES, {}, address)
     return DatabasesAnswer.model_validate(found)
 
@@ -55,7 +55,7 @@ async def list_tables(
     database: Database = None,
     schema: Schema = None,
 ) -> TablesAnswer:
-    """By schema and name. The database's own schemas are left out unless one is asked for."""
+    """List tables, by schema and name. The database's own schemas are left out unless one is requested."""
     given = {"database": database, "schema": schema}
     return TablesAnswer.model_validate(
         await _ask(request, services, caller, key, TargetTaskKind.TABLES, given, address)
@@ -73,7 +73,7 @@ async def list_columns(
     database: Database = None,
     schema: Schema = None,
 ) -> ColumnsAnswer:
-    """Of one table, in its own order. 404 when there is no such table."""
+    """List the columns of a table, in its own order. 404 if there is no such table."""
     given = {"database": database, "schema": schema, "table": table}
     return ColumnsAnswer.model_validate(
         await _ask(request, services, caller, key, TargetTaskKind.COLUMNS, given, address)

@@ -1,4 +1,4 @@
-"""Proxy managers: one's own process of the command line, told from elsewhere which connection to open a port for."""
+"""Proxy managers: a user's own process of the command line, which opens local ports on request."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ router = APIRouter(prefix="/proxymanager", tags=["Proxy Manager"], route_class=A
 async def proxy_connect(
     body: ProxyConnectRequest, caller: CallerInFull, services: Use, address: Address
 ) -> ProxyAnswer:
-    """It closes what it had open, and listens on `port`, where clients wait for reviewers if they have to. 404 when
-    none attends, 409 when it could not do it."""
+    """Open a local port for a connection. It closes the port that is open, and listens on `port`, where clients wait
+    for reviewers if necessary. 404 if none is running, 409 if it could not open the port."""
     found = await services.proxy_managers.connect(
         caller.principal,
         body.connection_name,
@@ -31,11 +31,11 @@ async def proxy_connect(
 
 @router.post("/disconnect", status_code=202, responses=errors(404, 409))
 async def proxy_disconnect(caller: Caller, services: Use) -> ProxyAnswer:
-    """It closes what it has open; what runs over it ends."""
+    """Close the open port; connections through it end."""
     return ProxyAnswer.of(await services.proxy_managers.disconnect(caller))
 
 
 @router.get("/status", responses=errors(404))
 async def proxy_status(caller: Caller, services: Use) -> ProxyAnswer:
-    """404 when none attends."""
+    """Return the state of the proxy manager. 404 if none is running."""
     return ProxyAnswer.of(services.proxy_managers.status(caller))

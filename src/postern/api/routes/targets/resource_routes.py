@@ -1,4 +1,4 @@
-"""Resources, which connections belong to, and the tags that connections have."""
+"""Resources, to which connections belong, and the tags of connections."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ tags_router = APIRouter(prefix="/connection-tags", tags=["Connections"], route_c
 
 @tags_router.get("", responses=errors())
 async def list_connection_tags(caller: Caller, services: Use, page: Paging) -> ListAnswer[TagAnswer]:
-    """By key and value, for who chooses one."""
+    """List tags by key and value, to choose from."""
     found = await services.connections.tags(caller, page)
     return listed([TagAnswer.of(use) for use in found.items], found, page)
 
 
 @router.get("", responses=errors())
 async def list_resources(caller: Caller, services: Use, page: Paging, where: NameFilter) -> ListAnswer[ResourceAnswer]:
-    """By name, with the connections in each. A resource comes with the first connection that names it."""
+    """List resources by name, with the connections of each. A resource is created with the first connection that names
+    it."""
     found = await services.resources.find(caller, page, where)
     return listed([ResourceAnswer.of(one) for one in found.items], found, page)
 
@@ -37,5 +38,5 @@ async def get_resource(key: Key, caller: Caller, services: Use) -> ResourceAnswe
 
 @router.delete("/{nameOrID}", status_code=204, responses=errors(403, 404, 409))
 async def delete_resource(key: Key, caller: Caller, services: Use) -> None:
-    """409 while connections belong to it."""
+    """Delete a resource. 409 while connections belong to it."""
     await services.resources.remove(caller, key)

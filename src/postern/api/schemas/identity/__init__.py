@@ -1,1 +1,1 @@
-"""Bodies about people, programs, their logins and organisations."""
+"""Bodies about users, programs, their logins and organisations."""

@@ -1,4 +1,4 @@
-"""Logging in to local accounts, and their second factors."""
+"""Bodies of logins to local accounts, and of second factors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LoginRequest(Body):
     email: str
     password: str
     organization: str | None = Field(
-        default=None, description="Where the account is; the default organisation when left out"
+        default=None, description="Organisation of the account; default: the default organisation"
     )
 
 
@@ -33,20 +33,18 @@ class RegisterRequest(Body):
 
 
 class SetupRequest(Body):
-    token: str = Field(description="Of the set-up link: what follows `#token=`")
-    password: str = Field(description="12 characters or more")
+    token: str = Field(description="Token of the set-up link: the part after `#token=`")
+    password: str = Field(description="At least 12 characters")
     name: str | None = None
 
 
 class SecondFactorRequest(Body):
-    """`code` for `totp` and `recovery`, `assertion` for `webauthn`."""
+    """A proof: `code` for `totp` and `recovery`, `assertion` for `webauthn`."""
 
     ticket: str
     kind: Kind
     code: str | None = None
-    assertion: dict[str, Any] | None = Field(
-        default=None, description="What navigator.credentials.get() answered, as JSON"
-    )
+    assertion: dict[str, Any] | None = Field(default=None, description="Result of navigator.credentials.get(), as JSON")
 
     def answer(self) -> FactorAnswer:
         return FactorAnswer(self.kind, Secret(self.code) if self.code is not None else None, self.assertion)
@@ -71,11 +69,13 @@ class FactorAnswerShown(Answer):
 
 
 class LoginAnswer(Answer):
-    """`ok`: the token is in the header `Token`, or in the cookie. `second_factor_required`: go on with the ticket at
-    POST /localauth/second-factor within five minutes."""
+    """The result of a login. `ok`: the token is in the header `Token`, or in the cookie. `second_factor_required`: send
+    the ticket to POST /localauth/second-factor within five minutes."""
 
     status: str = "ok"
-    csrf_token: str | None = Field(default=None, description="For the header `X-CSRF-Token` of a browser's session")
+    csrf_token: str | None = Field(
+        default=None, description="Value for the header `X-CSRF-Token` of a browser's session"
+    )
     ticket: str | None = None
     factors: list[FactorAnswerShown] | None = None
     webauthn: dict[str, Any] | None = Field(default=None, description="PublicKeyCredentialRequestOptions as JSON")
@@ -91,7 +91,7 @@ class LoginAnswer(Answer):
 
 
 class ProofRequest(Body):
-    """That it is still the same person: the password, or a code of an authenticator app or a recovery code."""
+    """A proof that it is still the same user: the password, or a code of an authenticator app or a recovery code."""
 
     current_password: str | None = None
     code: str | None = None
@@ -110,13 +110,14 @@ class EnrolRequest(ProofRequest):
 
 
 class EnrolmentAnswer(Answer):
-    """Shown once. `secret` and `uri` are for an authenticator app, `webauthn` for navigator.credentials.create()."""
+    """A new second factor, shown only once. `secret` and `uri` are for an authenticator app, `webauthn` for
+    navigator.credentials.create()."""
 
     id: str
     kind: FactorKind
     name: str
     secret: str | None = None
-    uri: str | None = Field(default=None, description="otpauth://, as the QR code has it")
+    uri: str | None = Field(default=None, description="otpauth:// address, as in the QR code")
     webauthn: dict[str, Any] | None = Field(default=None, description="PublicKeyCredentialCreationOptions as JSON")
 
     @classmethod
@@ -135,12 +136,12 @@ class EnrolmentAnswer(Answer):
 class ConfirmRequest(Body):
     code: str | None = None
     credential: dict[str, Any] | None = Field(
-        default=None, description="What navigator.credentials.create() answered, as JSON"
+        default=None, description="Result of navigator.credentials.create(), as JSON"
     )
 
 
 class RecoveryCodesAnswer(Answer):
-    recovery_codes: list[str] = Field(description="Shown once, with the first factor; each is good once")
+    recovery_codes: list[str] = Field(description="Shown only once, with the first factor; each code works once")
 
 
 class FactorsAnswer(Answer):
@@ -149,7 +150,7 @@ class FactorsAnswer(Answer):
 
 
 class SetupLinkAnswer(Answer):
-    """Shown once; making another one voids it."""
+    """A set-up link, shown only once; a newer one invalidates it."""
 
     email: str
     token: str

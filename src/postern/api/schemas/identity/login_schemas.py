@@ -1,4 +1,4 @@
-"""Ways in by way of an identity provider, and for a command line without browser."""
+"""Bodies of logins at an identity provider, and of a command line without a browser."""
 
 from __future__ import annotations
 
@@ -9,39 +9,42 @@ from pydantic import Field
 
 from postern.api.schemas.common import Answer, Body
 
-# The query of every way in by way of a provider.
+# The query of every login at a provider.
 Redirect = Annotated[
     str | None,
-    Query(max_length=2_000, description="Where to end: a path or URL of the web app, or http://127.0.0.1:PORT/"),
+    Query(
+        max_length=2_000,
+        description="Redirect target after the login: a path or URL of the web app, or http://127.0.0.1:PORT/",
+    ),
 ]
 CodeChallenge = Annotated[
-    str | None, Query(max_length=128, description="S256 (RFC 7636); needed for a redirect to 127.0.0.1")
+    str | None, Query(max_length=128, description="S256 (RFC 7636); required for a redirect to 127.0.0.1")
 ]
-AtOrganization = Annotated[str | None, Query(max_length=255, description="The default one when left out")]
+AtOrganization = Annotated[str | None, Query(max_length=255, description="Default: the default organisation")]
 
 
 class LoginUrlAnswer(Answer):
-    login_url: str = Field(description="Where the browser goes to log in")
+    login_url: str = Field(description="URL where the browser logs in")
 
 
 class ExchangeRequest(Body):
-    code: str = Field(max_length=512, description="The `code` that the redirect to this machine had")
-    code_verifier: str = Field(max_length=128, description="What `code_challenge` of GET /api/login was made of")
+    code: str = Field(max_length=512, description="The `code` of the redirect to this machine")
+    code_verifier: str = Field(max_length=128, description="The verifier of the `code_challenge` in GET /api/login")
 
 
 class DeviceRequest(Body):
     organization: str | None = Field(
-        None, max_length=255, description="Where the account is; the default when left out"
+        None, max_length=255, description="Organisation of the account; default: the default organisation"
     )
 
 
 class DeviceAnswer(Answer):
-    device_code: str = Field(description="For POST /api/login/device/token; kept to oneself")
-    user_code: str = Field(description="Shown to the person, who types it at `verification_url`")
+    device_code: str = Field(description="For POST /api/login/device/token; keep it secret")
+    user_code: str = Field(description="Shown to the user, who enters it at `verification_url`")
     verification_url: str
-    verification_url_complete: str = Field(description="The same with the code in it")
-    expires_in: int = Field(description="Seconds that both codes are good for")
-    interval: int = Field(description="Seconds between two questions for the token")
+    verification_url_complete: str = Field(description="The URL with the code in it")
+    expires_in: int = Field(description="Seconds for which both codes are valid")
+    interval: int = Field(description="Seconds between two requests for the token")
 
 
 class DeviceTokenRequest(Body):
@@ -49,4 +52,4 @@ class DeviceTokenRequest(Body):
 
 
 class PendingAnswer(Answer):
-    status: str = Field(description="`ok`, or `authorization_pending` while nobody has confirmed the code")
+    status: str = Field(description="`ok`, or `authorization_pending` until a user confirms the code")

@@ -1,4 +1,4 @@
-"""Logins and the browser's session."""
+"""Bodies of logins and the browser's session."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from postern.services.identity.logins.authentication import Caller
 
 
 class LoginSessionAnswer(Answer):
-    """What a page must know of the login that its requests come by."""
+    """The login of a page's requests."""
 
     email: str
-    login_id: str | None = Field(description="None for an API key or a token of the identity provider")
-    expires_at: datetime | None = Field(description="When the token must have been refreshed")
-    ends_at: datetime | None = Field(description="When this login ends, whatever is refreshed")
-    csrf_token: str | None = Field(description="For the header `X-CSRF-Token` of each write; None without cookie")
-    must_enrol_second_factor: bool = Field(description="Nothing else can be done before")
+    login_id: str | None = Field(description="Null for an API key or a token of the identity provider")
+    expires_at: datetime | None = Field(description="Time by which the token must be refreshed")
+    ends_at: datetime | None = Field(description="Time at which this login ends, regardless of refreshes")
+    csrf_token: str | None = Field(description="For the header `X-CSRF-Token` of each write; null without a cookie")
+    must_enrol_second_factor: bool = Field(description="True: the user must add a second factor before anything else")
 
     @classmethod
     def of(cls, caller: Caller, csrf_token: str | None, login: Login | None) -> LoginSessionAnswer:
@@ -34,19 +34,19 @@ class LoginSessionAnswer(Answer):
 
 
 class EndedAnswer(Answer):
-    ended: int = Field(description="How many were live")
+    ended: int = Field(description="Number of logins that were active")
 
 
 class LoginShown(Answer):
     id: str
     method: LoginMethod
     client: ClientKind
-    source: str = Field(description="The address it was opened from")
+    source: str = Field(description="Address from which it was opened")
     user_agent: str
     created_at: datetime
     expires_at: datetime
     ends_at: datetime
-    current: bool = Field(description="Whether this request came by it")
+    current: bool = Field(description="Whether this request uses it")
 
     @classmethod
     def of(cls, login: Login, caller: Caller) -> LoginShown:
@@ -64,4 +64,4 @@ class LoginShown(Answer):
 
 
 class RotateRequest(Body):
-    revoke: bool = Field(default=False, description="Whether every token that older keys signed is void at once")
+    revoke: bool = Field(default=False, description="Whether to invalidate every token that older keys signed")

@@ -1,4 +1,4 @@
-"""Organisations, their features, and how their people log in."""
+"""Bodies of organisations, their features, and how their users log in."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from postern.services.server.organisations import NewOrganisation, OrganisationF
 class OrganisationAnswer(Answer):
     id: str
     name: str
-    admin_role_name: str = Field(description="The group whose members are administrators")
-    auditor_role_name: str = Field(description="The group whose members are auditors")
-    access_help: str = Field(description="What people read where a rule refuses something: how to ask for it")
+    admin_role_name: str = Field(description="Group whose members are administrators")
+    auditor_role_name: str = Field(description="Group whose members are auditors")
+    access_help: str = Field(description="Text for users when a rule denies something: how to request it")
     created_at: datetime
-    deleting_at: datetime | None = Field(description="Since when it is being deleted; only operators see that")
+    deleting_at: datetime | None = Field(description="Time since when it is being deleted; only operators see it")
 
     @classmethod
     def of(cls, organisation: Organisation) -> OrganisationAnswer:
@@ -41,8 +41,8 @@ class OrganisationAnswer(Answer):
 
 class NewOrganisationAnswer(OrganisationAnswer):
     admin_email: str
-    setup_url: str = Field(description="Where the first administrator sets a password; shown this once")
-    setup_token: str = Field(description="The secret of that link")
+    setup_url: str = Field(description="Set-up link for the first administrator; shown only once")
+    setup_token: str = Field(description="Secret of that link")
     setup_expires_at: datetime
 
     @classmethod
@@ -58,12 +58,12 @@ class NewOrganisationAnswer(OrganisationAnswer):
 
 class OrganisationRequest(Body):
     name: str
-    admin_email: str = Field(description="Who is invited as its first administrator")
-    embedded_agent: bool = Field(False, description="Whether it may reach targets from this server's own network")
+    admin_email: str = Field(description="E-mail address of its first administrator, who is invited")
+    embedded_agent: bool = Field(False, description="Whether its connections can use the server's built-in agent")
 
 
 class OrganisationChange(Body):
-    """What is left out or null stays as it is."""
+    """A change; fields that are left out or null keep their values."""
 
     read_only: ClassVar[frozenset[str]] = frozenset({"id", "created_at", "deleting_at"})
 
@@ -71,7 +71,7 @@ class OrganisationChange(Body):
     admin_role_name: str | None = None
     auditor_role_name: str | None = None
     access_help: str | None = Field(
-        None, description="What people read where a rule refuses, holds or hides something; empty: the usual words"
+        None, description="Text for users when a rule denies, holds or masks something; empty: the default text"
     )
 
     def fields(self) -> OrganisationFields:
@@ -88,7 +88,7 @@ class OidcRequest(Body):
 
     issuer_url: str
     client_id: str
-    client_secret: str | None = Field(None, description="Never shown again; left out or null: as it is")
+    client_secret: str | None = Field(None, description="Never shown; left out or null: unchanged")
     scopes: list[str] = Field(default_factory=lambda: list(DEFAULT_SCOPES))
     audience: str = ""
     groups_claim: str = "groups"
@@ -100,15 +100,18 @@ class OidcRequest(Body):
 
 class SamlRequest(Body):
     idp_metadata_url: str = ""
-    idp_metadata: str = Field("", description="XML, which wins over the URL")
+    idp_metadata: str = Field("", description="XML; takes precedence over the URL")
     groups_claim: str = "groups"
-    subject_attribute: str = Field("", description="Attribute that names somebody for ever; the NameID when empty")
-    email_attribute: str = Field("", description="The usual names of it are tried when empty")
-    name_attribute: str = Field("", description="The usual names of it are tried when empty")
+    subject_attribute: str = Field(
+        "", description="Attribute with the permanent identifier of a user; empty: the NameID"
+    )
+    email_attribute: str = Field("", description="Attribute with this value; empty: its usual names are tried")
+    name_attribute: str = Field("", description="Attribute with this value; empty: its usual names are tried")
 
 
 class AuthConfigRequest(Body):
-    """`oidc_config`, `saml_config` and the role names stay as they are when they are left out or null."""
+    """The login settings. `oidc_config`, `saml_config` and the role names keep their values if they are left out or
+    null."""
 
     auth_method: Annotated[LoginMethod, Field(strict=False)]
     oidc_config: OidcRequest | None = None
@@ -117,7 +120,7 @@ class AuthConfigRequest(Body):
     admin_role_name: str | None = None
     auditor_role_name: str | None = None
     require_second_factor: bool = False
-    confirm: bool = Field(False, description="Also when no administrator is known to get in by the new way")
+    confirm: bool = Field(False, description="Set it even if no administrator is known to be able to log in afterwards")
 
     def fields(self) -> AuthFields:
         return AuthFields(

@@ -1,4 +1,4 @@
-"""Programs that ask for something: service accounts, API keys, machine identities; and groups."""
+"""Bodies of programs: service accounts, API keys, machine identities; and of groups."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Moment = Annotated[datetime, Field(strict=False)]
 class GroupRequest(ResourceBody):
     read_only = ResourceBody.read_only | {"members"}
 
-    name: str = Field(description="Compared exactly, after normalisation to Unicode's form C")
+    name: str = Field(description="Compared exactly, after Unicode normalisation (NFC)")
 
 
 class GroupAnswer(NamedResourceAnswer):
-    members: int | None = Field(description="How many; null for all but administrators and auditors")
+    members: int | None = Field(description="Number of members; null unless the caller is an administrator or auditor")
     created_at: datetime
     updated_at: datetime | None
 
@@ -65,9 +65,9 @@ class ApiKeyRequest(ResourceBody):
     )
 
     name: str
-    groups: list[str] | None = Field(None, description="Of the key itself; not with service_account")
+    groups: list[str] | None = Field(None, description="Groups of the key itself; not with service_account")
     service_account: str | None = Field(
-        None, description="Subject of the service account that the key belongs to; cannot be changed"
+        None, description="Subject of the service account to which the key belongs; cannot be changed"
     )
     allowed_networks: list[str] | None = Field(None, description="CIDR; an empty list allows every address")
     expires_at: Moment | None = None
@@ -76,11 +76,11 @@ class ApiKeyRequest(ResourceBody):
 
 class ApiKeyAnswer(NamedResourceAnswer):
     org_id: UUID
-    masked_key: str = Field(description="How the key begins")
+    masked_key: str = Field(description="First characters of the key")
     status: ApiKeyStatus
     groups: list[str]
     role: str = Field(description="admin, auditor or standard")
-    service_account: str | None = Field(description="Its subject; null for a key that acts for itself")
+    service_account: str | None = Field(description="Subject of the service account; null for a key of its own")
     allowed_networks: list[str]
     expires_at: datetime | None
     last_used_at: datetime | None = Field(description="To the minute")
@@ -92,7 +92,7 @@ class ApiKeyAnswer(NamedResourceAnswer):
 
     @classmethod
     def shown(cls, key: ApiKey, now: datetime) -> ApiKeyAnswer:
-        """Return the answer about a key; a new one's has its secret."""
+        """Return the answer about a key; that of a new key has its secret."""
         principal = key.account.principal
         status = ApiKeyStatus.ACTIVE if key.is_live(now) else ApiKeyStatus.EXPIRED
         same = ("id", "org_id", "name", "expires_at", "last_used_at", "created_by", "created_at", "updated_at")
@@ -110,7 +110,7 @@ class ApiKeyAnswer(NamedResourceAnswer):
 
 
 class IssuedApiKeyAnswer(ApiKeyAnswer):
-    """The only answer that holds the key."""
+    """The only answer that contains the key."""
 
     key: str
 
@@ -119,7 +119,7 @@ class KeyCredentialAnswer(Answer):
     """A credential that an API key issued to a machine identity."""
 
     id: UUID
-    machine_identity: str = Field(description="Its name")
+    machine_identity: str = Field(description="Name of the connection")
     connection_name: str
     username: str
     created_at: datetime
@@ -139,14 +139,14 @@ class KeyCredentialAnswer(Answer):
 
 
 class MachineChangeRequest(ResourceBody):
-    """The body of PUT and PATCH; the name stays."""
+    """The body of PUT and PATCH; the name cannot change."""
 
     read_only = ResourceBody.read_only | {"name"}
 
     description: str | None = None
     connection_names: list[str] | None = None
     attributes: dict[str, str] | None = None
-    access_duration_seconds: int | None = Field(None, description="Life of new credentials; 30 days when left out")
+    access_duration_seconds: int | None = Field(None, description="Lifetime of new credentials; default: 30 days")
 
 
 class MachineRequest(MachineChangeRequest):
@@ -157,31 +157,31 @@ class MachineRequest(MachineChangeRequest):
 
 class MachineAnswer(NamedResourceAnswer):
     description: str
-    connection_names: list[str] = Field(description="Those it has a live credential for")
+    connection_names: list[str] = Field(description="Connections for which it has a valid credential")
     attributes: dict[str, str]
     created_at: datetime
     updated_at: datetime
 
 
 class NewMachineAnswer(MachineAnswer):
-    """The only answer that holds the passwords."""
+    """The only answer that contains the passwords."""
 
     credentials: list[IssuedCredentialAnswer]
 
 
 class ChangedMachineAnswer(MachineAnswer):
-    """The only answer that holds the passwords for added connections."""
+    """The only answer that contains the passwords for added connections."""
 
     new_credentials: list[IssuedCredentialAnswer]
 
 
 class RotationRequest(Body):
-    overlap_seconds: int | None = Field(None, description="How long the old credential stays good; 0 when left out")
-    access_duration_seconds: int | None = Field(None, description="Life of the new one; 30 days when left out")
+    overlap_seconds: int | None = Field(None, description="How long the old credential stays valid; default: 0")
+    access_duration_seconds: int | None = Field(None, description="Lifetime of the new credential; default: 30 days")
 
 
 def issued_answer(issued: Issued, info: ServerAddresses) -> IssuedCredentialAnswer:
-    """Where and how to log in with it, password included."""
+    """Return how to log in with it, with the password."""
     credential: Credential = issued.credential
     names = ("id", "username", "created_at", "expires_at", "revoked_at")
     return IssuedCredentialAnswer(

@@ -1,4 +1,4 @@
-"""Public keys: of users, and of targets."""
+"""Bodies of public keys of users and of targets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FINGERPRINT = "`SHA256:…`, as `ssh-keygen -l` prints it"
 
 
 class SshKeyRequest(Body):
-    name: str = Field(description="What you call it, such as the machine that it is on")
+    name: str = Field(description="Name of the key, such as the machine that it is on")
     public_key: str = Field(description="One line, as in ~/.ssh/id_ed25519.pub; a comment at its end is dropped")
 
 
@@ -35,7 +35,7 @@ class HostKeyAnswer(Answer):
     public_key: str
     fingerprint: str = Field(description=_FINGERPRINT)
     pinned_at: datetime
-    session_id: UUID | None = Field(description="The session that met it first")
+    session_id: UUID | None = Field(description="The session that saw the key first")
 
     @classmethod
     def of(cls, one: HostKey, connection: str) -> HostKeyAnswer:
@@ -53,7 +53,9 @@ class SshAuthorityRequest(ResourceBody):
     read_only = frozenset({"id", "algorithm", "fingerprint", "created_at", "updated_at"})
 
     name: str
-    public_key: str = Field(description="One line, as in the file that `ssh-keygen` made beside the authority's own")
+    public_key: str = Field(
+        description="One line, as in the .pub file that `ssh-keygen` created with the authority's key"
+    )
 
 
 class SshAuthorityAnswer(NamedResourceAnswer):
@@ -65,13 +67,13 @@ class SshAuthorityAnswer(NamedResourceAnswer):
 
 
 class SshLoginAnswer(Answer):
-    """An SSH client that waits for somebody to let it in."""
+    """An SSH client that waits for an approval."""
 
     code: str
-    user: str = Field(description="Who the client says to be")
-    connection: str = Field(description="Where it wants to go, as it was typed")
-    address: str = Field(description="Where it came from")
-    client: str = Field(description="What it says it is")
+    user: str = Field(description="User name that the client sent")
+    connection: str = Field(description="Connection, as it was typed")
+    address: str = Field(description="Address of the client")
+    client: str = Field(description="Version text of the client")
     since: datetime
 
     @classmethod
@@ -88,5 +90,5 @@ class SshLoginAnswer(Answer):
 
 class SshLoginDecision(Body):
     code: str = Field(max_length=64)
-    number: str = Field("", max_length=8, description="What the terminal shows; needed to allow it")
+    number: str = Field("", max_length=8, description="Number in the terminal; required to allow it")
     answer: Literal["allow", "deny"]

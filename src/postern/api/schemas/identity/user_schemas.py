@@ -1,4 +1,4 @@
-"""Users and login (spec 2.6, 4.7)."""
+"""Bodies of users and login (spec 2.6, 4.7)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class StatusAnswer(Answer):
 
 
 class AccountAnswer(AttributeAnswer):
-    """What users and service accounts are both shown with."""
+    """Fields that users and service accounts share."""
 
     name: str = Field(validation_alias=AliasPath("principal", "name"))
     status: PrincipalStatus = Field(validation_alias=AliasPath("principal", "status"))
@@ -30,8 +30,10 @@ class AccountAnswer(AttributeAnswer):
 class UserAnswer(AccountAnswer):
     id: str = Field(validation_alias=AliasPath("principal", "subject"), description="The subject")
     email: str = Field(validation_alias=AliasPath("principal", "email"))
-    verified: bool = Field(description="The identity provider, or an administrator, vouches for the e-mail address")
-    picture: str = Field(description="URL, as the identity provider gave it; may be empty")
+    verified: bool = Field(
+        description="Whether the identity provider, or an administrator, confirmed the e-mail address"
+    )
+    picture: str = Field(description="URL from the identity provider; can be empty")
     last_login_at: datetime | None
 
 
@@ -42,9 +44,9 @@ class UserInfoAnswer(UserAnswer):
     is_multitenant: bool
     is_admin: bool
     kind: PrincipalKind
-    login_method: LoginMethod | None = Field(description="None for an API key, and for a token of the provider")
+    login_method: LoginMethod | None = Field(description="Null for an API key, and for a token of the provider")
     login_expires_at: datetime | None
-    api_key: str | None = Field(description="The name of the API key that was used, if one was")
+    api_key: str | None = Field(description="Name of the API key in use, if any")
 
 
 _ONLY_OWN = {*UserInfoAnswer.model_fields} - {*UserAnswer.model_fields}
@@ -59,7 +61,7 @@ class UserChange(ResourceBody):
         None, description="A replacement without it keeps it"
     )
     groups: list[str] | None = None
-    password: str | None = Field(None, description="12 characters or more; ends the user's tokens")
+    password: str | None = Field(None, description="At least 12 characters; ends the user's tokens")
 
     def fields(self) -> dict[str, Any]:
         given = super().fields()

@@ -1,4 +1,4 @@
-"""Review rules: who must agree before somebody is let in. Fields are called as in requests for access elsewhere."""
+"""Bodies of review rules: who must approve access. The fields have the names that access requests use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from postern.domain.reviews.review_rule import AccessType
 Kind = Annotated[
     AccessType, Field(strict=False, description="`jit`: connecting; `command`: running scripts; `jit_command`: both")
 ]
-_LONGEST = "Seconds of access that may be given at most; null for no bound of this rule"
+_LONGEST = "Maximum seconds of access; null: no limit of this rule"
 
 
 class ReviewRuleRequest(ResourceBody):
@@ -26,25 +26,31 @@ class ReviewRuleRequest(ResourceBody):
         None, alias="connection_names", description="Names or identifiers; answers have names"
     )
     connection_tags: dict[str, str] | None = Field(
-        None, description="Also every connection that carries all of these; an empty map stands for none"
+        None, description="Covers also every connection with all of these tags; an empty map covers none"
     )
     required_groups: list[str] | None = Field(
         None,
         alias="approval_required_groups",
-        description="Members of these are asked for a review; everybody when empty",
+        description="Groups whose members need approval; empty: everybody",
     )
     skip_groups: list[str] | None = Field(
         None,
         alias="skip_review_groups",
-        description="Members of these are not; only where approval_required_groups is empty",
+        description="Groups whose members need none; only if approval_required_groups is empty",
     )
-    reviewers_groups: list[str] = Field(description="Who may agree; at least one")
+    reviewers_groups: list[str] = Field(description="Groups whose members can approve; at least one")
     all_groups: bool | None = Field(
-        None, alias="all_groups_must_approve", description="A person for each of the reviewers' groups"
+        None,
+        alias="all_groups_must_approve",
+        description="Whether an approval from each of the reviewers' groups is required",
     )
-    min_approvals: int | None = Field(None, description="So many people of any of the reviewers' groups; 1 to 20")
+    min_approvals: int | None = Field(
+        None, description="Number of approvals from any of the reviewers' groups; 1 to 20"
+    )
     force_groups: list[str] | None = Field(
-        None, alias="force_approval_groups", description="Whose members may approve alone, marked"
+        None,
+        alias="force_approval_groups",
+        description="Groups whose members can approve alone; such an approval is marked",
     )
     max_duration: int | None = Field(None, alias="access_max_duration", description=_LONGEST)
 

@@ -1,4 +1,4 @@
-"""Reviews (spec 2.2): what is asked, of whom, and what they said."""
+"""Bodies of reviews (spec 2.2): the request, the approvers, and their votes."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from postern.errors import Invalid
 
 
 class PersonAnswer(Answer):
-    id: str = Field(description="Empty for who has no account here")
+    id: str = Field(description="Empty for a reviewer without an account")
     name: str
     email: str
-    chat_id: str = Field(description="Theirs in the chat that a decision came by; empty when it came by none")
+    chat_id: str = Field(description="Their id in the chat in which they decided; empty if in none")
 
     @classmethod
     def of(cls, person: Person) -> Self:
@@ -50,7 +50,7 @@ class TimeWindowAnswer(Answer):
 
 
 class ReviewGroupAnswer(Answer):
-    """What a group has said. Where all groups must agree, one person stands for one of theirs only."""
+    """The decision of a group. If all groups must approve, a reviewer counts for only one of theirs."""
 
     id: UUID
     group: str = Field(description="Empty for an owner or administrator who rejects or revokes for none of the groups")
@@ -73,14 +73,14 @@ class ReviewGroupAnswer(Answer):
 
 
 class RequirementProgressAnswer(Answer):
-    """What one rule asks for. Every demand of a review must be met."""
+    """An approval requirement of one rule. A review must meet all of its requirements."""
 
     rule: str = Field(description="Empty for the connection's own reviewers")
     groups: list[str]
-    min_approvals: int = Field(description="People, of any of the groups")
-    all_groups_must_approve: bool = Field(description="And each group by a person of its own")
-    force_approval_groups: list[str] = Field(description="Whose members may approve alone, by force_review")
-    approvals: int = Field(description="People who have approved so far")
+    min_approvals: int = Field(description="Number of reviewers from any of the groups")
+    all_groups_must_approve: bool = Field(description="Whether each group needs a reviewer of its own")
+    force_approval_groups: list[str] = Field(description="Groups whose members can approve alone, by force_review")
+    approvals: int = Field(description="Number of approvals so far")
     is_met: bool
 
     @classmethod
@@ -98,14 +98,14 @@ class RequirementProgressAnswer(Answer):
 
 
 class VoiceAnswer(Answer):
-    """What one person said."""
+    """The vote of one reviewer."""
 
     status: Choice
     reviewed_by: PersonAnswer
-    groups: list[str] = Field(description="Those of the review that they spoke for")
+    groups: list[str] = Field(description="Groups of the review for which the reviewer voted")
     review_date: datetime
     forced_review: bool
-    self_approved: bool = Field(description="The review was their own, which the organisation allows")
+    self_approved: bool = Field(description="The reviewer decided their own request, which the organisation allows")
     comment: str
 
     @classmethod
@@ -123,39 +123,41 @@ class VoiceAnswer(Answer):
 
 class ReviewAnswer(Answer):
     id: UUID
-    url: str = Field(description="Of the page on which people decide")
-    session: UUID | None = Field(description="That waits for it, or whose statement it is")
-    type: ReviewKind = Field(description="onetime: a script; jit: access for a while; statement: one of a session")
+    url: str = Field(description="URL of the page on which reviewers decide")
+    session: UUID | None = Field(description="The session that waits for it, or whose statement it is")
+    type: ReviewKind = Field(
+        description="onetime: a script; jit: access for a time; statement: a statement of a session"
+    )
     status: ReviewStatus
     outcome: ReviewOutcome | None = Field(
-        description="How it ended; null while something can still happen. Of what is EXPIRED: ended (access was given, "
-        "and its time is over), unused (an approved script that nobody ran in time), expired (nobody decided in time)"
+        description="How it ended; null while it can still change. An EXPIRED review is: ended (access was given and "
+        "has expired), unused (an approved script was not run in time), expired (nobody decided in time)"
     )
     connection: str
-    owner: PersonAnswer = Field(description="Who asked")
-    reason: str = Field(description="Why they asked")
+    owner: PersonAnswer = Field(description="The requester")
+    reason: str = Field(description="The requester's reason")
     created_at: datetime
     expires_at: datetime = Field(
-        description="While it waits, its deadline; of an approved script, until when it may be started"
+        description="While it is pending, its deadline; for an approved script, the time until which it can be started"
     )
     decided_at: datetime | None
-    access_duration: int = Field(description="Seconds from the approval on; 0 for what is no access")
-    revoke_at: str = Field(description="When access ends, ISO 8601; empty when unset")
+    access_duration: int = Field(description="Seconds of access from the approval; 0 if it is not for access")
+    revoke_at: str = Field(description="When access ends, ISO 8601; empty if unset")
     time_window: TimeWindowAnswer | None
     review_groups_data: list[ReviewGroupAnswer]
     demands: list[RequirementProgressAnswer]
-    voices: list[VoiceAnswer] = Field(description="Who has said what, in order")
+    voices: list[VoiceAnswer] = Field(description="The votes, in order")
     rejection_reason: str
-    self_approved: bool = Field(description="Somebody approved what they had asked for themselves")
-    forced: bool = Field(description="Somebody approved it alone, by force_review")
-    script: str | None = Field(description="That would run; left out in lists and sessions")
+    self_approved: bool = Field(description="A reviewer approved their own request")
+    forced: bool = Field(description="A reviewer approved it alone, by force_review")
+    script: str | None = Field(description="The script that would run; left out in lists and sessions")
     input: str | None = Field(
-        description="The statement with its values; of a script its arguments, and its variables without their values; "
-        "left out in lists and sessions"
+        description="The statement with its values; for a script its arguments, and its variables without their "
+        "values; left out in lists and sessions"
     )
     estimate: dict[str, Any] | None = Field(
-        description="What counting told about the rows that a statement touches; `said` has it in words. For who may "
-        "review, and null for whose statement it is"
+        description="Number of rows that a statement affects, as counted before; `said` is the same as text. For "
+        "reviewers, and null for the statement's own user"
     )
 
     @classmethod
@@ -190,7 +192,7 @@ class ReviewAnswer(Answer):
 
     @classmethod
     def in_full(cls, review: Review, api_url: str, viewer: Principal, script: str | None) -> Self:
-        """For who looks at this one alone; `script` is that of its session."""
+        """A single review; `script` is that of its session."""
         answer = cls.of(review, api_url, viewer)
         answer.script, answer.input = script, review.input or None
         return answer
@@ -199,7 +201,7 @@ class ReviewAnswer(Answer):
 class TimeWindowRequest(Body):
     type: str = Field(json_schema_extra={"enum": [TIME_RANGE]})
     configuration: dict[str, str] = Field(
-        description="start_time and end_time as HH:MM, the end may be on the next day; time_zone, UTC when left out"
+        description="start_time and end_time as HH:MM, the end can be on the next day; time_zone, default UTC"
     )
 
     def window(self) -> TimeWindow:
@@ -212,13 +214,13 @@ class DecisionRequest(Body):
         *("status", "time_window", "rejection_reason")
     }
 
-    status: str = Field(description="APPROVED, REJECTED or REVOKED, in any case")
+    status: str = Field(description="APPROVED, REJECTED or REVOKED, ignoring case")
     time_window: TimeWindowRequest | None = Field(
-        None, description="With an approval: the only time of the day at which it may be used"
+        None, description="With an approval: the only hours of the day at which it can be used"
     )
-    force_review: bool = Field(False, description="Approve alone, by a member of a group that may")
-    rejection_reason: str = Field("", description="Shown to who asked")
-    comment: str = Field("", description="The same, of any decision; give one of both")
+    force_review: bool = Field(False, description="Approve alone, as a member of a force group")
+    rejection_reason: str = Field("", description="Shown to the requester")
+    comment: str = Field("", description="The same, for any decision; give only one of them")
 
     def choice(self) -> Choice:
         """Raises Invalid."""
@@ -230,7 +232,7 @@ class DecisionRequest(Body):
     def said(self) -> str:
         """Raises Invalid."""
         if self.comment and self.rejection_reason and self.comment != self.rejection_reason:
-            raise Invalid("rejection_reason: give it or comment, not two texts", field="rejection_reason")
+            raise Invalid("rejection_reason: cannot be combined with comment; give only one", field="rejection_reason")
         return self.comment or self.rejection_reason
 
 
@@ -239,12 +241,12 @@ def _is_self_approval(voice: Vote) -> bool:
 
 
 class AccessRequest(Body):
-    """Access that somebody asks for before they connect."""
+    """A request for access before connecting."""
 
-    connection: str = Field(description="Its name or identifier")
-    reason: str = Field("", description="Why, for those who decide")
+    connection: str = Field(description="Name or identifier of the connection")
+    reason: str = Field("", description="Reason, for the reviewers")
     access_duration: int | None = Field(
-        None, gt=0, description="Seconds, from the approval on; at most what the connection and its rules allow"
+        None, gt=0, description="Seconds from the approval; at most what the connection and its rules allow"
     )
 
 

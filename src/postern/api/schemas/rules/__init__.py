@@ -1,1 +1,1 @@
-"""Bodies about rules for access, statements and answers."""
+"""Bodies about rules for access, statements and output."""

@@ -1,4 +1,4 @@
-"""Access rules (spec 1 and 2.6), and why somebody may use a connection or not."""
+"""Bodies of access rules (spec 1 and 2.6), and why a user can use a connection or not."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from postern.services.rules.access_rules import Explained
 class AccessRuleRequest(ResourceBody):
     name: str
     description: str | None = None
-    groups: list[str] = Field(description="Members of any of these may see and use the connections")
+    groups: list[str] = Field(description="Groups whose members can see and use the connections")
     connections: list[str] | None = Field(
         None, alias="connection_names", description="Names or identifiers; answers have names"
     )
     connection_tags: dict[str, str] | None = Field(
-        None, description="Also every connection that carries all of these; an empty map stands for none"
+        None, description="Covers also every connection with all of these tags; an empty map covers none"
     )
 
 
@@ -46,13 +46,15 @@ class OtherRuleAnswer(Answer):
 
 
 class ApprovalRequirementAnswer(Answer):
-    """One that must be met."""
+    """A requirement that must be met."""
 
     rule: str | None = Field(description="The review rule; null for the connection's own reviewers")
-    groups: list[str] = Field(description="Who may agree")
-    min_approvals: int = Field(description="So many people")
-    all_groups_must_approve: bool = Field(description="A person for each of the groups")
-    force_approval_groups: list[str] = Field(description="Whose members may approve alone, marked")
+    groups: list[str] = Field(description="Groups whose members can approve")
+    min_approvals: int = Field(description="Number of approvals")
+    all_groups_must_approve: bool = Field(description="Whether each of the groups must approve")
+    force_approval_groups: list[str] = Field(
+        description="Groups whose members can approve alone; such an approval is marked"
+    )
 
     @classmethod
     def of(cls, demand: ApprovalRequirement) -> ApprovalRequirementAnswer:
@@ -67,10 +69,10 @@ class ApprovalRequirementAnswer(Answer):
 
 class ReviewNeededAnswer(Answer):
     verb: Verb
-    needed: bool = Field(description="Whether others must agree first")
-    demands: list[ApprovalRequirementAnswer] = Field(description="Each must be met")
+    needed: bool = Field(description="Whether approval is required")
+    demands: list[ApprovalRequirementAnswer] = Field(description="Requirements, each of which must be met")
     access_max_duration: int | None = Field(
-        description="To connect: the seconds of access that may be given at most; null where no review is needed"
+        description="For connecting: maximum seconds of access; null if no review is needed"
     )
     reason: str
 
@@ -87,17 +89,17 @@ class ReviewNeededAnswer(Answer):
 
 class ConnectionAccessAnswer(Answer):
     connection: str
-    user: str = Field(description="The e-mail address; the name of one that has none")
-    allowed: bool = Field(description="Whether they may use it; which ways in are open is in its access modes")
-    visible: bool = Field(description="Whether they may see it")
+    user: str = Field(description="E-mail address; the name of a user without one")
+    allowed: bool = Field(description="Whether they can use it; its access modes say which uses are allowed")
+    visible: bool = Field(description="Whether they can see it")
     reason: str
     ground: Ground
-    rule: str | None = Field(description="The access rule that allows it, if it is one")
-    group: str | None = Field(description="Their group that this rule is for")
+    rule: str | None = Field(description="The access rule that allows it, if one does")
+    group: str | None = Field(description="Their groups that this rule is for")
     would_allow: list[OtherRuleAnswer] = Field(
-        description="When refused: the rules that allow it to other groups; for administrators and auditors only"
+        description="If denied: the rules that allow it to other groups; for administrators and auditors only"
     )
-    reviews: list[ReviewNeededAnswer] = Field(description="Who must agree first, to connect and to run scripts")
+    reviews: list[ReviewNeededAnswer] = Field(description="Required approvals, to connect and to run scripts")
 
     @classmethod
     def of(cls, found: Explained) -> ConnectionAccessAnswer:

@@ -15,22 +15,22 @@ from postern.domain.rules.statement import Effect
 
 
 class RuleBody(Body):
-    """The first four fields are all that the two types about text need."""
+    """A rule. The first four fields are all that the two types about text need."""
 
     type: Annotated[RuleType, Field(strict=False)]
     words: list[str] | None = Field(None, description="For deny_words_list")
     pattern_regex: str | None = Field(None, description="For pattern_match")
     name: str | None = None
-    action: Annotated[Action, Field(strict=False, description="mask: output rules about text only")] = Action.DENY
-    message: str | None = Field(None, description="Shown in the place of the rule's name")
-    whole_words: bool = Field(True, description="For deny_words_list: false hits parts of words, too")
+    action: Annotated[Action, Field(strict=False, description="mask: only for output rules about text")] = Action.DENY
+    message: str | None = Field(None, description="Shown instead of the rule's name")
+    whole_words: bool = Field(True, description="For deny_words_list: false matches parts of words, too")
     case_sensitive: bool = Field(False, description="For deny_words_list")
     effects: list[Annotated[Effect, Field(strict=False)]] | None = Field(None, description="For deny_statements")
     objects: list[str] | None = Field(
         None, description="For deny_statements: schema, schema.table, schema.*, *.table, function(), schema.function()"
     )
     unknown: Annotated[Unknown | None, Field(strict=False)] = Field(
-        None, description="What becomes of a statement that cannot be judged; left out: what `action` says"
+        None, description="What happens to a statement that cannot be analysed; default: `action`"
     )
     allow_functions: list[str] | None = Field(None, description="Functions of the target that change nothing")
     most: int | None = Field(None, description="For max_rows")
@@ -62,7 +62,7 @@ class GuardRailRequest(ResourceBody):
 
     name: str
     description: str | None = None
-    connection_ids: list[str] | None = Field(None, description="Left out or null: stays as it is")
+    connection_ids: list[str] | None = Field(None, description="Left out or null: unchanged")
     input: RulesBody | None = None
     output: RulesBody | None = None
 
@@ -73,7 +73,7 @@ class GuardRailRequest(ResourceBody):
 
 
 class RuleAnswer(Answer):
-    """Of the fields behind `name`, those are there that say something."""
+    """Return the rule; of the fields after `name`, only those with a value."""
 
     type: RuleType
     words: list[str]
@@ -119,7 +119,7 @@ class GuardRailAnswer(NamedResourceAnswer):
     output: Annotated[RulesAnswer, BeforeValidator(RulesAnswer.of)]
     created_at: datetime | None
     updated_at: datetime | None
-    notices: list[str] = Field([], description="What to know of where it applies; left out in lists, and where empty")
+    notices: list[str] = Field([], description="Hints about where it applies; left out in lists, and if empty")
 
     @model_serializer(mode="wrap")
     def _said(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:

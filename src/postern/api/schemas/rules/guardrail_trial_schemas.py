@@ -20,7 +20,7 @@ from postern.services.rules.guardrail_trials import Period
 
 
 class DraftBody(Body):
-    """A guard rail that is not saved, or rules in the place of those that are."""
+    """A guard rail that is not saved, or rules instead of the saved ones."""
 
     read_only = GuardRailRequest.read_only
 
@@ -40,7 +40,7 @@ class DraftBody(Body):
 
 class TrialRequest(Body):
     text: str
-    dialect: str = Field(DEFAULT_DIALECT, description=f"{', '.join(DIALECTS.values())}; empty: none is parsed")
+    dialect: str = Field(DEFAULT_DIALECT, description=f"{', '.join(DIALECTS.values())}; empty: no parsing")
     direction: Literal["input", "output"] = "input"
     guardrail_id: str | None = Field(None, description="A saved guard rail")
     guardrail: DraftBody | None = Field(None, description="Or a draft of one")
@@ -50,8 +50,8 @@ class HitAnswer(Answer):
     rule: str
     action: Action
     reason: str
-    spans: list[tuple[int, int]] = Field(description="Characters of the text, where the rule is about text")
-    unknown: bool = Field(description="It cannot be told whether the rule hits")
+    spans: list[tuple[int, int]] = Field(description="Positions of characters in the text, if the rule is about text")
+    unknown: bool = Field(description="Whether it is unknown if the rule matches")
 
     @classmethod
     def of(cls, hit: Hit) -> HitAnswer:
@@ -82,7 +82,7 @@ def _spelled(one: ObjectName) -> str:
 
 
 class TrialAnswer(Answer):
-    outcome: str = Field(description="allow, or the action that is taken")
+    outcome: str = Field(description="allow, or the action of the rule")
     message: str
     hits: list[HitAnswer]
     statements: list[StatementAnswer]
@@ -98,13 +98,13 @@ class TrialAnswer(Answer):
 
 
 class SimulationRequest(Body):
-    start_date: Annotated[Moment | None, Field(strict=False)] = Field(None, description="Seven days ago, if left out")
-    end_date: Annotated[Moment | None, Field(strict=False)] = Field(None, description="Now, if left out")
+    start_date: Annotated[Moment | None, Field(strict=False)] = Field(None, description="Default: seven days ago")
+    end_date: Annotated[Moment | None, Field(strict=False)] = Field(None, description="Default: now")
     connections: list[str] | None = Field(
-        None, description="Names or identifiers; left out: those of the guard rail, or all where it has none"
+        None, description="Names or identifiers; default: those of the guard rail, or all if it has none"
     )
     max_sessions: int = 1_000
-    guardrail: DraftBody | None = Field(None, description="Rules in the place of those that are saved")
+    guardrail: DraftBody | None = Field(None, description="Rules instead of the saved ones")
 
     def period(self) -> Period:
         return Period(self.start_date, self.end_date, tuple(self.connections or ()), self.max_sessions)
@@ -117,30 +117,34 @@ class SampleAnswer(Answer):
     session_id: UUID
     time: float = Field(description="Milliseconds since the session's start")
     direction: Literal["input", "output"]
-    statement: str = Field(description="Of an answer the statement in front of it")
-    values: list[str | None] = Field(description="What it was bound to, where the recording has it")
+    statement: str = Field(description="For output, the statement that it answers")
+    values: list[str | None] = Field(description="Its bind values, if the recording has them")
     action: Action
     rule: str
     reason: str
 
 
 class SimulationAnswer(Answer):
-    """`event` is `progress` until the last line, which is `result`."""
+    """A line of the simulation. `event` is `progress` until the last line, which is `result`."""
 
     event: Literal["progress", "result"]
     sessions_read: int
     statements_read: int
     values_read: int = Field(description="Bind values of those statements")
-    answers_read: int = Field(description="Texts of answers, where there are output rules")
+    answers_read: int = Field(description="Texts of output, if there are output rules")
     sessions_hit: int
-    actions: dict[str, int] = Field(description="Statements by what would have become of them")
-    unknown: int = Field(description="How many of those for no more reason than that they could not be judged")
+    actions: dict[str, int] = Field(description="Number of statements by the action that they would have got")
+    unknown: int = Field(description="Number of those whose only reason is that they could not be analysed")
     rules: dict[str, int]
-    skipped: dict[str, int] = Field(description="Sessions that could not be read, or a part of them, by the reason")
-    sessions: list[UUID] | None = Field(None, description="Of the result: the first hundred in which a rule hits")
-    samples: list[SampleAnswer] | None = Field(None, description="Of the result")
-    caveats: list[str] | None = Field(None, description="Of the result: what no simulation of these rules can know")
-    stopped: str | None = Field(None, description="The bound that was reached, if one was")
+    skipped: dict[str, int] = Field(
+        description="Number of sessions that could not be read, at least in part, by the reason"
+    )
+    sessions: list[UUID] | None = Field(
+        None, description="In the result: the first hundred statements that a rule matches"
+    )
+    samples: list[SampleAnswer] | None = Field(None, description="In the result")
+    caveats: list[str] | None = Field(None, description="In the result: what a simulation of these rules cannot know")
+    stopped: str | None = Field(None, description="The limit that was reached, if any")
 
     @classmethod
     def of(cls, found: Simulation) -> SimulationAnswer:

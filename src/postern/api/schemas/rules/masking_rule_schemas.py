@@ -1,4 +1,4 @@
-"""Masking rules, with the field names of the control plane's own documents."""
+"""Bodies of masking rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from postern.domain.rules.masking_presets import MaskingPreset
 from postern.services.rules.masking_rules import MaskedSamples, Samples
 
 T = TypeVar("T")
-OrNone = Annotated[T | None, BeforeValidator(lambda given: given or None)]  # null where there is nothing
+OrNone = Annotated[T | None, BeforeValidator(lambda given: given or None)]  # null if there is none
 
 
 class EntityGroupBody(Body):
@@ -41,9 +41,9 @@ class MaskingRuleBody(ResourceBody):
     groups: list[EntityGroupBody] | None = Field(None, alias="supported_entity_types")
     custom_types: list[CustomEntityBody] | None = Field(None, alias="custom_entity_types")
     columns: list[str] | None = Field(
-        None, description="name, table.name, schema.table.name or tag:name; * is any run of characters"
+        None, description="name, table.name, schema.table.name or tag:name; * matches any text"
     )
-    threshold: float | None = Field(None, alias="score_threshold", description="Left out or null: 0.5")
+    threshold: float | None = Field(None, alias="score_threshold", description="Default: 0.5")
     strategy: Annotated[Strategy, Field(strict=False)] = Strategy.REPLACE
     strictness: Annotated[Strictness, Field(strict=False)] = Strictness.STRICT
 
@@ -57,7 +57,7 @@ class MaskingRuleBody(ResourceBody):
 
 
 class MaskingRuleRequest(MaskingRuleBody):
-    connection_ids: list[str] | None = Field(None, description="Left out or null: stays as it is")
+    connection_ids: list[str] | None = Field(None, description="Left out or null: unchanged")
 
 
 class MaskingTestRequest(Body):
@@ -100,7 +100,7 @@ class MaskingRuleAnswer(NamedResourceAnswer):
 
 
 class MaskingPresetAnswer(Answer):
-    """A rule to begin with; its fields are those of a rule."""
+    """A preset; its fields are those of a rule."""
 
     name: str
     description: str
@@ -123,7 +123,7 @@ class MaskingPresetAnswer(Answer):
 
 
 class MaskingTestAnswer(Answer):
-    """The samples as they would be shown. `info_types` are the names of types, and of the rule for its columns."""
+    """The masked samples. `info_types` are the names of types, and of the rule for its columns."""
 
     texts: list[str]
     rows: list[list[str | None]]

@@ -1,4 +1,4 @@
-"""The tracker, and issue templates (spec 2.4)."""
+"""Bodies of the tracker, and of issue templates (spec 2.4)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from postern.domain.secret import Secret
 from postern.services.issues.tracker_settings import TrackerFields
 
 _PRESET = f"For preset one of {', '.join(PRESETS)}"
-_CONNECTIONS = "Left out or null: stays as it is. A connection has one template; it is taken from the one before"
+_CONNECTIONS = "Left out or null: unchanged. A connection has one template; a new one replaces the old"
 
 
 class MappingBody(Body):
-    """Sent with every issue."""
+    """A field that is sent with every issue."""
 
     tracker_field: str
     type: Annotated[MappingType, Field(strict=False)]
@@ -40,7 +40,7 @@ class MappingBody(Body):
 
 
 class PromptBody(Body):
-    """Asked of who opens a session."""
+    """A field that the user of a session fills in."""
 
     tracker_field: str
     label: str
@@ -50,7 +50,7 @@ class PromptBody(Body):
 
 
 class CmdbBody(Body):
-    """An asset. Without a value its name is asked of who opens a session."""
+    """An asset. Without a value, the user of a session names it."""
 
     tracker_field: str
     tracker_object_type: str
@@ -111,7 +111,7 @@ class IssueTemplateAnswer(NamedResourceAnswer):
     project_key: str
     request_type_id: str
     description: str
-    connection_ids: list[UUID] = Field(description="Of those that the caller sees")
+    connection_ids: list[UUID] = Field(description="Connections that the caller can see")
     issue_transition_name_on_close: str = Field(validation_alias="transition")
     mapping_types: Annotated[MappingsAnswer, _Items] = Field(validation_alias="mappings")
     prompt_types: Annotated[PromptsAnswer, _Items] = Field(validation_alias="prompts")
@@ -121,22 +121,21 @@ class IssueTemplateAnswer(NamedResourceAnswer):
 
 
 class TrackerRequest(Body):
-    """The body of POST and PUT: what is left out has its default, but for the token."""
+    """The body of POST and PUT: fields that are left out get their default, except the token."""
 
     read_only: ClassVar[frozenset[str]] = frozenset({"updated_at"})
 
     kind: Annotated[TrackerKind, Field(strict=False)]
     url: str = Field(description="https://…")
-    user: str = Field("", description="For jira_cloud the e-mail address that the token is of")
+    user: str = Field("", description="User of the token; for jira_cloud the e-mail address")
     token: str | None = Field(
         None,
-        description="Never shown again. POST needs it; where PUT leaves it out it stays as it is, as long as kind, url "
-        "and authority do",
+        description="Never shown. POST requires it; PUT without it keeps it, if kind, url and authority do not change",
     )
-    authority: str = Field("", description="PEM of the tracker's CA; empty when it is publicly trusted")
+    authority: str = Field("", description="PEM of the tracker's CA; empty if it is publicly trusted")
     enabled: bool = True
     when_down: Annotated[WhenDown, Field(strict=False)] = Field(
-        WhenDown.REFUSE, description="What becomes of a session whose issue cannot be made now"
+        WhenDown.REFUSE, description="What happens to a session whose issue cannot be created now"
     )
 
     def fields(self) -> TrackerFields:
@@ -147,8 +146,8 @@ class TrackerRequest(Body):
 class TrackerAnswer(Answer):
     kind: TrackerKind
     url: str
-    user: str = Field(description="Empty for who may not see all")
-    authority: str = Field(description="Empty for who may not see all")
+    user: str = Field(description="Empty unless the caller can see everything")
+    authority: str = Field(description="Empty unless the caller can see everything")
     enabled: bool
     when_down: WhenDown
     updated_at: datetime | None
@@ -159,16 +158,16 @@ class TrackerAnswer(Answer):
 
 
 class TrackerTestRequest(Body):
-    project_key: str = Field("", description="Also whether this project is there and shown")
+    project_key: str = Field("", description="Checks also that this project exists and can be read")
 
 
 class TrackerTestAnswer(Answer):
-    answer: str = Field(description="Whom the tracker knows us as, and whether it shows us the project")
+    answer: str = Field(description="The user that the tracker reports, and whether the project can be read")
 
 
 class AssetsAnswer(Answer):
     data: list[Asset]
-    total: int | None = Field(description="How many there are over all pages; null where the tracker does not say")
+    total: int | None = Field(description="Number of items on all pages; null if the tracker does not say")
     has_next_page: bool
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Runbook rules: who may run which runbooks where. Fields are called as elsewhere."""
+"""Bodies of runbook rules: who can run which runbooks on which connections."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pydantic import ConfigDict, Field
 from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody, SortedNames
 from postern.domain.runbook import RunbookPattern
 
-_PREFIX = "What the file's path begins with, letter by letter: `deploy/` is a folder; all of them when empty"
-_NOWHERE = "True: all connections that it listed were deleted, and it gives nothing until others are listed"
+_PREFIX = "Beginning of the file's path, compared exactly: `deploy/` is a folder; empty: all files"
+_NOWHERE = "True: all its connections were deleted, and it grants nothing until others are added"
 
 
 class RunbookPatternFields(Body):
@@ -24,9 +24,9 @@ class RunbookRuleRequest(ResourceBody):
 
     name: str
     description: str | None = None
-    runbooks: list[RunbookPatternFields] = Field(description="At least one")
-    connections: list[str] = Field(description="Names or identifiers; every connection when empty. Answers have names")
-    groups: list[str] = Field(alias="user_groups", description="Members of any of these; everybody when empty")
+    runbooks: list[RunbookPatternFields] = Field(description="Repositories; at least one")
+    connections: list[str] = Field(description="Names or identifiers; empty: every connection. Answers have names")
+    groups: list[str] = Field(alias="user_groups", description="Groups whose members can run them; empty: everybody")
 
     def fields(self) -> dict[str, Any]:
         given = super().fields()

@@ -1,4 +1,4 @@
-"""Running runbooks, and looking at what would run."""
+"""Bodies of runs of runbooks, and of previews."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from postern.services.runbooks.runs import Filled, RunRequest
 
 class RunbookRenderRequest(Body):
     connection_name: str
-    repository: str = Field("", description="Its name or address; may be left out where there is one only")
-    file_name: str = Field(description="Its path from the root of the repository")
-    ref_hash: str = Field("", description="The commit that it must be, or its first 7 characters or more: else 409")
+    repository: str = Field("", description="Name or address; default: the only repository")
+    file_name: str = Field(description="Path from the root of the repository")
+    ref_hash: str = Field("", description="The commit that it must be, or at least its first 7 characters; else 409")
     parameters: dict[str, str] = Field(default_factory=dict)
     env_vars: dict[str, str] = Field(
         default_factory=dict,
-        description="`envvar:NAME` to base64, beside what the runbook sets itself; only where access_mode_exec is on",
+        description="`envvar:NAME` to base64, in addition to the runbook's own variables; only if access_mode_exec is "
+        "on",
     )
     client_args: list[str] = Field(
         default_factory=list,
-        description="Behind the connection's own command; only where access_mode_exec is on",
+        description="Appended to the connection's own command; only if access_mode_exec is on",
     )
 
     def request(self) -> RunRequest:
@@ -40,18 +41,16 @@ class RunbookRenderRequest(Body):
 
 
 class RunbookExecRequest(RunbookRenderRequest):
-    format: Format = Field(Format.TEXT, strict=False, description="Of `output`")
+    format: Format = Field(Format.TEXT, strict=False, description="Form of `output`")
     metadata: dict[str, str] = Field(default_factory=dict)
-    session_batch_id: str | None = Field(
-        default=None, description="Of several runs that belong together: their label `sessionBatchId`"
-    )
+    session_batch_id: str | None = Field(default=None, description="Label `sessionBatchId` that several runs share")
     correlation_id: str | None = Field(
-        default=None, description="The client's own, to find the session by: printable ASCII, 255 characters at most"
+        default=None, description="The client's own id of the session: printable ASCII, at most 255 characters"
     )
-    reason: str = Field("", description="Why, for those who must agree where it needs a review")
+    reason: str = Field("", description="Reason for the reviewers, if it needs a review")
     tracker_fields: dict[str, str] = Field(
         default_factory=dict,
-        description="What the connection's issue template asks for, by the tracker's names of the fields",
+        description="Fields of the connection's issue template, by the tracker's names",
     )
 
 
@@ -60,8 +59,8 @@ class RunbookRenderAnswer(Answer):
     commit: str
     name: str
     connection: str
-    text: str = Field(description="What would run; `***` stands for the values of hidden parameters")
-    variables: list[str] = Field(description="Names of those that the command would be given")
+    text: str = Field(description="What would run; `***` replaces the values of hidden parameters")
+    variables: list[str] = Field(description="Names of variables that the command would get")
 
     @classmethod
     def of(cls, filled: Filled) -> RunbookRenderAnswer:

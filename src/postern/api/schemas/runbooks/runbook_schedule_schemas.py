@@ -1,4 +1,4 @@
-"""Schedules of runbooks. The values of parameters and of the fields of issues are written and never shown."""
+"""Bodies of schedules of runbooks. The values of parameters and of the fields of issues are never shown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from postern.domain.secret import Secret
 from postern.domain.sessions.session import Session
 
 _CRON = "Minute, hour, day of the month, month, day of the week: `30 2 * * MON-FRI`"
-_KEPT = "left out or null: as they are; no answer shows them"
+_KEPT = "left out or null: unchanged; never shown"
 
 
 class RunbookScheduleRequest(ResourceBody):
@@ -24,17 +24,14 @@ class RunbookScheduleRequest(ResourceBody):
 
     name: str
     connection: str = Field(alias="connection_name", description="Name or identifier; answers have the name")
-    repository: str | None = Field(None, description="Its name or address; may be left out where there is one only")
-    file: str = Field(alias="file_name", description="Its path from the root of the repository")
+    repository: str | None = Field(None, description="Name or address; default: the only repository")
+    file: str = Field(alias="file_name", description="Path from the root of the repository")
     cron: str = Field(description=_CRON)
-    zone: str | None = Field(
-        None, alias="timezone", description="IANA time zone of these times; UTC unless said otherwise"
-    )
+    zone: str | None = Field(None, alias="timezone", description="IANA time zone of these times; default: UTC")
     parameters: dict[str, str] | None = Field(None, description=f"Replaces all; {_KEPT}")
     tracker_fields: dict[str, str] | None = Field(
         None,
-        description="What the connection's issue template asks for, by the tracker's names of the fields; replaces "
-        f"all; {_KEPT}",
+        description=f"Fields of the connection's issue template, by the tracker's names; replaces all; {_KEPT}",
     )
     enabled: bool | None = None
 
@@ -47,7 +44,7 @@ class RunbookScheduleRequest(ResourceBody):
 
 
 class RunbookScheduleAnswer(NamedResourceAnswer):
-    owner: str = Field(description="E-mail address of who it runs as; empty when they were deleted")
+    owner: str = Field(description="E-mail address of the user it runs as; empty if they were deleted")
     connection_name: str = Field(validation_alias="connection")
     repository: str
     file_name: Annotated[str, BeforeValidator("/{}".format)] = Field(validation_alias="file")
@@ -57,11 +54,11 @@ class RunbookScheduleAnswer(NamedResourceAnswer):
     tracker_field_names: SortedNames = Field(validation_alias="tracker_fields")
     enabled: bool
     next_at: datetime | None = Field(description="Null while it is switched off")
-    last_at: datetime | None = Field(description="When its time came last")
-    last_session_id: UUID | None = Field(description="Of the last run that there was")
+    last_at: datetime | None = Field(description="Time of the last run")
+    last_session_id: UUID | None = Field(description="Session of the last run")
     last_error: str = Field(
         validation_alias="trouble",
-        description="Why the last time brought no run, or why none can; empty when it did",
+        description="Why the last time had no run, or why none is possible; empty if it ran",
     )
     created_at: datetime | None
     updated_at: datetime | None
@@ -69,7 +66,9 @@ class RunbookScheduleAnswer(NamedResourceAnswer):
 
 class RunbookScheduleRun(Answer):
     session_id: UUID
-    review_id: UUID | None = Field(description="That it waits for; then `POST /sessions/{session_id}/exec` runs it")
+    review_id: UUID | None = Field(
+        description="The review that it waits for; then `POST /sessions/{session_id}/exec` runs it"
+    )
 
     @classmethod
     def of(cls, session: Session) -> RunbookScheduleRun:

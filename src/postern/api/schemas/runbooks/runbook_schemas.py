@@ -1,4 +1,4 @@
-"""Runbooks and the repositories that they are read from."""
+"""Bodies of runbooks and their repositories."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from postern.services.runbooks.runbook_listing import ListedShelf, RunbookEntry
 
 _PIECE = 100_000  # characters, at least
 _TOGETHER = 50  # runbooks, at most
-_AGE = "When what is shown was read; null before it was read once"
+_AGE = "Time of the last successful read; null before the first"
 
 
 class ParameterAnswer(Answer):
-    """What a template asks for."""
+    """A parameter of a template."""
 
     description: str = ""
     required: bool = False
     type: str = "text"
     default: str | None = None
-    options: list[str] | None = Field(None, description="What a `select` takes")
+    options: list[str] | None = Field(None, description="Options of a `select`")
     placeholder: str | None = None
-    pattern: str | None = Field(None, description="What the value must contain (RE2)")
+    pattern: str | None = Field(None, description="RE2 expression that the value must match")
     minlength: int | None = None
     maxlength: int | None = None
     order: int | None = None
-    asenv: str | None = Field(None, description="The value goes into this environment variable, not into the text")
+    asenv: str | None = Field(None, description="The value is passed in this environment variable, not in the text")
 
 
 class RunbookItem(Answer):
     name: str = Field(description="From the root of the repository: /path/to/file.runbook.<ext>")
     metadata: dict[str, ParameterAnswer] = Field(description="By the parameter's name")
     error: str | None = Field(description="Why it cannot run")
-    connections: list[str] | None = Field(None, description="With `list_connections`: where you may run it")
+    connections: list[str] | None = Field(None, description="With `list_connections`: where you can run it")
 
 
 class RepositoryItem(Answer):
@@ -57,15 +57,15 @@ class RepositoryItem(Answer):
 
 
 class RunbookListV2(Answer):
-    errors: list[str] = Field(description="What kept repositories from being read")
+    errors: list[str] = Field(description="Errors of repositories that could not be read")
     repositories: list[RepositoryItem]
 
 
 class RunbookAnswer(RunbookItem):
     repository: str
     commit: str
-    text: str | None = Field(description="The template; null where the file is none, which `error` explains")
-    connections: list[str] = Field(description="Where you may run it")
+    text: str | None = Field(description="The template; null if the file is not one, which `error` explains")
+    connections: list[str] = Field(description="Where you can run it")
 
     @classmethod
     def of(cls, entry: RunbookEntry) -> RunbookAnswer:
@@ -82,7 +82,8 @@ class RunbookAnswer(RunbookItem):
 
 
 def list_as_json(shelves: Sequence[ListedShelf], *, with_connections: bool) -> Iterator[str]:
-    """A RunbookListV2, in pieces. What is the same for everybody was written when the repository was read."""
+    """Yield a RunbookListV2 in pieces. The parts that are the same for all users were serialised when the repository
+    was read."""
     piece: list[str] = []
     size = 0
     for text in _list_as_json(shelves, _Told() if with_connections else None):
@@ -117,7 +118,7 @@ def _list_as_json(shelves: Sequence[ListedShelf], told: _Told | None) -> Iterato
 
 
 class _Told:
-    """Names of connections as JSON: most parts share theirs with others."""
+    """Return names of connections as JSON: most parts share theirs with others."""
 
     def __init__(self) -> None:
         self._known: dict[int, str] = {}
@@ -136,7 +137,8 @@ def _error_of(one: ListedShelf) -> str:
 
 
 class RepositoryRequest(ResourceBody):
-    """A secret that is left out, or null, stays what it is for the very same `git_url`; an empty one is taken away."""
+    """A repository. A secret that is left out, or null, keeps its value for the same `git_url`; an empty one is
+    removed."""
 
     read_only = ResourceBody.read_only | {
         *("name", "repository", "secrets_set"),
@@ -145,14 +147,16 @@ class RepositoryRequest(ResourceBody):
 
     git_url: str = Field(description="https://…, ssh://… or user@host:path")
     git_user: str | None = None
-    git_password: str | None = Field(None, description="Or a token. Never shown again")
-    ssh_user: str | None = Field(None, description="`git` when left out")
-    ssh_key: str | None = Field(None, description="A private key. Never shown again")
-    ssh_keypass: str | None = Field(None, description="What the key is encrypted by. Never shown again")
-    ssh_known_hosts: str | None = Field(None, description="The server's keys, as lines of a known_hosts file")
-    branch: str | None = Field(None, alias="git_branch", description="The repository's own when left out")
+    git_password: str | None = Field(None, description="Or a token. Never shown")
+    ssh_user: str | None = Field(None, description="Default: `git`")
+    ssh_key: str | None = Field(None, description="A private key. Never shown")
+    ssh_keypass: str | None = Field(None, description="Passphrase of the key. Never shown")
+    ssh_known_hosts: str | None = Field(None, description="The server's host keys, as lines of a known_hosts file")
+    branch: str | None = Field(None, alias="git_branch", description="Default: the repository's own")
     hook_ttl: int | None = Field(
-        None, alias="git_hook_ttl", description="Seconds for which its session hooks are good; 0 switches them off"
+        None,
+        alias="git_hook_ttl",
+        description="Seconds for which its session hooks stay in force after a read; 0 disables them",
     )
 
     def fields(self) -> dict[str, Any]:
@@ -170,19 +174,19 @@ class RepositoriesRequest(Body):
 
 
 class RepositoryAnswer(NamedResourceAnswer):
-    id: UUID = Field(description="Made of git_url: the version 5 UUID of its URL namespace")
-    repository: str = Field(validation_alias="name", description="Its name: host/owner/repository")
+    id: UUID = Field(description="Derived from git_url: the version 5 UUID of its URL namespace")
+    repository: str = Field(validation_alias="name", description="Name: host/owner/repository")
     git_url: str
     git_user: str
     ssh_user: str
     ssh_known_hosts: str
     git_branch: str = Field(validation_alias="branch")
     git_hook_ttl: int = Field(validation_alias="hook_ttl")
-    secrets_set: list[str] = Field(description="Which of git_password, ssh_key and ssh_keypass it has")
+    secrets_set: list[str] = Field(description="Which of git_password, ssh_key and ssh_keypass are set")
     commit: str | None
     fetched_at: datetime | None = Field(description=_AGE)
     tried_at: datetime | None
-    error: str = Field(description="Why it could not be read last; empty when it could")
+    error: str = Field(description="Error of the last read; empty if it succeeded")
     created_at: datetime | None
     updated_at: datetime | None
 
@@ -190,7 +194,7 @@ class RepositoryAnswer(NamedResourceAnswer):
 class RepositoriesAnswer(ListAnswer[RepositoryAnswer]):
     id: UUID = Field(description="The organisation's: it has one configuration")
     org_id: UUID
-    repositories: list[RepositoryAnswer] = Field(description="All of them: PUT takes these")
+    repositories: list[RepositoryAnswer] = Field(description="All of them: PUT replaces these")
     created_at: datetime | None
     updated_at: datetime | None
 
@@ -198,7 +202,7 @@ class RepositoriesAnswer(ListAnswer[RepositoryAnswer]):
     def of(
         cls, org_id: UUID, repositories: Sequence[Repository], found: Listed[Repository], page: Page
     ) -> RepositoriesAnswer:
-        """`found` are those of the page."""
+        """Return the page; `found` are its items."""
         shown = [RepositoryAnswer.of(one) for one in repositories]
         listing = dict(listed([RepositoryAnswer.of(one) for one in found.items], found, page))
         made = [one.created_at for one in shown if one.created_at]
@@ -211,7 +215,7 @@ class FileRequest(Body):
     path: str = Field(description="From the root of the repository, with `.runbook.` in the file's name")
     content: str
     commit_message: str = ""
-    overwrite: bool = Field(False, description="Else a file that is there is left alone, and answered by 409")
+    overwrite: bool = Field(False, description="Whether to overwrite an existing file; else 409")
 
     def fields(self) -> FileFields:
         return FileFields(self.path, self.content, self.commit_message, self.overwrite)

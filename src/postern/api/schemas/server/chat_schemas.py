@@ -1,4 +1,4 @@
-"""Accounts of chats."""
+"""Bodies of accounts of chats."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from postern.domain.chat import ChatLink
 
 
 class ChatCodeAnswer(Answer):
-    code: str = Field(description="To be given in the chat, once; never shown again")
+    code: str = Field(description="Code to enter in the chat, once; never shown again")
     expires_in: int = Field(description="Seconds")
 
 
 class ChatLinkAnswer(Answer):
     id: UUID
     chat_id: str
-    email: str = Field(description="Of the user who decides by this account")
+    email: str = Field(description="E-mail address of the user who decides with this account")
     created_at: datetime
 
     @classmethod

@@ -1,4 +1,5 @@
-"""JSON Schemas (draft 2020-12) of events, made of what declares their payloads (services/notifications/payloads.py)."""
+"""JSON Schemas (draft 2020-12) of events, built from the declarations of their payloads
+(services/notifications/payloads.py)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 @cache
 def event_schemas() -> dict[str, dict[str, Any]]:
-    """By the kind of event. Fields may be added later: no schema forbids those that it does not know."""
+    """Return the schemas by kind of event. Fields can be added later: no schema forbids unknown ones."""
     for declared in vars(payloads).values():
         if is_typeddict(declared):
             with_config(ConfigDict(use_attribute_docstrings=True))(declared)
@@ -24,7 +25,7 @@ def event_schemas() -> dict[str, dict[str, Any]]:
 
 
 def _schema_of(kind: EventKind) -> dict[str, Any]:
-    """Of the whole event, as a webhook's body is."""
+    """Return the schema of the whole event, as in a webhook's body."""
     data = _described(payloads.DATA[kind])
     inner = data.pop("$defs", {})
     found = {
@@ -34,7 +35,7 @@ def _schema_of(kind: EventKind) -> dict[str, Any]:
         "description": EVENTS[kind],
         "type": "object",
         "properties": {
-            "id": {"type": "string", "format": "uuid", "description": "The same for each sink and each try"},
+            "id": {"type": "string", "format": "uuid", "description": "The same for each sink and each attempt"},
             "type": {"const": str(kind)},
             "timestamp": {"type": "string", "format": "date-time", "description": "When it happened"},
             "data": data,
@@ -45,7 +46,7 @@ def _schema_of(kind: EventKind) -> dict[str, Any]:
 
 
 def _described(declared: type) -> dict[str, Any]:
-    """With what is said of its fields where they are declared, also by what it extends."""
+    """Return the schema with the descriptions of its fields, also of base classes."""
     found = TypeAdapter(declared).json_schema(mode="serialization")
     for base in get_original_bases(declared):
         if is_typeddict(base):

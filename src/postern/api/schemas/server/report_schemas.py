@@ -1,4 +1,4 @@
-"""Reports: numbers of an organisation."""
+"""Bodies of reports: numbers of an organisation."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from postern.services.notifications.reports import ActivityReport, MaskingReport
 
 
 class MaskedAnswer(Answer):
-    resource: str = Field(description="The session, user, connection or whatever the report is grouped by")
+    resource: str = Field(description="The session, user, connection or other key of the group")
     info_type: str
-    redact_total: int = Field(description="How many values were masked")
+    redact_total: int = Field(description="Number of masked values")
 
     @classmethod
     def of(cls, line: MaskedCount) -> MaskedAnswer:
@@ -25,18 +25,20 @@ class MaskedAnswer(Answer):
 
 class MaskingReportAnswer(Answer):
     start_date: date
-    end_date: date = Field(description="The day after the last")
+    end_date: date = Field(description="Day after the last day")
     group_by: GroupBy
-    items: list[MaskedAnswer] = Field(description="Most masked first")
-    total: int = Field(description="How many items there are over all pages")
+    items: list[MaskedAnswer] = Field(description="Most masked values first")
+    total: int = Field(description="Number of items on all pages")
     has_next_page: bool
-    total_redact_count: int = Field(description="Over all pages")
+    total_redact_count: int = Field(description="Sum over all pages")
     total_transformed_bytes: int | None = Field(description="Of all of these sessions; null with the filter `id`")
-    total_sessions: int | None = Field(description="Ended ones, masked or not; null with the filter `id`")
+    total_sessions: int | None = Field(
+        description="Ended sessions, with or without masked values; null with the filter `id`"
+    )
 
     @classmethod
     def of(cls, report: MaskingReport, group: GroupBy, *, one: bool, offset: int) -> MaskingReportAnswer:
-        """`one`: it is about one session."""
+        """Return the report; `one`: it is about one session."""
         items = [MaskedAnswer.of(line) for line in report.lines.items]
         return cls(
             start_date=report.start,
@@ -52,15 +54,15 @@ class MaskingReportAnswer(Answer):
 
 
 class CountsAnswer(Answer):
-    sessions: int = Field(description="That began then, and have ended")
-    failed: int = Field(description="Of these, could not be opened or broke off by a fault")
-    killed: int = Field(description="Of these, were killed, or lost their access")
-    operations: int = Field(description="Statements, commands")
-    refused: int = Field(description="Of these, were refused by a guard rail")
+    sessions: int = Field(description="Sessions that began in this time, and have ended")
+    failed: int = Field(description="Number of these that could not be opened, or ended with a fault")
+    killed: int = Field(description="Number of these that were killed, or lost their access")
+    operations: int = Field(description="Statements and commands")
+    refused: int = Field(description="Number of these that a guard rail denied")
     masked: int = Field(description="Values")
-    transformed_bytes: int = Field(description="Of the masked values")
+    transformed_bytes: int = Field(description="Sum of masked values")
     recorded_bytes: int
-    duration_ms: int = Field(description="Of all sessions together")
+    duration_ms: int = Field(description="Sum over all sessions")
 
     @classmethod
     def of(cls, counts: Counts) -> CountsAnswer:
@@ -68,7 +70,7 @@ class CountsAnswer(Answer):
 
 
 class ActivityAnswer(CountsAnswer):
-    start: datetime = Field(description="Where the hour, day, week or month begins, in the asked time zone")
+    start: datetime = Field(description="Start of the hour, day, week or month, in the requested time zone")
     group: str | None
 
     @classmethod
@@ -78,7 +80,7 @@ class ActivityAnswer(CountsAnswer):
 
 class ActivityReportAnswer(Answer):
     start_date: date
-    end_date: date = Field(description="The day after the last")
+    end_date: date = Field(description="Day after the last day")
     by: Interval
     time_zone: str
     group_by: GroupBy | None
@@ -105,28 +107,30 @@ def _numbers(counts: Counts) -> dict[str, int]:
 
 class ReviewSumsAnswer(Answer):
     asked: int
-    waiting: int = Field(description="Of these, undecided yet")
-    approved: int = Field(description="Whatever became of it later")
+    waiting: int = Field(description="Number of these that are undecided")
+    approved: int = Field(description="Regardless of what happened later")
     rejected: int
     expired: int = Field(description="Without a decision")
-    withdrawn: int = Field(description="By who asked, before there was a decision")
-    revoked: int = Field(description="Of the approved")
-    forced: int = Field(description="Approved by one who may do so alone")
-    own: int = Field(description="Approved by who had asked, too")
-    median_seconds: float | None = Field(description="From asking to decision; null where nothing was decided")
+    withdrawn: int = Field(description="By the requester, before a decision")
+    revoked: int = Field(description="Number of the approved ones")
+    forced: int = Field(description="Approved alone by a member of a force group")
+    own: int = Field(description="Approved also by the requester")
+    median_seconds: float | None = Field(description="From the request to the decision; null if nothing was decided")
     longest_seconds: float | None
 
 
 class ReviewLineAnswer(ReviewSumsAnswer):
-    resource: str = Field(description="The connection, the reviewers' group, or the kind")
+    resource: str = Field(description="The connection, the reviewers' group, or the type")
 
 
 class ReviewReportAnswer(Answer):
     start_date: date
-    end_date: date = Field(description="The day after the last")
+    end_date: date = Field(description="Day after the last day")
     group_by: ReviewsBy
-    items: list[ReviewLineAnswer] = Field(description="Most asked for first; a review of several groups is in each")
-    total: ReviewSumsAnswer = Field(description="Each review once")
+    items: list[ReviewLineAnswer] = Field(
+        description="Most requests first; a review of several groups is counted in each"
+    )
+    total: ReviewSumsAnswer = Field(description="Each review counts once")
 
     @classmethod
     def of(cls, report: ReviewReport, by: ReviewsBy) -> ReviewReportAnswer:

@@ -1,4 +1,4 @@
-"""What the server tells of itself: state, configuration, features, its log and the audit log."""
+"""Bodies about the server: state, configuration, features, its log and the audit log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from postern.services.server.audit import AuditEntry
 from postern.services.server.server_configs import ListenerFields, ServerFields
 from postern.services.server.server_features import FeatureState
 
-_FINGERPRINT = Field(description="SHA256:…, as SSH clients show it when they meet the gateway first")
+_FINGERPRINT = Field(description="SHA256:…, as SSH clients show it at the first connection")
 
 
 class LivenessAnswer(Answer):
@@ -30,8 +30,8 @@ class ReadinessAnswer(Answer):
 
 class PublicServerInfoAnswer(Answer):
     auth_method: str = Field(description="local, oidc or saml")
-    setup_required: bool = Field(description="Nobody can log in yet: the first administrator is still to be made")
-    idp_provider_name: str = Field(description="What the identity provider is called; empty when nobody named it")
+    setup_required: bool = Field(description="Nobody can log in yet: the first administrator is not set up")
+    idp_provider_name: str = Field(description="Name of the identity provider; empty if none was set")
 
 
 class _ServerFacts(Answer):
@@ -46,7 +46,7 @@ def _native_fields() -> dict[str, Any]:
     """Return the fields `NAME_host`, `NAME_port` and `NAME_proxy_enabled` of each protocol with a listener."""
     fields: dict[str, Any] = {}
     for name in NATIVE:
-        enabled = Field(description=f"Whether native {PROTOCOLS[name].servers} clients are listened for")
+        enabled = Field(description=f"Whether the listener for native {PROTOCOLS[name].servers} clients is enabled")
         fields |= {f"{name}_host": (str, ...), f"{name}_port": (int, ...), f"{name}_proxy_enabled": (bool, enabled)}
     return fields
 
@@ -58,13 +58,13 @@ else:
 
 
 class ServerInfoAnswer(_NativePorts):
-    ssh_host_key: str = Field(description="The gateway's own key as SSH server, in OpenSSH's form; for known_hosts")
+    ssh_host_key: str = Field(description="The gateway's own SSH host key, in OpenSSH's form; for known_hosts")
     ssh_host_key_fingerprint: str = _FINGERPRINT
     tunnel_url: str = Field(description="Where agents and the command line open tunnels")
     grpc_url: str = Field(description="Where agents enrol: the control service, gRPC over TLS")
-    ca_certificate: str | None = Field(description="PEM; None when the certificates are publicly trusted")
+    ca_certificate: str | None = Field(description="PEM; null if the certificates are publicly trusted")
     gateway_commands: bool = Field(
-        description="Whether the gateway's own agent runs commands of the caller's organisation's connections"
+        description="Whether the gateway's own agent runs commands of the organisation's connections"
     )
     feature_flags: dict[str, bool]
 
@@ -79,7 +79,8 @@ class ServerInfoAnswer(_NativePorts):
         is_default: bool,
         flags: list[FeatureState],
     ) -> ServerInfoAnswer:
-        """`auth` is the method and the provider's name; `is_default` whether the caller's organisation is."""
+        """Return the configuration. `auth` is the method and the provider's name; `is_default`: whether it is the
+        default organisation."""
         return cls(
             version=version,
             auth_method=auth[0],
@@ -106,9 +107,9 @@ def _native_values(told: ServerAddresses) -> dict[str, Any]:
 
 
 class ListenerConfig(Body):
-    enabled: bool | None = Field(default=None, description="Left out or null: as it is")
+    enabled: bool | None = Field(default=None, description="Left out or null: unchanged")
     listen_address: str | None = Field(
-        default=None, description="`host:port`; empty: as the environment says; left out or null: as it is"
+        default=None, description="`host:port`; empty: as the environment sets it; left out or null: unchanged"
     )
 
 
@@ -125,12 +126,13 @@ else:
 
 
 class MiscConfigRequest(_ListenerConfigs):
-    """What is left out or null stays as it is; an empty text goes back to what the environment says."""
+    """A change. Fields that are left out or null keep their values; an empty text restores the
+    environment's setting."""
 
     read_only: ClassVar[frozenset[str]] = frozenset({"ssh_host_key_fingerprint"})
 
-    public_host: str | None = Field(None, description="The name that native clients are told")
-    api_url: str | None = Field(None, description="Where clients find the API, without /api")
+    public_host: str | None = Field(None, description="Host name for native clients")
+    api_url: str | None = Field(None, description="URL of the API for clients, without /api")
 
     def fields(self) -> ServerFields:
         configs: dict[str, ListenerConfig | None] = {name: getattr(self, _config_field(name)) for name in NATIVE}
@@ -183,7 +185,7 @@ def _fingerprint(told: ServerAddresses) -> str:
 
 class FeatureAnswer(Answer):
     name: str
-    description: str = Field(description="What is possible while it is on")
+    description: str = Field(description="What it allows while it is on")
     enabled: bool
 
     @classmethod
@@ -196,13 +198,13 @@ class FeatureRequest(Body):
 
 
 class LogLineAnswer(Answer):
-    id: str = Field(description="Of this very line; a stream can be gone on with after it")
+    id: str = Field(description="Id of this line; a stream can continue after it")
     at: datetime
     level: str
     process: str
     logger: str
     message: str
-    more: dict[str, Any] = Field(description="What was said beside the message")
+    more: dict[str, Any] = Field(description="Fields that were logged with the message")
 
     @classmethod
     def of(cls, line: LogLine) -> LogLineAnswer:
@@ -224,26 +226,22 @@ class LogLinesAnswer(Answer):
 class AuditEntryAnswer(Answer):
     id: str
     created_at: datetime
-    actor_id: str | None = Field(
-        description="None when nobody was known, by an agent, or when it was done on the server's own machine"
-    )
+    actor_id: str | None = Field(description="Null if the caller was unknown, an agent, or on the server's own machine")
     actor_subject: str
     actor_email: str
     action: str
     resource_type: str
     resource: str
     http_method: str = Field(
-        description="COMMAND for what was done on the server's own machine, CONTROL for what an agent declared"
+        description="COMMAND for actions on the server's own machine, CONTROL for declarations of an agent"
     )
     http_path: str
     http_status: int
     outcome: str = Field(description="success or failure")
     client_ip: str
     request_id: str
-    body: dict[str, Any] = Field(description="The request as given, secrets redacted")
-    before: dict[str, Any] | None = Field(
-        description="The resource before, secrets redacted; None where there was none"
-    )
+    body: dict[str, Any] = Field(description="The request, secrets redacted")
+    before: dict[str, Any] | None = Field(description="The resource before, secrets redacted; null if there was none")
     after: dict[str, Any] | None
 
     @classmethod

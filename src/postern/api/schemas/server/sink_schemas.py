@@ -1,4 +1,4 @@
-"""Sinks."""
+"""Bodies of sinks."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _Events = list[Annotated[EventKind, Field(strict=False)]]
 
 
 class ScopeBody(Body):
-    """Of reviews: on one of these connections, or one that carries all of the tags; and for one of these groups to
-    review. What is empty bounds nothing."""
+    """A filter of reviews: on one of these connections, or one with all of the tags; and for one of these groups. Empty
+    fields do not limit."""
 
     connections: list[str] = Field(default_factory=list)
     connection_tags: dict[str, str] = Field(default_factory=dict)
@@ -46,24 +46,25 @@ class SinkRequest(ResourceBody):
     address: str | None = Field(
         None,
         description="https://…, or syslog+tls://, syslog+tcp://, syslog+udp://, smtps://, smtp+starttls://HOST:PORT; "
-        "not for teams and apprise, whose address is keys.url; of slack only where its API is elsewhere",
+        "not for teams and apprise, whose address is keys.url; for slack only if its API is at a "
+        "different address",
     )
-    events: _Events | None = Field(None, description="For a chat, all of reviews where none is named")
+    events: _Events | None = Field(None, description="For a chat, the default is all review events")
     paused: bool | None = None
-    with_script: bool | None = Field(None, description="Whether sessions are told with their script")
-    authority: str | None = Field(None, description="PEM of the receiver's CA; empty when it is publicly trusted")
+    with_script: bool | None = Field(None, description="Whether events of sessions contain their script")
+    authority: str | None = Field(None, description="PEM of the receiver's CA; empty if it is publicly trusted")
     headers: dict[str, str] | None = Field(
-        None, description="Sent with each request; never shown again. Left out they stay"
+        None, description="Sent with each request; never shown. If left out, they keep their values"
     )
     options: dict[str, str] | None = Field(
-        None, description="slack: channel, app_id, team_id; email: from, to (parted by commas)"
+        None, description="slack: channel, app_id, team_id; email: from, to (separated by commas)"
     )
     keys: dict[str, str] | None = Field(
         None,
-        description="Never shown again; what is left out stays. slack: bot_token, signing_secret; email: username, "
-        "password; teams and apprise: url",
+        description="Never shown; those left out keep their values. slack: bot_token, signing_secret; email: "
+        "username, password; teams and apprise: url",
     )
-    scope: ScopeBody | None = Field(None, description="Of which reviews it is told")
+    scope: ScopeBody | None = Field(None, description="Reviews for which it gets events")
 
     def fields(self) -> dict[str, Any]:
         made: Mapping[str, Callable[[Any], Any]] = {
@@ -79,7 +80,7 @@ class SinkAnswer(NamedResourceAnswer):
     kind: SinkKind
     address: str
     events: list[EventKind]
-    status: SinkStatus = Field(description="gone: the receiver answered that it wants no events any more")
+    status: SinkStatus = Field(description="gone: the receiver answered that it accepts no more events")
     paused: bool
     with_script: bool
     authority: str
@@ -89,10 +90,10 @@ class SinkAnswer(NamedResourceAnswer):
     scope: Annotated[ScopeBody, BeforeValidator(ScopeBody.of)]
     created_at: datetime | None
     updated_at: datetime | None
-    delivered_at: datetime | None = Field(description="When it took an event last")
+    delivered_at: datetime | None = Field(description="Time of the last delivery")
     failures: int = Field(
         validation_alias=AliasPath("trouble", "failures"),
-        description="How often in a row the next event could not be delivered",
+        description="Failed attempts in a row to deliver the next event",
     )
     failing_since: datetime | None = Field(validation_alias=AliasPath("trouble", "since"))
     last_error: str = Field(validation_alias=AliasPath("trouble", "error"))
@@ -101,31 +102,31 @@ class SinkAnswer(NamedResourceAnswer):
 
 class NewSinkAnswer(SinkAnswer):
     secret: Annotated[str | None, BeforeValidator(lambda secret: secret and secret.reveal())] = Field(
-        validation_alias="new_secret", description="What a webhook's events are signed with: shown this once"
+        validation_alias="new_secret", description="Secret that signs a webhook's events: shown only once"
     )
 
 
 class SinkSecretAnswer(Answer):
-    secret: str = Field(description="Shown this once; the one before it signs, too, for 24 hours")
+    secret: str = Field(description="Shown only once; the old one also signs for 24 hours")
 
 
 class SinkTestAnswer(Answer):
     __test__ = False
 
-    number: int = Field(description="Of the delivery; the list of deliveries says how it went")
+    number: int = Field(description="Id of the delivery; the list of deliveries shows its result")
 
 
 class RedeliverRequest(Body):
-    number: int | None = Field(None, description="Of one delivery; all that were given up when it is left out")
+    number: int | None = Field(None, description="Id of one delivery; default: all that were given up")
 
 
 class RedeliverAnswer(Answer):
-    waiting: int = Field(description="How many wait anew")
+    waiting: int = Field(description="Number of deliveries that wait again")
 
 
 class DeliveryAnswer(Answer):
     number: int
-    event_id: UUID = Field(description="The same for each try, and each sink")
+    event_id: UUID = Field(description="The same for each attempt, and each sink")
     event: EventKind
     created_at: datetime
     state: DeliveryState

@@ -1,4 +1,4 @@
-"""The ledger's checkpoints and keys, as the API shows them."""
+"""Bodies of the ledger's checkpoints and keys."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from postern.proof.proof_checkpoints import public_pem
 
 class AnchorAnswer(Answer):
     anchor: str = Field(description="file, webhook or bucket")
-    reached_at: datetime | None = Field(description="None while it has not taken the checkpoint")
+    reached_at: datetime | None = Field(description="Null until it has stored the checkpoint")
     attempts: int
-    error: str = Field(description="Why the last try failed; empty when it did not")
+    error: str = Field(description="Error of the last attempt; empty if it succeeded")
 
 
 class CheckpointAnswer(Answer):
-    number: int = Field(description="The entry of the ledger up to which everything is signed")
-    hash: str = Field(description="Of the ledger up to that entry, in hexadecimal")
+    number: int = Field(description="The ledger's entry up to which everything is signed")
+    hash: str = Field(description="Hash of the ledger up to that entry, in hexadecimal")
     at: datetime
-    key: str = Field(description="Fingerprint of the key that signed")
+    key: str = Field(description="Fingerprint of the signing key")
     signature: str
-    introduces: str | None = Field(description="Public key, in hexadecimal, of the one that signs from here on")
+    introduces: str | None = Field(description="Public key that signs from here on, in hexadecimal")
     anchors: list[AnchorAnswer]
 
     @classmethod
@@ -48,7 +48,7 @@ class LedgerKeyAnswer(Answer):
     id: str = Field(description="Fingerprint: SHA-256 of the public key, in hexadecimal")
     public_key: str = Field(description="PEM")
     created_at: datetime
-    retired_at: datetime | None = Field(description="None for the one that signs now")
+    retired_at: datetime | None = Field(description="Null for the present key")
 
     @classmethod
     def of(cls, key: LedgerKey) -> LedgerKeyAnswer:
@@ -56,4 +56,6 @@ class LedgerKeyAnswer(Answer):
 
 
 class LedgerKeysAnswer(Answer):
-    keys: list[LedgerKeyAnswer] = Field(description="Newest first; a copy of the oldest, kept elsewhere, proves all")
+    keys: list[LedgerKeyAnswer] = Field(
+        description="Newest first; a copy of the oldest key, stored elsewhere, proves all"
+    )

@@ -1,4 +1,4 @@
-"""How long what is kept, holds and purges, as the API shows them."""
+"""Bodies of retention, legal holds and purges."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from postern.api.schemas.common import Answer, Body
 from postern.domain.sessions.retention import WHOLE_ORGANISATION, LegalHold, Preview, Purge, PurgeScope, Retention
 from postern.services.recordings.recording_retention import RetentionView
 
-_DAYS = "Days since a session was closed; null keeps for ever"
+_DAYS = "Days since a session was closed; null: forever"
 
 
 class RetentionRequest(Body):
-    """Both must be said: what is left out by mistake would be kept for ever, or purged."""
+    """A retention. Both fields are required: one left out by mistake would keep data forever, or purge it."""
 
-    recording_days: int | None = Field(description=f"Of what was shown. {_DAYS}")
+    recording_days: int | None = Field(description=f"Of the recording. {_DAYS}")
     session_days: int | None = Field(
-        description=f"Of the session's row, its script and what was asked; never shorter than its recording. {_DAYS}"
+        description=f"Of the session's row, its script and input; at least as long as its recording. {_DAYS}"
     )
 
     def retention(self) -> Retention:
@@ -34,12 +34,12 @@ class InForceAnswer(Answer):
 class RetentionAnswer(Answer):
     connection_id: UUID | None = Field(description="null for the organisation's")
     connection: str | None
-    is_own: bool = Field(description="false: none is set; a connection goes by the organisation's then")
+    is_own: bool = Field(description="false: none is set; a connection then uses the organisation's")
     recording_days: int | None = Field(description=f"As it was set. {_DAYS}")
     session_days: int | None = Field(description=f"As it was set. {_DAYS}")
-    in_force: InForceAnswer = Field(description="What holds now")
+    in_force: InForceAnswer = Field(description="The retention in force")
     effective_at: datetime | None = Field(
-        description="When what was shortened takes effect; until then it can be taken back. null: it is in force"
+        description="When a shorter retention takes effect; until then it can be undone. null: it is in force"
     )
 
     @classmethod
@@ -60,13 +60,13 @@ class RetentionAnswer(Answer):
 
 
 class RetentionsAnswer(Answer):
-    data: list[RetentionAnswer] = Field(description="Of connections that have their own, by name")
+    data: list[RetentionAnswer] = Field(description="Retentions of connections that have their own, by name")
 
 
 class PreviewAnswer(Answer):
-    recordings: int = Field(description="How many would be purged, with or without their sessions")
+    recordings: int = Field(description="Number that would be purged, with or without their sessions")
     sessions: int
-    held: int = Field(description="How many more a hold keeps")
+    held: int = Field(description="Number of others that a legal hold keeps")
     stored_size: int = Field(description="Bytes, as stored, that this would free")
     oldest: datetime | None
 
@@ -76,7 +76,7 @@ class PreviewAnswer(Answer):
 
 
 class HoldRequest(Body):
-    name: str = Field(description="By which it is released; one session may have several")
+    name: str = Field(description="Name of the hold; a session can have several")
     reason: str
 
 
@@ -85,7 +85,7 @@ class HoldAnswer(Answer):
     session_id: UUID
     name: str
     reason: str
-    by: UUID = Field(description="Who set it")
+    by: UUID = Field(description="E-mail address of the user who added it")
     by_email: str
     at: datetime
 
@@ -95,25 +95,25 @@ class HoldAnswer(Answer):
 
 
 class HoldsAnswer(Answer):
-    data: list[HoldAnswer] = Field(description="By name")
+    data: list[HoldAnswer] = Field(description="Name of the connection")
 
 
 class PurgeRequest(Body):
-    what: PurgeScope = Field(strict=False, description="recording: what was shown; session: all of it")
-    reason: str = Field(description="Stays in the ledger for ever, so it should name nobody")
+    what: PurgeScope = Field(strict=False, description="recording: the recording alone; session: everything")
+    reason: str = Field(description="Stays in the ledger permanently, so leave out names of people")
 
 
 class PurgeAnswer(Answer):
-    """One that has begun: the ledger tells of it, and it cannot be taken back."""
+    """A purge that has begun: the ledger records it, and it cannot be undone."""
 
     session_id: UUID
     what: PurgeScope
     reason: str
-    entry: int = Field(description="Of the ledger")
+    entry: int = Field(description="The ledger's entry")
     begun_at: datetime
     attempts: int
-    next_at: datetime = Field(description="When it is tried next")
-    error: str = Field(description="Why the last try failed; empty when it did not")
+    next_at: datetime = Field(description="Time of the next attempt")
+    error: str = Field(description="Error of the last attempt; empty if it succeeded")
 
     @classmethod
     def of(cls, purge: Purge) -> PurgeAnswer:

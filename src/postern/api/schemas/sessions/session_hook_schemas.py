@@ -1,4 +1,4 @@
-"""What became of the hooks of a session."""
+"""Bodies of the runs of a session's hooks."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ class HookRunAnswer(Answer):
     repository: str
     commit: str
     started_at: datetime
-    seconds: float = Field(description="That it took")
-    exit_code: int | None = Field(description="null where it did not run to its end, which `reason` explains")
+    seconds: float = Field(description="Duration in seconds")
+    exit_code: int | None = Field(description="null if it did not finish, which `reason` explains")
     reason: str
-    output: str = Field(description="What it printed, both ways, up to 4096 characters; purged with the recording")
+    output: str = Field(
+        description="Its output, standard output and error, up to 4096 characters; purged with the recording"
+    )
 
     @classmethod
     def of(cls, run: HookRun) -> HookRunAnswer:
@@ -30,4 +32,4 @@ class HookRunAnswer(Answer):
 
 
 class HookRunsAnswer(Answer):
-    data: list[HookRunAnswer] = Field(description="First those that began first; 100 at most")
+    data: list[HookRunAnswer] = Field(description="In the order of their start; at most 100")

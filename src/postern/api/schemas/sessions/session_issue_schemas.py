@@ -1,4 +1,4 @@
-"""Issues that sessions open in the tracker."""
+"""Bodies of issues that sessions open in the tracker."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from postern.domain.issue import IssueState, SessionIssue
 class SessionIssueAnswer(Answer):
     session_id: UUID
     state: IssueState = Field(
-        description="wanted, made (its session runs), closing, closed, given_up; withdrawn: its session did not come "
-        "about, and it is looked for"
+        description="wanted, made (its session runs), closing, closed, given_up; withdrawn: its session did not "
+        "start, and the issue is searched for"
     )
-    key: str | None = Field(description="In the tracker; null before it is made")
+    key: str | None = Field(description="Its key in the tracker; null before it is created")
     url: str | None
-    attempts: int = Field(description="Since it was wanted, or since it is to be closed")
+    attempts: int = Field(description="Time since which it is to be opened, or closed")
     last_error: str
-    next_at: datetime | None = Field(description="When the tracker is asked next; null when nothing is to be done")
+    next_at: datetime | None = Field(
+        description="Time of the next request to the tracker; null if nothing is to be done"
+    )
     created_at: datetime | None
 
     @classmethod
@@ -39,4 +41,4 @@ class SessionIssueAnswer(Answer):
 
 
 class RetryAnswer(Answer):
-    waiting: int = Field(description="How many are tried again now")
+    waiting: int = Field(description="Number of issues that are retried now")

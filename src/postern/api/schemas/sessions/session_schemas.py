@@ -1,4 +1,4 @@
-"""Sessions and runs of scripts (spec 2.2, 4.2)."""
+"""Bodies of sessions and runs of scripts (spec 2.2, 4.2)."""
 
 from __future__ import annotations
 
@@ -47,26 +47,27 @@ class SessionAnswer(Answer):
     user_name: str
     start_date: datetime
     end_date: datetime | None
-    outcome: Outcome | None = Field(description="How it came out; null while it is not done")
+    outcome: Outcome | None = Field(description="Its result; null while it is not done")
     exit_code: int | None
     script: ScriptAnswer | None = Field(description="Only for verb exec; left out in lists")
     script_size: int = Field(description="Bytes")
-    event_size: int = Field(description="Bytes: as stored, or of the event_stream when a format was asked for")
+    event_size: int = Field(description="Bytes: as stored, or of the event_stream if a format was requested")
     event_stream: list[Triple] | list[str] | None = Field(
         description="Triples of milliseconds, kind and base64 content; for utf8 and base64 one text"
     )
-    review: ReviewAnswer | None = Field(description="Under which it runs, or for which it waits")
+    review: ReviewAnswer | None = Field(description="The review under which it runs, or for which it waits")
     integrations_metadata: dict[str, Any]
     labels: dict[str, str] = Field(description="Use metrics and metadata instead", json_schema_extra=DEPRECATED)
     metadata: dict[str, Any]
     metrics: dict[str, Any]
     recording_purged_at: datetime | None = Field(
-        description="Since when there is no recording any more: what needs it answers 410; null: none was purged"
+        description="Time since which the recording is purged: requests for it get 410; null: nothing was purged"
     )
     held: bool | None = Field(
-        default=None, description="Whether a hold keeps it; null for who is neither administrator nor auditor"
+        default=None,
+        description="Whether it is under legal hold; null unless the caller is an administrator or auditor",
     )
-    correlation_id: str | None = Field(description="As it was given with the script")
+    correlation_id: str | None = Field(description="As given with the script")
 
     @classmethod
     def of(
@@ -78,7 +79,7 @@ class SessionAnswer(Answer):
         event_size: int | None = None,
         review: ReviewAnswer | None = None,
     ) -> Self:
-        """`sees_all`: for somebody who may know of holds."""
+        """Return the session. `sees_all`: the caller can see legal holds."""
         special = {"script", "event_size", "event_stream", "review", "matches", "held"}
         same = {name: getattr(session, name) for name in cls.model_fields if name not in special}
         return cls(
@@ -92,15 +93,15 @@ class SessionAnswer(Answer):
 
 
 class MatchAnswer(Answer):
-    """A statement in which something of a search was found."""
+    """A statement that a search matched."""
 
     time: float = Field(description="Milliseconds since start_date")
-    text: str = Field(description="Of the statement around the first word, one line")
+    text: str = Field(description="Part of the statement around the first word, one line")
 
 
 class FoundAnswer(SessionAnswer):
     matches: list[MatchAnswer] | None = Field(
-        default=None, description="The first ones; null unless `expand=matches` goes with a search"
+        default=None, description="The first matches; null unless `expand=matches` is used with a search"
     )
 
     @classmethod
@@ -119,15 +120,15 @@ class FoundAnswer(SessionAnswer):
 
 
 class ExecError(Answer):
-    """What made a script fail."""
+    """The error of a script."""
 
     severity: str
-    code: str = Field(description="As the database has it, for PostgreSQL the SQLSTATE; empty where there is none")
+    code: str = Field(description="The database's error code, for PostgreSQL the SQLSTATE; empty if there is none")
     text: str
     detail: str
     hint: str
     position: int | None = Field(description="Characters of the script, from 1")
-    line: int | None = Field(description="Of the script, from 1, where the position is known")
+    line: int | None = Field(description="Line of the script, from 1, if the position is known")
     column: int | None = Field(description="Characters of that line, from 1")
     line_text: str | None = Field(description="That line of the script")
 
@@ -150,40 +151,45 @@ class ExecError(Answer):
 class ExecRequest(Body):
     connection: str
     script: str
-    format: Format = Field(Format.TEXT, strict=False, description="Of `output`")
+    format: Format = Field(Format.TEXT, strict=False, description="Form of `output`")
     metadata: dict[str, str] | None = None
     labels: dict[str, str] | None = None
     correlation_id: str | None = Field(
-        default=None, description="The client's own, to find the session by: printable ASCII, 255 characters at most"
+        default=None, description="The client's own id of the session: printable ASCII, at most 255 characters"
     )
-    client_args: list[str] | None = Field(default=None, description="Behind the connection's own command")
+    client_args: list[str] | None = Field(default=None, description="Appended to the connection's own command")
     env_vars: dict[str, str] | None = Field(
-        default=None, description="`envvar:NAME` to base64; those that the connection's secrets have too are dropped"
+        default=None,
+        description="`envvar:NAME` to base64; variables that the connection's secrets also set are dropped",
     )
-    reason: str = Field("", description="Why, for those who must agree where the script needs a review")
+    reason: str = Field("", description="Reason for the reviewers, if the script needs a review")
     tracker_fields: dict[str, str] | None = Field(
         default=None,
-        description="What the connection's issue template asks for, by the tracker's names of the fields",
+        description="Fields of the connection's issue template, by the tracker's names",
     )
 
 
 class ExecAnswer(Answer):
     session_id: UUID
-    output: str = Field(description="Of a command: standard output and standard error, in the order in which they came")
-    stdout: str | None = Field(default=None, description="Of a command: its standard output alone")
-    stderr: str | None = Field(default=None, description="Of a command: its standard error alone")
+    output: str = Field(
+        description="For a command: standard output and standard error, in the order in which they came"
+    )
+    stdout: str | None = Field(default=None, description="For a command: its standard output alone")
+    stderr: str | None = Field(default=None, description="For a command: its standard error alone")
     output_streams: list[tuple[Literal["stdout", "stderr", "gateway"], int]] | None = Field(
         default=None,
-        description="Which stream each part of `output` belongs to, in order: name and number of Unicode characters. "
-        "`gateway`: the gateway's reason why the script never began. Empty where the script printed nothing; null "
-        "unless `format` is text and `output` is complete, and where the streams alternate very often",
+        description="The stream of each part of `output`, in order: name and number of Unicode characters. `gateway`: "
+        "the gateway's reason why the script never started. Empty if the script printed nothing; null "
+        "unless `format` is text and `output` is complete, and if the streams alternate very often",
     )
     output_status: Literal["success", "failed", "running", "waiting"] = Field(
-        description="waiting: for its review, or, where that is approved, for `POST /sessions/{session_id}/exec`"
+        description="waiting: for its review, or, if that is approved, for `POST /sessions/{session_id}/exec`"
     )
-    exit_code: int | None = Field(description="None while it waits or runs, and when it never began")
-    error: ExecError | None = Field(description="Why it failed, where the target or a rule said so")
-    truncated: bool = Field(description="There is more than 1 MiB of one of these texts; the session's results have it")
+    exit_code: int | None = Field(description="Null while it waits or runs, and if it never started")
+    error: ExecError | None = Field(description="Why it failed, if the target or a rule says so")
+    truncated: bool = Field(description="One of these texts is larger than 1 MiB; the session's results have all of it")
     execution_time: int = Field(description="Milliseconds")
-    has_review: bool = Field(description="Whether it waits for a review; `review` says of whom, and where to decide")
-    review: ReviewAnswer | None = Field(description="Also where it is decided; null where nobody had to agree")
+    has_review: bool = Field(
+        description="Whether it waits for a review; `review` names the approvers, and where they decide"
+    )
+    review: ReviewAnswer | None = Field(description="Also after the decision; null if no approval was required")

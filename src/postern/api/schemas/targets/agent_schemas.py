@@ -23,17 +23,18 @@ class AgentRequest(ResourceBody):
     name: str
     mode: Annotated[AgentMode, Field(strict=False)] | None = Field(
         None,
-        description="standard: serves the connections that are made for it (default); embedded: declares its own",
+        description="standard: serves connections that are created for it (default); embedded: declares its own",
     )
 
 
 class AgentAnswer(NamedResourceAnswer):
-    """What it says of itself, from `version` on, is for administrators and auditors; null for others."""
+    """An agent. What it reports about itself, from `version` on, is for administrators and auditors; null
+    for others."""
 
     mode: AgentMode
-    status: AgentStatus = Field(description="CONNECTED: it holds a tunnel, or lives in the gateway's own processes")
+    status: AgentStatus = Field(description="CONNECTED: it has a tunnel, or is part of the gateway's own processes")
     created_at: datetime
-    updated_at: datetime | None = Field(description="When its key was made")
+    updated_at: datetime | None = Field(description="When its key was created")
     last_seen: datetime | None
     version: str | None
     hostname: str | None
@@ -44,7 +45,7 @@ class AgentAnswer(NamedResourceAnswer):
 
     @classmethod
     def shown(cls, agent: Agent, *, online: bool) -> AgentAnswer:
-        """Return the answer about an agent; one whose key was just made has it."""
+        """Return the answer about an agent; that of a new key has it."""
         same = ("id", "name", "mode", "created_at", "updated_at", "last_seen")
         values = {name: getattr(agent, name) for name in same} | {name: agent.facts.get(name) for name in FACTS}
         values["status"] = AgentStatus.CONNECTED if online else AgentStatus.DISCONNECTED
@@ -52,6 +53,6 @@ class AgentAnswer(NamedResourceAnswer):
 
 
 class IssuedAgentKeyAnswer(AgentAnswer):
-    """The only answers that hold the key."""
+    """The only answers that contain the key."""
 
-    key: str = Field(description="What the agent is started with, as POSTERN_KEY; shown this once")
+    key: str = Field(description="The value of POSTERN_KEY to start the agent; shown only once")

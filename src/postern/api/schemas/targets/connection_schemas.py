@@ -1,4 +1,4 @@
-"""Connections and their credentials (spec 2.1)."""
+"""Bodies of connections and their credentials (spec 2.1)."""
 
 from __future__ import annotations
 
@@ -49,34 +49,34 @@ class ConnectionRequest(ResourceBody):
     access_mode_runbooks: Mode
     access_schema: Mode
     subtype: str | None = Field(
-        None, description="Left out or null: stays as it is", json_schema_extra={"enum": [*SUBTYPE_SPELLINGS, None]}
+        None, description="Left out or null: unchanged", json_schema_extra={"enum": [*SUBTYPE_SPELLINGS, None]}
     )
     access_max_duration: int | None = Field(None, description="Seconds")
-    access_forward_local: OptionalMode = Field(None, description="Of SSH: ports of the target's network, by `ssh -L`")
-    access_forward_remote: OptionalMode = Field(None, description="Of SSH: ports of the target, by `ssh -R`")
-    access_forward_agent: OptionalMode = Field(None, description="Of SSH: the client's agent, by `ssh -A`")
-    access_file_transfer: OptionalMode = Field(
-        None, description="Of SSH: sftp, scp, rsync; enabled unless it is disabled"
-    )
+    access_forward_local: OptionalMode = Field(None, description="For SSH: ports of the target's network, by `ssh -L`")
+    access_forward_remote: OptionalMode = Field(None, description="For SSH: ports of the target, by `ssh -R`")
+    access_forward_agent: OptionalMode = Field(None, description="For SSH: the client's agent, by `ssh -A`")
+    access_file_transfer: OptionalMode = Field(None, description="For SSH: sftp, scp, rsync; enabled by default")
     command: list[str] | None = Field(
         None,
-        description=f"Program and arguments; refused for {', '.join(SPOKEN_SUBTYPES)}, which speak their own protocol",
+        description=f"Program and arguments; rejected for {', '.join(SPOKEN_SUBTYPES)}, which have protocols of their "
+        "own",
     )
     connection_tags: dict[str, str] | None = None
-    default_database: str | None = Field(None, description="Written to the secret attribute `DB`; null: stays as it is")
+    default_database: str | None = Field(None, description="Stored as the secret attribute `DB`; null: unchanged")
     force_approve_groups: list[str] | None = None
-    guardrail_rules: list[str] | None = Field(None, description="Left out or null: stays as it is")
+    guardrail_rules: list[str] | None = Field(None, description="Left out or null: unchanged")
     issue_template_id: str | None = Field(None, alias="tracker_issue_template_id", description="Null or empty: none")
     redact_enabled: bool | None = Field(
-        None, description="Masks `redact_types`, or the usual types if none are given; types alone set it to true"
+        None,
+        description="Masks `redact_types`, or the default types if none are given; giving only types sets it to true",
     )
     redact_types: list[str] | None = None
     resource_name: str | None = None
     reviewers: list[str] | None = None
     secret: dict[str, str | None] | None = Field(
         None,
-        description="Left out or null: stays as it is; else replaced whole, where a key whose value is null keeps the "
-        "stored value, and a key that is left out is removed",
+        description="Left out or null: unchanged; else it replaces all keys: a null value keeps the stored value of "
+        "its key, and keys that are left out are removed",
     )
     tags: list[str] | None = Field(None, description="Use connection_tags instead", json_schema_extra=DEPRECATED)
 
@@ -91,11 +91,11 @@ def _inward(name: str, value: Any) -> Any:
 
 
 class LastTestAnswer(Answer):
-    """How the last test of the connection's target went."""
+    """The last test of the connection's target."""
 
     tested_at: datetime
     status: Literal["ok", "failed"]
-    reason: str | None = Field(description="Why it failed, for administrators; null where it succeeded")
+    reason: str | None = Field(description="Why it failed, for administrators; null if it succeeded")
 
     @classmethod
     def of(cls, test: TargetTest, *, with_reason: bool) -> LastTestAnswer:
@@ -108,14 +108,14 @@ class ConnectionAnswer(NamedResourceAnswer):
     subtype: str = Field(json_schema_extra={"enum": SUBTYPE_NAMES})
     agent_id: UUID
     agent_name: str
-    status: ConnectionStatus = Field(description="Whether its agent is there; of the target `target_status` speaks")
+    status: ConnectionStatus = Field(description="Whether its agent is connected; `target_status` is about the target")
     target_status: TargetStatus = Field(
-        description="How the last test of the target went; untested where there was none since it led elsewhere"
+        description="Result of the last test of the target; untested if there was none since its address changed"
     )
     last_test: LastTestAnswer | None
     target: dict[str, str] = Field(
-        description="What is not secret of how the target is reached, for administrators only: HOST, PORT, USER, DB, "
-        "SSLMODE, as far as they are set; a reference stays one"
+        description="Public settings of the target, for administrators only: HOST, PORT, USER, DB, SSLMODE, if they "
+        "are set; a reference is shown as it is"
     )
     managed_by: str | None
     access_mode_connect: Toggle
@@ -133,7 +133,8 @@ class ConnectionAnswer(NamedResourceAnswer):
     force_approve_groups: list[str]
     guardrail_rules: list[str]
     guardrails_advisory: bool = Field(
-        description="Its guardrails are advisory: a shell has other ways to say it, and a program can encode output"
+        description="Its guardrails are advisory: a shell can express the same in other ways, and a program can "
+        "encode its output"
     )
     tracker_issue_template_id: str | None
     redact_enabled: bool
@@ -141,7 +142,7 @@ class ConnectionAnswer(NamedResourceAnswer):
     resource_name: str
     reviewers: list[str]
     secret: dict[str, str | None] = Field(
-        description="Its keys, for administrators only; a value is null, unless it is a reference, which is no secret"
+        description="Its keys, for administrators only; a value is null, unless it is a reference, which is not secret"
     )
     tags: list[str] = Field(description="Use connection_tags instead", json_schema_extra=DEPRECATED)
     warnings: list[str] = Field(description="Settings that have no effect, such as types while redact_enabled is false")
@@ -162,7 +163,7 @@ class ConnectionAnswer(NamedResourceAnswer):
         )
 
 
-# What a connection has under the same name; a page of 100 reads all of these for each.
+# Fields that a connection has under the same name; a page of 100 reads all of these for each.
 _DERIVED = frozenset(
     {
         *("status", "agent_name", "target_status", "last_test", "target"),
@@ -179,7 +180,7 @@ def _without_values(secret: Mapping[str, Secret]) -> dict[str, str | None]:
 
 class CredentialRequest(Body):
     access_duration_seconds: int | None = Field(
-        None, description="Its life; 12 hours when left out, and never beyond the connection's access_max_duration"
+        None, description="Lifetime; default: 12 hours, and never longer than the connection's access_max_duration"
     )
 
 
@@ -200,7 +201,7 @@ class CredentialAnswer(Answer):
 
 
 class IssuedCredentialAnswer(CredentialAnswer):
-    """The only answer that holds the password."""
+    """The only answer that contains the password."""
 
     connection_type: str
     connection_subtype: str

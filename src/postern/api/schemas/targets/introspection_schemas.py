@@ -1,4 +1,4 @@
-"""What a target says of itself: a test of its connection, and its schema."""
+"""Bodies about targets: a test of a connection, and its schema."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from postern.api.schemas.common import Answer
 
 
 class ConnectionTestAnswer(Answer):
-    __test__ = False  # pytest takes it for tests of its own
+    __test__ = False  # pytest would collect it as tests
 
     success: Literal[True]
 
 
 class _Bounded(Answer):
-    truncated: bool = Field(description="There is more than 1 MiB of it, and the rest is left out")
+    truncated: bool = Field(description="It is larger than 1 MiB, and the rest is left out")
 
 
 class DatabasesAnswer(_Bounded):
@@ -34,7 +34,7 @@ class TablesAnswer(_Bounded):
 
 class ColumnAnswer(Answer):
     name: str
-    type: str = Field(description="As the database writes it, as in `character varying(40)`")
+    type: str = Field(description="As the database writes it, such as `character varying(40)`")
     nullable: bool
 
 

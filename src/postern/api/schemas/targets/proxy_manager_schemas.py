@@ -13,19 +13,19 @@ from postern.services.targets.proxy_managers import DEFAULT_SECONDS, ProxyState,
 
 class ProxyConnectRequest(Body):
     connection_name: str
-    port: int = Field(0, description="Of the machine that the proxy manager runs on; 0 takes a free one")
-    access_duration_seconds: int | None = Field(None, description=f"{DEFAULT_SECONDS} when left out")
+    port: int = Field(0, description="Port on the machine of the proxy manager; 0 chooses a free one")
+    access_duration_seconds: int | None = Field(None, description=f"Default: {DEFAULT_SECONDS}")
 
 
 class ProxyAnswer(Answer):
-    """From `connection_name` on: null while it is ready."""
+    """State of the proxy manager. From `connection_name` on: null while no port is open."""
 
-    id: UUID = Field(description="Of the process that attends")
+    id: UUID = Field(description="Of the proxy manager's process")
     status: ProxyStatus
     connection_name: str | None
     connection_type: str | None
     connection_subtype: str | None
-    port: int | None = Field(description="That it listens on")
+    port: int | None = Field(description="Port on which it listens")
     access_duration_seconds: int | None
     connected_at: datetime | None
 

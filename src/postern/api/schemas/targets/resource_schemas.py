@@ -20,8 +20,8 @@ class ResourceAnswer(Answer):
     id: UUID
     name: str
     created_at: datetime
-    connections: list[HeldAnswer] = Field(description=f"By name, the first {MOST_NAMED} that the caller may see")
-    connection_count: int = Field(description="How many the caller may see")
+    connections: list[HeldAnswer] = Field(description=f"By name, the first {MOST_NAMED} that the caller can see")
+    connection_count: int = Field(description="Number that the caller can see")
 
     @classmethod
     def of(cls, resource: Resource) -> ResourceAnswer:
@@ -38,7 +38,7 @@ class ResourceAnswer(Answer):
 class TagAnswer(Answer):
     key: str
     value: str
-    connection_count: int = Field(description="How many connections that the caller may see have it")
+    connection_count: int = Field(description="Number of connections with it that the caller can see")
 
     @classmethod
     def of(cls, use: TagUse) -> TagAnswer:
