@@ -145,7 +145,7 @@ def create_app(
     stream_life: float = STREAM_LIFE,
     trusted_proxies: Sequence[Network] = (),
 ) -> FastAPI:
-    """In seconds: `exec_wait` is how long a request waits for its script to end, `errand_wait` for the answer of a
+    """In seconds: `exec_wait` is how long a request waits for its script to end, `target_task_wait` for the answer of a
     target, `stream_life` how long one answer follows the server's log. `trusted_proxies` are believed about who their
     client is."""
     app = routed()

@@ -276,7 +276,7 @@ async def test_attack_a_connection_that_changes_while_a_runbook_is_filled_in(
         return await submit(*args, **named)
 
     monkeypatch.setattr(desk.services.sessions, "submit", later)
-    with pytest.raises(Denied, match=r"leads elsewhere since 'echo\.runbook\.sql' was filled in"):
+    with pytest.raises(Denied, match=r"has a different target than when 'echo\.runbook\.sql' was rendered"):
         await runs.submit(desk.ann, SPOKEN, source="192.0.2.1")
     assert await desk.services.sessions.waiting() == []
 
