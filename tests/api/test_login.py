@@ -172,7 +172,7 @@ async def test_replayed_state_is_refused(site: Site) -> None:
     page = site.client()
     back = await site.at_provider((await page.get("/login")).json()["login_url"])
     assert (await page.get(back)).status_code == 303
-    assert "used already" in message(await page.get(back), 401)
+    assert "already used" in message(await page.get(back), 401)
 
 
 async def test_made_up_and_expired_states_are_refused(site: Site) -> None:
@@ -218,7 +218,7 @@ async def test_stolen_code_of_the_command_line_needs_its_verifier(site: Site) ->
         answer = await thief.post("/login/exchange", json={"code": heard["code"], "code_verifier": guess})
         message(answer, 401)
     answer = await thief.post("/login/exchange", json={"code": heard["code"], "code_verifier": verifier})
-    assert "used already" in message(answer, 401)  # by the first wrong try
+    assert "already used" in message(answer, 401)  # by the first wrong try
 
 
 async def test_a_code_is_good_once_and_for_a_short_time(site: Site) -> None:

@@ -79,7 +79,7 @@ async def test_it_runs_now(api: Api) -> None:
         ({"repository": "git.example.com/none"}, 404, "git.example.com/none"),
         ({"connection_name": "shpo"}, 404, "there is no connection 'shpo'"),
         ({"cron": "* * * * * *"}, 422, "cron: must be five fields"),
-        ({"timezone": "Mars"}, 422, "zone: 'Mars' is no IANA time zone"),
+        ({"timezone": "Mars"}, 422, "zone: 'Mars' is not an IANA time zone"),
         ({"name": "a/b"}, 422, "name"),
         ({"zone": "UTC"}, 400, "zone"),
     ],

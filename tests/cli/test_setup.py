@@ -35,7 +35,7 @@ def test_a_link_of_the_machine_then_a_second_factor(gateway: Gateway) -> None:
     assert json.loads(shown.stdout)["email"] == "admin@localhost"
     again = gateway.run("setup", link["url"], "--password-stdin", stdin=f"{NEW}\n")
     assert again.returncode == 3
-    assert "used already" in again.stderr
+    assert "already used" in again.stderr
     assert gateway.run("connections", "--json").returncode == 0
 
     api = f"{gateway.told['api_url']}/api"

@@ -159,7 +159,7 @@ def test_what_was_reviewed_is_what_runs_whatever_was_pushed_since(road: Road, fi
     assert road.gateway.run(*words).returncode == 7
     waits = road.newest("reviewed")["id"]
     road.pushed(OTHER)
-    assert "another commit" in road.run(FIND, "orders", name="ann")
+    assert "a different commit" in road.run(FIND, "orders", name="ann")
     road.ok("reviews", "approve", waits, "--profile", "dba")
     shown = road.ok("runbooks", "run", "--resume", waits, "--format", "csv", "--profile", "pia")
     assert shown == "id,name\n1,ann\n"

@@ -175,7 +175,7 @@ def test_a_rule_denies_and_one_that_goes_ends_what_runs(
     rules = gateway.stores.runbook_rules
     slow, other = rule(gateway, "slow"), rule(gateway, "others/")
     try:
-        with pytest.raises(Denied, match="no rule"):
+        with pytest.raises(Denied, match="no runbook rule"):
             submit(gateway, ann, "shop", "find.runbook.sql", name="ann")
         runs = submit(gateway, ann, "shop", "slow.runbook.sql", mark="by rule")
         wait_until(lambda: running(direct, "by rule"))

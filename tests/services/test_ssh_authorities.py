@@ -149,7 +149,7 @@ async def test_what_runs_by_a_certificate_ends_with_it_and_with_who_signed(
     assert (await services.ssh_authorities.standing(holder)).principal == holder.principal
     await services.ssh_authorities.remove(root, "people")
     assert "is no longer trusted" in str(await services.access.still_allowed(permit))
-    with pytest.raises(Unauthenticated, match="not trusted"):
+    with pytest.raises(Unauthenticated, match="no longer trusted"):
         await services.ssh_authorities.standing(holder)
 
 

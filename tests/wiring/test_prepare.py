@@ -97,7 +97,7 @@ async def test_the_first_start_s_link_sets_a_password_once(settings: Settings) -
         await logged_in(app.services, "admin@localhost", own)
         with pytest.raises(Unauthenticated):
             await logged_in(app.services, "admin@localhost", Secret(told(settings)["admin_password"]))
-        with pytest.raises(Unauthenticated, match="used already"):
+        with pytest.raises(Unauthenticated, match="already used"):
             await app.services.local_login.set_up(token, own, None, CLIENT)
 
 

@@ -41,7 +41,7 @@ async def test_the_link_sets_the_first_admin_s_password(settings: Settings) -> N
     link = await wiring._make(settings, "admin@localhost", "default")
     assert link.url.reveal() == f"http://localhost:2222/setup#token={link.token.reveal()}"
     async with open_app(settings, LocalSignals()) as app:
-        with pytest.raises(Exception, match="used already"):
+        with pytest.raises(Exception, match="already used"):
             await app.services.local_login.set_up(older.token, NEW, None, CLIENT)
         opened = await app.services.local_login.set_up(link.token, NEW, None, CLIENT)
         assert isinstance(opened, OpenedLogin)

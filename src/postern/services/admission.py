@@ -333,7 +333,7 @@ class Access:
             raise Denied("the user and the connection belong to different organisations")
         decision = await self._control.decide(principal, connection)
         if not decision.visible:
-            log.info("access rules keep %s from connection %s", principal.email, connection.name)
+            log.info("access rules hide connection %s from %s", connection.name, principal.email)
             raise hidden
 
     async def policy_for(self, connection: Connection) -> Policy:

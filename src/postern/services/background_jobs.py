@@ -69,11 +69,15 @@ class BackgroundJobs:
                 did = bool(await task.work())
             failed = False
         except TimeoutError:
-            log.warning("%s: a round took longer than %g seconds; the next one goes on", task.name, task.longest)
+            log.warning(
+                "%s: a round took longer than %g seconds and was stopped; the next round continues",
+                task.name,
+                task.longest,
+            )
         except PosternError as error:  # the store does not answer: the next round does it
             log.warning("%s: %s", task.name, error)
         except Exception:
-            log.exception("%s: this round came to nothing", task.name)
+            log.exception("%s: the round failed", task.name)
         self._told(task.name, time.monotonic() - began, failed)
         return did
 

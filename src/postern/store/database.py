@@ -145,7 +145,7 @@ class Database:
 
     @asynccontextmanager
     async def _migrating(self) -> AsyncIterator[None]:
-        """On SQLite allow one process at a time, by a lock beside the file; PostgreSQL locks by itself."""
+        """Allow one process at a time on SQLite, by a lock beside the file; PostgreSQL locks by itself."""
         path = self._url.database if self.is_sqlite else None
         if not path or path == ":memory:":
             yield

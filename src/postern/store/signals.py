@@ -94,7 +94,7 @@ class SignalHub:
             while line := await reader.readline():
                 self._fan_out(line, writer)
         except (ValueError, ConnectionError) as error:  # ValueError: a line beyond MAX_MESSAGE
-            log.warning("a signals client was cut off: %s", error)
+            log.warning("a signals client was disconnected: %s", error)
         finally:
             self._writers.discard(writer)
             writer.transport.abort()
@@ -104,7 +104,7 @@ class SignalHub:
             if writer is origin or writer.transport.is_closing():
                 continue
             if writer.transport.get_write_buffer_size() > MAX_UNREAD:
-                log.warning("a signals client does not read and was cut off")
+                log.warning("a signals client does not read and was disconnected")
                 self._writers.discard(writer)
                 writer.transport.abort()
                 continue
@@ -153,7 +153,7 @@ class SocketSignals:
             self._writer.write(line)
             return
         if len(self._unsent) == MAX_UNSENT:
-            log.error("the signals hub is away for long; the oldest unsent signal is dropped")
+            log.error("the signals hub has been unreachable for long; the oldest unsent signal is dropped")
             self._unsent.popleft()
         self._unsent.append(line)
 
@@ -191,7 +191,7 @@ class SocketSignals:
             while line := await reader.readline():
                 self._deliver(line)
         except (ValueError, ConnectionError) as error:
-            log.warning("the connection to the signals hub broke: %s", error)
+            log.warning("the connection to the signals hub was lost: %s", error)
 
     def _deliver(self, line: bytes) -> None:
         try:
@@ -201,6 +201,6 @@ class SocketSignals:
         except (ValueError, KeyError, TypeError, AttributeError):
             fits = False
         if not fits:
-            log.warning("a signal that cannot be read was left out")
+            log.warning("an unreadable signal was ignored")
             return
         self._local.deliver(topic, payload)

@@ -185,7 +185,7 @@ async def test_a_form_is_good_once_and_for_who_opened_it(office: Office) -> None
         answer = (await office.send(submitted(REASON, given, "x"))).answer
         assert "errors" in answer
     stolen = (await office.send(submitted(REASON, form, "x", user="U0EVE"))).answer
-    assert "somebody else" in stolen["errors"][REASON]
+    assert "another user" in stolen["errors"][REASON]
     assert (await office.state(review)).voices == ()
     form = await opened_form(office, review)
     body = submitted(REASON, form, "x")

@@ -68,7 +68,7 @@ async def test_a_typo_is_told_apart_without_asking_the_store(services: Services,
         assert not is_well_formed(Secret(wrong))
         await refused(services, Secret(wrong), "not an API key of this gateway")
     assert asked == []
-    await refused(services, make_key(), "not known")
+    await refused(services, make_key(), "unknown")
     assert len(asked) == 1
 
 
@@ -175,7 +175,7 @@ async def test_keys_of_a_service_account(services: Services, world: World, root:
     await accounts.update(root, "deploy@build", {"status": PrincipalStatus.ACTIVE})
     await used(services, two.secret)
     await accounts.remove(root, "deploy@build")
-    await refused(services, two.secret, "not known")
+    await refused(services, two.secret, "unknown")
     with pytest.raises(NotFound):
         await accounts.get(root, "deploy@build")
     assert world.signals.of(Topic.PRINCIPAL_CHANGED) == [{"principal_id": str(principal.id)}] * 3

@@ -94,7 +94,7 @@ async def test_another_way_to_log_in_ends_the_logins_of_this_one(site: Site) -> 
     cli = await site.cli()
     await site.services.auth_configs.put(site.world.org_id, AuthConfig())
     site.world.clock.forward(minutes=61)
-    assert "was changed" in message(await cli.get("/userinfo"), 401)
+    assert "were changed" in message(await cli.get("/userinfo"), 401)
 
 
 async def test_without_a_refresh_token_a_login_lasts_as_long_as_the_providers_word(site: Site) -> None:

@@ -287,5 +287,5 @@ async def test_confirming_is_no_new_login_and_for_the_same_person_only(world: Wo
     after = await sign_in.reconfirm(ann, identity(groups=frozenset({"ops"})))
     assert after.last_login_at == at
     assert after.principal.groups == {"admin", "ops"}
-    with pytest.raises(Denied, match="somebody else"):
+    with pytest.raises(Denied, match="a different user"):
         await sign_in.reconfirm(ann, identity("bob"))

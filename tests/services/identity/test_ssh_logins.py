@@ -89,7 +89,7 @@ async def test_a_wrong_number_refuses_it_for_good(worker: Services, api: Service
             await api.ssh_logins.decide(account, login, waiting.code, allow=True, number=wrong)
         with pytest.raises(NotFound):
             await let_in(api, ann, waiting)
-        with pytest.raises(Denied, match="refused"):
+        with pytest.raises(Denied, match="denied"):
             await worker.ssh_logins.wait(waiting)
 
 

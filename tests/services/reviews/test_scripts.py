@@ -110,7 +110,7 @@ async def test_only_its_owner_runs_it(desk: Desk) -> None:
 
 async def test_what_waits_does_not_run(desk: Desk) -> None:
     session = await desk.submit()
-    with pytest.raises(Conflict, match="PENDING, it waits: 1 person of the group 'dba' must agree"):
+    with pytest.raises(Conflict, match="PENDING, it is pending: 1 person of the group 'dba' must agree"):
         await desk.services.sessions.execute(desk.ann, session.id)
     await desk.services.reviews.decide(desk.rita, str(session.id), Choice.REJECTED, comment="no")
     with pytest.raises(Conflict, match=r"REJECTED, it was rejected by rita@example\.com: no"):

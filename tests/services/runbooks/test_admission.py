@@ -192,9 +192,9 @@ async def test_a_rule_is_asked_when_it_is_submitted(desk: Desk) -> None:
     await claimed(desk, await desk.submit(runbook=RUNBOOK))
     with pytest.raises(Denied, match=r"no runbook rule allows you to run '/x\.runbook\.sql'"):
         await desk.submit(runbook=replace(RUNBOOK, file="/x.runbook.sql"))
-    with pytest.raises(Denied, match="no rule"):
+    with pytest.raises(Denied, match="no runbook rule"):
         await desk.submit(runbook=replace(RUNBOOK, repository="git.example.com/other/runbooks"))
-    with pytest.raises(Denied, match="no rule"):
+    with pytest.raises(Denied, match="no runbook rule"):
         await desk.services.sessions.submit(desk.zoe, "shop", "select 1", source="::1", runbook=RUNBOOK)
     await claimed(desk, await desk.submit("select 1"))  # rules of runbooks are not about scripts
     await desk.services.sessions.submit(desk.root, "shop", "select 1", source="::1", runbook=RUNBOOK)
@@ -240,7 +240,7 @@ async def test_before_it_is_read_nothing_is_told_of_what_is_hidden(desk: Desk) -
     with pytest.raises(Denied, match="auditors"):
         await asks(desk.otto, "shop")
     await rule(desk, "/others/")
-    with pytest.raises(Denied, match="no rule"):
+    with pytest.raises(Denied, match="no runbook rule"):
         await asks(desk.ann, "shop")
 
 
@@ -276,7 +276,7 @@ async def test_attack_a_connection_that_changes_while_a_runbook_is_filled_in(
         return await submit(*args, **named)
 
     monkeypatch.setattr(desk.services.sessions, "submit", later)
-    with pytest.raises(Denied, match=r"leads elsewhere since 'echo\.runbook\.sql' was filled in"):
+    with pytest.raises(Denied, match=r"has a different target than when 'echo\.runbook\.sql' was rendered"):
         await runs.submit(desk.ann, SPOKEN, source="192.0.2.1")
     assert await desk.services.sessions.waiting() == []
 

@@ -117,7 +117,7 @@ async def test_a_schedule_without_a_next_time_says_so(desk: Desk) -> None:
     await desk.world.stores.runbook_schedules.update(replace(made, zone="Mars/Olympus"))
     over = await pass_by(desk, hours=1)
     assert (over.next_at, over.last_session_id, over.enabled) == (None, None, True)
-    assert "'Mars/Olympus' is no IANA time zone" in over.last_error
+    assert "'Mars/Olympus' is not an IANA time zone" in over.last_error
     assert await reasons(desk) == [over.last_error]
     assert await sessions(desk) == []
 

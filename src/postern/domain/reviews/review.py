@@ -1,18 +1,18 @@
-"""A Review: people agree, or do not, before somebody is let in or something runs (spec 1, 2.2, 3).
+"""A Review: a request for approval of access or of what runs (spec 1, 2.2, 3).
 
-Three kinds, one machine. `onetime`: one script, which runs exactly as it was reviewed, once. `jit`: access to a
-connection for a while, bound to who asked, from where and by what. `statement`: one statement of a session that a guard
-rail holds.
+Three kinds, one state machine. `onetime`: one script, which runs exactly as it was reviewed, once. `jit`: access to a
+connection for a while, bound to the user, their address and their login. `statement`: one statement of a session that a
+guard rail holds.
 
     (new) ──asked──▶ PENDING ──approved──▶ APPROVED ──started──▶ PROCESSING ──finished──▶ EXECUTED
                         │                     │                   (onetime)
                         ├──rejected──▶ REJECTED
-                        ├──expired───▶ EXPIRED ◀──expired──┤      jit: its time is over; onetime: nobody ran it
-                        └──withdrawn─▶ WITHDRAWN ◀─withdrawn┤     who asked has given it up
+                        ├──expired───▶ EXPIRED ◀──expired──┤      jit: the access ended; onetime: it was not run in time
+                        └──withdrawn─▶ WITHDRAWN ◀─withdrawn┤     its owner has given it up
                                               └──revoked──▶ REVOKED
 
-TRANSITIONS is the one statement of this: the store's conditional updates and the table in docs/reviews.md are made of
-it. Who has to agree is `review_demands`; how voices become a decision, `review_weighing`.
+TRANSITIONS is the one statement of this: the store's conditional updates and the table in docs/reviews.md are generated
+from it. The required approvers are in `approval_requirements`; how votes become a decision, in `review_weighing`.
 """
 
 from __future__ import annotations

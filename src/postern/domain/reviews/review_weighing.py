@@ -1,4 +1,4 @@
-"""From votes to a decision: who counts now, and whether each requirement of a review is met (spec 1, 2.2).
+"""The decision of a review from its votes: who counts now, and whether each requirement is met (spec 1, 2.2).
 
 `weigh` is the one place for it; the store calls it with the review's row locked, and with the current reviewers.
 """

@@ -55,9 +55,11 @@ FOR_EVER = Retention()
 
 @dataclass(frozen=True, slots=True)
 class RetentionSetting:
-    """Of an organisation (`connection_id` is WHOLE_ORGANISATION) or of a connection, whose name is kept with it: it
-    stays when the connection goes. `wanted` None goes by the organisation's. Until `effective_at` nothing is kept
-    shorter than `before` says."""
+    """The retention of an organisation (`connection_id` is WHOLE_ORGANISATION) or of a connection.
+
+    A connection's name is stored with it: the setting stays when the connection is removed. `wanted` None: the
+    organisation's applies. Until `effective_at` nothing is kept shorter than `before` says.
+    """
 
     org_id: UUID
     connection_id: UUID

@@ -74,14 +74,15 @@ class Function:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetSchema:
-    """By (schema, name). Equal to itself only: what was judged by one snapshot is judged anew by the next.
+    """Relations and functions by (schema, name). A schema equals only itself: what was evaluated by one snapshot is
+    evaluated anew by the next.
 
-    `search_path` is that of the login, the schemas that unqualified names are looked up in.
+    `search_path` is that of the login, the schemas in which unqualified names are looked up.
 
-    A function with the schema "" is one that a rule allows, or does not, wherever it is found. `types` and `operators`
-    are those of the target's own, with whether they are harmless: enumerations, arrays and rows of what is, and
+    A function with the schema "" is one that a rule allows, or denies, wherever it is found. `types` and `operators`
+    are those of the target's own, with whether they are harmless: enumerations, arrays and rows of harmless types, and
     domains without checks; operators whose functions all are. Without `relations` nothing is known of tables and views,
-    and they pass for tables.
+    and views count as tables.
     """
 
     relations: Mapping[tuple[str, str], Relation] = field(default_factory=dict)

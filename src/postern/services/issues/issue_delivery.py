@@ -165,7 +165,7 @@ class IssueDelivery:
         except PosternError as error:  # of the store: whoever looks next makes up for it
             log.warning("the issue of session %s: %s", one.session_id, error)
         except Exception:
-            log.exception("the issue of session %s could not be dealt with", one.session_id)
+            log.exception("the issue of session %s could not be processed", one.session_id)
         finally:
             desk.running.discard(one.session_id)
             if not desk.running:

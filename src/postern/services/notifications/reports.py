@@ -37,7 +37,7 @@ _DAY = 86_400 // SLOT
 
 @dataclass(frozen=True, slots=True)
 class ReportDays:
-    """From the start of `start` until the start of `end`, in a time zone by its IANA name."""
+    """The days of a report, from the start of `start` until the start of `end`, in a time zone by its IANA name."""
 
     start: date | None = None
     end: date | None = None

@@ -82,7 +82,7 @@ class Checkpoints:
             async with asyncio.timeout(PATIENCE):
                 await self.bring()
         except TimeoutError:
-            log.warning("an anchor takes its time; the next round goes on")
+            log.warning("an anchor is slow; the next round continues")
         return made
 
     async def rotate(self, principal: Principal) -> LedgerKey:

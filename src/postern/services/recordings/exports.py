@@ -270,7 +270,7 @@ def _readable(found: Sequence[T | Damaged]) -> Iterator[T]:
     """Yield the readable rows. Verification reports the others as missing."""
     for one in found:
         if isinstance(one, Damaged):
-            log.warning("the export goes on without %s: %s", one.what, one.problem)
+            log.warning("the export leaves %s out: %s", one.what, one.problem)
         else:
             yield one
 

@@ -188,7 +188,7 @@ class RunbookLibrary:
     def _forget_task(self, key: tuple[UUID, UUID, datetime, str], task: asyncio.Task[Books | None]) -> None:
         self._loading.pop(key, None)
         if not task.cancelled() and task.exception() is not None:
-            log.warning("what was read of the repository %s cannot be shown: %s", key[1], task.exception())
+            log.warning("the snapshot of repository %s cannot be opened: %s", key[1], task.exception())
 
     async def _load_books(self, org_id: UUID, outline: Outline) -> Books | None:
         async with self._turns.of(org_id):  # what it is opened from, too, is in memory only so long

@@ -113,7 +113,7 @@ class RepositoryReading:
         self._running.pop(key, None)
         self._over[key[0]] += 1
         if not task.cancelled() and task.exception() is not None:
-            log.info("what came of reading a repository was not kept: %s", task.exception())
+            log.info("the result of reading a repository could not be stored: %s", task.exception())
 
     async def _attempt(self, org_id: UUID, repository_id: UUID, settings_at: datetime) -> None:
         async with self._slots_of[org_id], self._slots:

@@ -245,7 +245,7 @@ class Schedules(ResourceService[Schedule]):
             except PosternError as error:
                 why = error.message
             except Exception:
-                log.exception("schedule %s came to nothing", due.id)
+                log.exception("schedule %s failed", due.id)
                 why = "the gateway met an error that it did not expect; its log has it"
             if not await self._settle(due.org_id, run_id, due.id, why) and not why:
                 await self._schedules.ran(due.id, run_id)  # it took so long that it was given up for lost

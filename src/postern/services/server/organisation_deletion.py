@@ -140,7 +140,7 @@ class OrganisationDeleter:
         try:
             require_own(segment)
         except Conflict as error:  # what lies there is unreadable once the organisation's data keys are gone
-            log.error("a blob is left behind: %s", error.message)
+            log.error("a blob was not deleted: %s", error.message)
             return
         async with lanes:
             try:

@@ -145,7 +145,7 @@ class TargetTasks:
         """Store the answer of the worker that claimed it."""
         text = json.dumps(asdict(answer) | {"reason": answer.reason[:_MAX_REASON]}, ensure_ascii=False)
         if len(text.encode()) > MAX_ANSWER + 8 * _MAX_REASON:
-            raise ValueError("an answer to an errand is larger than it may be")
+            raise ValueError("the answer to a target task exceeds its maximum size")
         if await self._store.answer(task_id, worker, text, self._now()):
             await self._signals.publish(Topic.TARGET_TASK_DONE, errand_id=str(task_id))
 

@@ -14,7 +14,7 @@ from postern.store.ports.named_resource_ports import NamedResourceStore
 
 
 class IssueTemplateStore(NamedResourceStore[IssueTemplate], Protocol):
-    """With a `reach` only templates of connections in it are returned, and of theirs only these connections.
+    """A `reach` limits reads to templates of connections in it, and of theirs to these connections.
 
     Writes raise NotFound for a missing connection, Malformed for one that is managed elsewhere.
     """

@@ -154,7 +154,7 @@ class Anchor(Protocol):
 
     @property
     def name(self) -> str:
-        """At most 16 characters; the same at every start."""
+        """The anchor's name, at most 16 characters; the same at every start."""
 
     async def put(self, checkpoint: Checkpoint, line: bytes) -> None:
         """Store a checkpoint; `line` is its form in files. Can be repeated. Raises Unavailable, with the reason."""

@@ -135,7 +135,7 @@ class OidcLogin:
         try:
             return await self._land(kept, redirect_target, returned, client, api_url)
         except PosternError as problem:
-            log.warning("a login at %s came to nothing: %s", kept["issuer"], problem.message)
+            log.warning("the login at %s failed: %s", kept["issuer"], problem.message)
             return LoginRedirect(redirect_target.with_query(error=_code(problem), error_description=problem.message))
 
     async def _land(

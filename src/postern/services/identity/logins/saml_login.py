@@ -204,7 +204,7 @@ class SamlLogin:
 
 
 def _failure_redirect(redirect_target: RedirectTarget, problem: PosternError) -> LoginRedirect:
-    log.warning("a login by SAML came to nothing: %s", problem.message)
+    log.warning("a SAML login failed: %s", problem.message)
     if isinstance(problem, Denied):
         code = "access_denied"
     else:

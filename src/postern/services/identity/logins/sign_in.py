@@ -1,4 +1,4 @@
-"""From an identity provider's claims to an account: found, created at the first login, or denied.
+"""Sign-in by an identity provider: its claims find an account, create it at the first login, or are denied.
 
 An account is found by issuer and subject alone. An invited account, which waits for its first login, is also found by
 the external identifier from provisioning, when that is the subject, or by the e-mail address, when the provider has
@@ -170,7 +170,9 @@ class SignIn:
             return
         given = frozenset(name for name in groups if _is_group(name))
         if len(given) < len(groups):
-            log.warning("%d groups of %s have names that are not possible here", len(groups - given), principal.email)
+            log.warning(
+                "%d groups of %s were left out: their names are not valid here", len(groups - given), principal.email
+            )
         by_hand = await self._store.groups_by(principal.id, GroupSource.MANUAL)
         kept = by_hand & {principal.role_groups.admin}
         before = await self._store.groups_by(principal.id, GroupSource.PROVIDER)

@@ -22,7 +22,7 @@ _PLAIN = (
     *("id", "org_id", "user_id", "source", "user_agent", "created_at", "expires_at", "ends_at", "ended_at"),
     *("method", "client"),
 )
-# Vouchers by which a login is opened without a further question to the person.
+# One-time tokens that open a login without asking the user again.
 _BECOME_LOGINS = (
     *(TokenPurpose.EXCHANGE, TokenPurpose.DEVICE),
     *(TokenPurpose.SSH_LOGIN, TokenPurpose.SECOND_FACTOR),

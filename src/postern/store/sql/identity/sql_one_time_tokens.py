@@ -19,7 +19,7 @@ from postern.store.ports.identity_ports import NewOneTimeToken
 from postern.store.schema.identity_tables import one_time_tokens
 from postern.store.threaded import Executor
 
-MOST = 10_000  # outstanding vouchers of one purpose; strangers can ask for some of them
+MOST = 10_000  # outstanding tokens of one purpose; unauthenticated clients can request some of them
 MOST_OF_SOURCE = 200  # of these that one network of strangers can have; an office may be behind one address
 
 

@@ -185,7 +185,7 @@ class SqlSnapshots:
             return {}
         commit, texts = _unpacked_hooks(clear)
         if commit != row["commit_id"]:
-            log.warning("hooks of %s do not run: they are of another commit than its row says", row["name"])
+            log.warning("hooks of %s do not run: they are of a different commit than its row says", row["name"])
             return {}
         return texts
 

@@ -60,7 +60,7 @@ class SqlHookRuns:
             try:
                 output = await self._encryption.open(row["output"], row=_row(row["id"]), org_id=row["org_id"])
             except Misconfigured as error:
-                log.warning("what a hook of session %s printed cannot be shown: %s", row["session_id"], error)
+                log.warning("the output of a hook of session %s cannot be decrypted: %s", row["session_id"], error)
                 reason = f"{reason}; {_SHUT}".removeprefix("; ")
         plain = {name: row[name] for name in _PLAIN} | {"kind": HookKind(row["kind"]), "commit": row["commit_id"]}
         return HookRun(**plain, outcome=HookOutcome(row["exit_code"], output.decode(), reason))
