@@ -10,7 +10,7 @@ import pytest
 
 from postern.cli.lazy import LazyGroup
 from postern.cli.main import cli
-from postern.cli.timestamps import day, duration, expiry, moment, seconds, typed
+from postern.cli.timestamps import day, duration, expiry, moment, parse_timestamp, seconds
 
 NOW = datetime(2026, 3, 4, 1, 30, tzinfo=timezone(timedelta(hours=2)))
 
@@ -42,11 +42,11 @@ def test_timestamp_is_read_in_the_local_time_zone(text: str, expected: str) -> N
 @pytest.mark.parametrize("text", ["", "soon", "2", "999999w", "in 2h", "2026-13-01", "0001-01-01T00:00+23:00"])
 def test_text_that_is_not_a_timestamp_is_refused_with_examples(text: str) -> None:
     with pytest.raises(click.BadParameter, match="2h, 7d, yesterday"):
-        typed(text)
+        parse_timestamp(text)
 
 
 def test_timestamps_are_sent_in_utc() -> None:
-    assert datetime.fromisoformat(typed("1h")).tzinfo == UTC
+    assert datetime.fromisoformat(parse_timestamp("1h")).tzinfo == UTC
 
 
 @pytest.mark.parametrize(

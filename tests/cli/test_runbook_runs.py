@@ -17,7 +17,7 @@ from tests.support.served import ANN, Served
 from tests.support.shelf import NAME, shelve
 from tests.support.sitting import Sitting
 
-from postern.cli.scripts.runbook_parameters import asked
+from postern.cli.scripts.runbook_parameters import ask_for_missing
 from postern.domain.sessions.session import Session
 
 pytestmark = pytest.mark.ci
@@ -139,7 +139,7 @@ def test_attack_what_a_runbook_says_steers_no_terminal() -> None:
 
     @click.command()
     def ask() -> None:
-        assert asked({steers: about}, {}) == {}
+        assert ask_for_missing({steers: about}, {}) == {}
 
     shown = CliRunner().invoke(ask, input="\n")
     assert (shown.exit_code, shown.output.count("\\x1b[2J\\u202e\\r")) == (0, 3)

@@ -76,7 +76,7 @@ async def authenticated(request: Request) -> WholeCaller:
             cookies.require_own_page(request, held, info)
     request.state.caller, request.state.principal, request.state.session_token = caller, caller.principal, held
     request.state.token = token
-    request_traces.known(request.scope, caller.principal)
+    request_traces.continue_trace(request.scope, caller.principal)
     return caller
 
 

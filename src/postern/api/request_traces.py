@@ -25,7 +25,7 @@ def received(scope: Scope) -> None:
     scope["state"][_BEGAN] = time.time_ns()
 
 
-def known(scope: Scope, principal: Principal) -> None:
+def continue_trace(scope: Scope, principal: Principal) -> None:
     """Continue the caller's trace: from here on the request is traced, and its work belongs to that trace."""
     tracer = _tracer(scope)
     if tracer is NO_TRACER:

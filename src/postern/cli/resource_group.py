@@ -30,7 +30,7 @@ from postern.cli.row_commands import (
     confirm,
     page_of,
     paging_options,
-    pairs,
+    parse_pairs,
     show_page,
     show_row,
 )
@@ -496,7 +496,7 @@ def new_name(key: str = "name") -> Field:
 
 
 def tags(texts: Sequence[str]) -> dict[str, str]:
-    return pairs("--tag", texts)
+    return parse_pairs("--tag", texts)
 
 
 DESCRIPTION = Field("--description", "description", "Description.")

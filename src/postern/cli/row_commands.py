@@ -88,7 +88,7 @@ def show_row(row: Row, as_json: bool) -> None:
     emit(row, as_json, lambda one: fields([(_title(name), _shown(name, value)) for name, value in one.items()]))
 
 
-def told(row: Any, as_json: bool, text: str) -> None:
+def print_result(row: Any, as_json: bool, text: str) -> None:
     """Print what was done, in one line."""
     emit(row, as_json, lambda _: report_done(text))
 
@@ -98,12 +98,12 @@ def confirm(question: str, yes: bool) -> None:
         click.confirm(question, abort=True, err=True)
 
 
-def given(**values: Any) -> Row:
+def drop_missing(**values: Any) -> Row:
     """Leave out options that were not given: None, and empty tuples."""
     return {name: list(one) if isinstance(one, tuple) else one for name, one in values.items() if one not in (None, ())}
 
 
-def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+def parse_pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     found = {}
     for text in texts:
         key, equals, value = text.partition("=")

@@ -19,7 +19,7 @@ def presets(api: Client, noun: Noun) -> list[Row]:
     return found
 
 
-def resolved(api: Client, noun: Noun, body: Row, fields: Sequence[str]) -> Row:
+def apply_preset(api: Client, noun: Noun, body: Row, fields: Sequence[str]) -> Row:
     """Return the body with the fields of its preset, if it names one, and the ids of its connections.
     Raises NotFound."""
     body = dict(body)

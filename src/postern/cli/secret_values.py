@@ -59,7 +59,7 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def given(variables: Sequence[str], files: Sequence[str]) -> Secrets:
+def read_secrets(variables: Sequence[str], files: Sequence[str]) -> Secrets:
     """Return the secrets by the API's keys. Warns on standard error of values in clear text. Raises UsageError, which
     repeats no value."""
     asked = [text.partition("=")[2] for text in files].count(ASKED)
@@ -79,7 +79,7 @@ def given(variables: Sequence[str], files: Sequence[str]) -> Secrets:
     return found
 
 
-def merged(stored: dict[str, Any], new: Secrets) -> dict[str, Any]:
+def merge_secrets(stored: dict[str, Any], new: Secrets) -> dict[str, Any]:
     """Return the stored and the new secrets; a name occurs once, as a variable or as a file."""
     names = {key.partition(":")[2] for key in new}
     return {key: value for key, value in stored.items() if key.partition(":")[2] not in names} | new

@@ -61,7 +61,7 @@ def seconds(text: str) -> int:
     return found
 
 
-def typed(text: str) -> str:
+def parse_timestamp(text: str) -> str:
     """Convert an option to a timestamp in the API's form."""
     try:
         return moment(text, datetime.now().astimezone()).isoformat()
@@ -74,7 +74,7 @@ def day(text: str) -> str:
     try:
         return date.fromisoformat(text.strip()).isoformat()
     except ValueError:
-        return datetime.fromisoformat(typed(text)).astimezone().date().isoformat()
+        return datetime.fromisoformat(parse_timestamp(text)).astimezone().date().isoformat()
 
 
 def expiry(text: str) -> str:

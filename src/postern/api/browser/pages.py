@@ -34,8 +34,8 @@ _CONFIRM = Markup(
 
 
 def enter_code(problem: str = "") -> HTMLResponse:
-    told = Markup('<p role="alert">{}</p>').format(problem) if problem else Markup("")
-    return page("Log a command line in", _ENTER.format(problem=told))
+    render_message = Markup('<p role="alert">{}</p>').format(problem) if problem else Markup("")
+    return page("Log a command line in", _ENTER.format(problem=render_message))
 
 
 def confirm(asking: DeviceLoginRequest, email: str, csrf_token: str) -> HTMLResponse:
@@ -50,7 +50,7 @@ def confirm(asking: DeviceLoginRequest, email: str, csrf_token: str) -> HTMLResp
     return page("Log a command line in?", content)
 
 
-def told(title: str, text: str) -> HTMLResponse:
+def render_message(title: str, text: str) -> HTMLResponse:
     return page(title, Markup("<p>{}</p>").format(text))
 
 

@@ -74,7 +74,9 @@ def equal_to(model: type[Model], text: str | None, known: dict[str, str]) -> dic
     return {name: parsed.value}
 
 
-def shown(resource: Resource[Any], context: Context, given: ScimQuery | None = None, status: int = 200) -> ScimResponse:
+def render_resource(
+    resource: Resource[Any], context: Context, given: ScimQuery | None = None, status: int = 200
+) -> ScimResponse:
     """Return one resource, with its address."""
     body = resource.model_dump(scim_ctx=context, response_parameters=_selection(type(resource), given))
     location = body.get("meta", {}).get("location")

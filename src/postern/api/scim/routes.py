@@ -13,7 +13,7 @@ from postern.api.authentication_of_requests import Caller, Use
 from postern.api.info import Info, ServerAddresses
 from postern.api.schemas.common import storable
 from postern.api.scim import scim_resources
-from postern.api.scim.queries import Model, ScimQuery, asked, equal_to, identifier, listed, of_model, shown
+from postern.api.scim.queries import Model, ScimQuery, asked, equal_to, identifier, listed, of_model, render_resource
 from postern.api.scim.scim_resources import POLICY, Group, User, completed, group_of, member_ids, provisioned, user_of
 from postern.api.scim.shaped import ScimResponse, ScimRoute, scim_errors
 from postern.domain.identity.principal import Account, Principal, PrincipalFilter
@@ -30,7 +30,7 @@ class ScimStore(ABC, Generic[Model]):
         self._base = told.api_url
 
     async def show(self, key: str, given: ScimQuery) -> Response:
-        return shown(await self._get(key), Context.RESOURCE_QUERY_RESPONSE, given)
+        return render_resource(await self._get(key), Context.RESOURCE_QUERY_RESPONSE, given)
 
     async def matching(self, key: str) -> list[Model]:
         """Return one resource or none."""
@@ -41,14 +41,14 @@ class ScimStore(ABC, Generic[Model]):
 
     async def create(self, payload: dict[str, Any]) -> Response:
         wanted = self._read(_readable(payload), Context.RESOURCE_CREATION_REQUEST)
-        return shown(await self._add(wanted, payload), Context.RESOURCE_CREATION_RESPONSE, status=201)
+        return render_resource(await self._add(wanted, payload), Context.RESOURCE_CREATION_RESPONSE, status=201)
 
     async def replace(self, key: str, payload: dict[str, Any]) -> Response:
         """Replace a resource, RFC 7644 section 3.5.1."""
         before = await self._get(key)
         wanted = self._read(_readable(payload), Context.RESOURCE_REPLACEMENT_REQUEST)
         wanted.replace(before)
-        return shown(await self._save(key, before, wanted, payload), Context.RESOURCE_REPLACEMENT_RESPONSE)
+        return render_resource(await self._save(key, before, wanted, payload), Context.RESOURCE_REPLACEMENT_RESPONSE)
 
     async def patch(self, key: str, payload: dict[str, Any]) -> Response:
         """Change a resource, RFC 7644 section 3.5.2."""
@@ -58,7 +58,7 @@ class ScimStore(ABC, Generic[Model]):
             _readable(payload), scim_ctx=Context.RESOURCE_PATCH_REQUEST, scim_policy=POLICY
         )
         operations.patch(wanted, scim_policy=POLICY)
-        return shown(await self._save(key, before, wanted, {}), Context.RESOURCE_PATCH_RESPONSE)
+        return render_resource(await self._save(key, before, wanted, {}), Context.RESOURCE_PATCH_RESPONSE)
 
     @abstractmethod
     async def _get(self, key: str) -> Model:
@@ -151,7 +151,7 @@ _GROUP = {"displayname": "name", "externalid": "external_id", "id": "id"}
 @router.get("/ServiceProviderConfig", responses=scim_errors())
 async def scim_service_provider_config(_caller: Caller, info: Info) -> Response:
     """Return the supported parts of SCIM."""
-    return shown(scim_resources.service_provider_config(info.api_url), Context.RESOURCE_QUERY_RESPONSE)
+    return render_resource(scim_resources.service_provider_config(info.api_url), Context.RESOURCE_QUERY_RESPONSE)
 
 
 @router.get("/ResourceTypes", responses=scim_errors())
@@ -259,5 +259,5 @@ async def scim_delete_group(id: str, groups: Groups) -> None:  # noqa: A002
 def _named(found: list[Any], key: str) -> Response:
     for one in found:
         if one.id == key:
-            return shown(one, Context.RESOURCE_QUERY_RESPONSE)
+            return render_resource(one, Context.RESOURCE_QUERY_RESPONSE)
     raise NotFound(f"there is no resource {key!r}")

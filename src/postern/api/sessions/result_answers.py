@@ -124,7 +124,7 @@ class _Answer:
 
     def notice(self, problem: Problem) -> None:
         if len(self.notices) < _NOTICES:
-            self.notices.append(told(problem))
+            self.notices.append(render_problem(problem))
 
     def begin(self, names: tuple[str, ...]) -> str:
         self.is_open, self.truncated, self._separator = True, False, ""
@@ -142,14 +142,14 @@ class _Answer:
         rest = {
             "tag": result.tag if isinstance(result, Finished) else None,
             "notices": self.notices,
-            "error": told(result) if isinstance(result, Problem) else None,
+            "error": render_problem(result) if isinstance(result, Problem) else None,
             "truncated": self.truncated or result is None,
         }
         self.is_open, self.notices = False, []
         return "], " + _dumps(rest)[1:]
 
 
-def told(problem: Problem) -> dict[str, Any]:
+def render_problem(problem: Problem) -> dict[str, Any]:
     """Return the error without its position, which has a field of its own."""
     return {name: value for name, value in asdict(problem).items() if name != "fails"}
 

@@ -18,10 +18,10 @@ def lines(exchanges: Iterable[Exchange], start: int, end: int) -> Iterator[bytes
         if one.micros > end:
             return
         if one.micros >= start:
-            yield json.dumps(shown(one), ensure_ascii=False).encode() + b"\n"
+            yield json.dumps(render_exchange(one), ensure_ascii=False).encode() + b"\n"
 
 
-def shown(one: Exchange) -> dict[str, Any]:
+def render_exchange(one: Exchange) -> dict[str, Any]:
     """Return the exchange; times are in milliseconds."""
     found: dict[str, Any] = {
         "at": one.micros / 1000,

@@ -4,7 +4,7 @@ import click
 
 from postern.cli.api import client
 from postern.cli.printing import emit, json_option
-from postern.cli.row_commands import page_of, paging_options, show_page, told
+from postern.cli.row_commands import page_of, paging_options, print_result, show_page
 from postern.cli.status import report_note
 
 _COLUMNS = [
@@ -55,4 +55,4 @@ def unlink(id_: str, as_json: bool) -> None:
     """Unlink a chat account. It can no longer decide reviews. `list` shows the ID."""
     with client() as api:
         api.collection(*_PATH).delete(id_)
-    told({"deleted": id_}, as_json, f"Unlinked {id_}.")
+    print_result({"deleted": id_}, as_json, f"Unlinked {id_}.")

@@ -24,7 +24,7 @@ from postern.cli.nouns import AGENT, CONNECTION, MASKING_RULE, RESOURCE
 from postern.cli.printing import emit, fields, json_option, local_time, span
 from postern.cli.printing import table as show_table
 from postern.cli.resource_group import Field, ResourceCommands, item_argument, looking_up, resource_group
-from postern.cli.row_commands import confirm, given, pairs, tag_option, told, yes_option
+from postern.cli.row_commands import confirm, drop_missing, parse_pairs, print_result, tag_option, yes_option
 from postern.cli.status import Status, report, report_done
 from postern.client.client import Client
 from postern.client.client_shapes import Row
@@ -155,7 +155,7 @@ def test(name: str, as_json: bool) -> None:
     begun = time.monotonic()
     with client() as api, looking_up(api, CONNECTION, name) as items:
         found = items.act(name, "test", method="GET")
-    told(found, as_json, f"{name} works: the target answered in {span(time.monotonic() - begun)}.")
+    print_result(found, as_json, f"{name} works: the target answered in {span(time.monotonic() - begun)}.")
 
 
 @connections.command()
@@ -178,7 +178,7 @@ def schema(
     if databases and (database or schema_name or table):
         raise click.UsageError("--databases cannot be combined with --database, --schema or --table")
     what = "databases" if databases else "tables" if table is None else "columns"
-    query = given(table=table, database=database, schema=schema_name)
+    query = drop_missing(table=table, database=database, schema=schema_name)
     with client() as api, looking_up(api, CONNECTION, name) as items:
         found = items.act(name, what, method="GET", **query)
     emit(found, as_json, _show_schema)
@@ -273,7 +273,7 @@ def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: b
 
 
 def _body(name: str, agent: str, options: Row) -> Row:
-    secret = secret_values.given(options["variables"], options["files"])
+    secret = secret_values.read_secrets(options["variables"], options["files"])
     command = _words(options["command"] or "")
     subtype = "" if command else canonical_subtype(options["subtype"])
     check_target_keys(subtype, secret)
@@ -286,7 +286,7 @@ def _body(name: str, agent: str, options: Row) -> Row:
         **MODES,
         **ssh_switches.taken(options),
         "secret": secret,
-        "connection_tags": pairs("--tag", options["tags"]),
+        "connection_tags": parse_pairs("--tag", options["tags"]),
         "redact_types": list(options["redact_types"]),
         "guardrail_rules": list(options["guardrails"]),
     }
@@ -338,8 +338,8 @@ def update(
     longer allowed ends.
     """
     body = {**settings(values, unset), **ssh_switches.taken(switches)}
-    secrets = secret_values.given(variables, files)
-    labels = pairs("--tag", tags)
+    secrets = secret_values.read_secrets(variables, files)
+    labels = parse_pairs("--tag", tags)
     if not (body or secrets or dropped or labels or untagged or agent):
         raise click.UsageError("nothing to change: give --set, --unset, --env, --tag or --agent")
     with client() as api, looking_up(api, CONNECTION, name):
@@ -348,7 +348,7 @@ def update(
             if labels or untagged:
                 body["connection_tags"] = without({**(current["connection_tags"] or {}), **labels}, untagged, "tag")
             if secrets or dropped:
-                kept = secret_values.merged(current["secret"] or {}, secrets)
+                kept = secret_values.merge_secrets(current["secret"] or {}, secrets)
                 body["secret"] = without(kept, secret_values.keys_of(kept, dropped), "secret")
         body = with_agent(api, body | ({} if agent is None else {"agent": agent}))
         changed = api.connections.update(name, body)
@@ -375,7 +375,7 @@ def host_keys(name: str, forget: bool, yes: bool, as_json: bool) -> None:
             confirm(f"Forget the host key of {name}, and trust the next one", yes)
             items.act(name, "hostkeys", method="DELETE")
     if forget:
-        told({"forgotten": [one["fingerprint"] for one in found]}, as_json, f"Forgot the host key of {name}.")
+        print_result({"forgotten": [one["fingerprint"] for one in found]}, as_json, f"Forgot the host key of {name}.")
         return
     emit(found, as_json, _show_host_keys)
 
@@ -404,4 +404,4 @@ def apply(file: IO[str], as_json: bool) -> None:
     wanted = several(file)
     with client() as api:
         done = [applied(api, one) for one in wanted]
-    told(done, as_json, "\n".join(f"{one['name']}: {one['action']}" for one in done))
+    print_result(done, as_json, "\n".join(f"{one['name']}: {one['action']}" for one in done))

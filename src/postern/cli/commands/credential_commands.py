@@ -8,7 +8,7 @@ from postern.cli.lazy import AliasGroup
 from postern.cli.nouns import CONNECTION
 from postern.cli.printing import emit, json_option, local_time
 from postern.cli.resource_group import looking_up
-from postern.cli.row_commands import Columns, array_paging_options, page_of, show_page, told
+from postern.cli.row_commands import Columns, array_paging_options, page_of, print_result, show_page
 from postern.client.client_resources import PAGE
 from postern.client.client_shapes import Row
 
@@ -77,4 +77,4 @@ def revoke(connection: str, credential_id: str, as_json: bool) -> None:
     """Revoke a credential. Sessions that use it end."""
     with client() as api, looking_up(api, CONNECTION, connection) as items:
         items.act(connection, "credentials", credential_id, "revoke")
-    told({"revoked": credential_id}, as_json, f"Revoked {credential_id}.")
+    print_result({"revoked": credential_id}, as_json, f"Revoked {credential_id}.")

@@ -13,9 +13,9 @@ from postern.cli.nouns import GUARDRAIL
 from postern.cli.printing import emit, fields, json_option, table
 from postern.cli.progress import ProgressLine
 from postern.cli.resource_group import DESCRIPTION, ResourceCommands, looking_up, new_name, resource_group
-from postern.cli.rule_presets import CONNECTIONS, PRESET, presets, resolved
+from postern.cli.rule_presets import CONNECTIONS, PRESET, apply_preset, presets
 from postern.cli.status import Status, report
-from postern.cli.timestamps import typed
+from postern.cli.timestamps import parse_timestamp
 from postern.client.client import Client
 from postern.client.client_shapes import Row
 from postern.domain.targets.dialect import DEFAULT_DIALECT, DIALECTS
@@ -85,8 +85,8 @@ def _show_trial(found: dict[str, Any]) -> None:
 @click.command()
 @_RULE
 @_FILE
-@click.option("--since", type=typed, help="Start of the period: 30d, yesterday, 2026-01-31.  [default: 7d]")
-@click.option("--until", type=typed, help="End of the period.")
+@click.option("--since", type=parse_timestamp, help="Start of the period: 30d, yesterday, 2026-01-31.  [default: 7d]")
+@click.option("--until", type=parse_timestamp, help="End of the period.")
 @click.option(
     "--connection",
     "connections",
@@ -165,7 +165,7 @@ _FROM_PRESET = ("description", "input", "output")
 
 
 def _prepare(api: Client, body: Row, _key: str | None) -> Row:
-    return resolved(api, GUARDRAIL, body, _FROM_PRESET)
+    return apply_preset(api, GUARDRAIL, body, _FROM_PRESET)
 
 
 def _count(side: dict[str, Any] | None) -> int:

@@ -11,7 +11,7 @@ from postern.cli.json_files import one_object
 from postern.cli.nouns import MASKING_RULE
 from postern.cli.printing import emit, fields, json_option, table
 from postern.cli.resource_group import DESCRIPTION, Field, ResourceCommands, looking_up, new_name, resource_group
-from postern.cli.rule_presets import CONNECTIONS, PRESET, presets, resolved
+from postern.cli.rule_presets import CONNECTIONS, PRESET, apply_preset, presets
 from postern.cli.status import Status, report
 from postern.client.client import Client
 from postern.client.client_shapes import Row
@@ -28,7 +28,7 @@ def _grouped(types: Sequence[str]) -> list[Row]:
 
 
 def _prepare(api: Client, body: Row, _key: str | None) -> Row:
-    body = resolved(api, MASKING_RULE, body, _FROM_PRESET)
+    body = apply_preset(api, MASKING_RULE, body, _FROM_PRESET)
     patterns, words = body.pop("patterns", []), body.pop("words", [])
     if patterns or words:
         body["custom_entity_types"] = _custom(patterns, words)

@@ -13,9 +13,9 @@ import click
 from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.printing import as_text, emit, fields, json_option, local_time, span, table
-from postern.cli.row_commands import long_paging_options, page_of, say_more, told
+from postern.cli.row_commands import long_paging_options, page_of, print_result, say_more
 from postern.cli.scripts import reviewed
-from postern.cli.scripts.reviewed import PAUSE, person, status_of
+from postern.cli.scripts.reviewed import PAUSE, display_name, status_of
 from postern.cli.session_ids import session_option
 from postern.cli.status import Status, report_done
 from postern.cli.timestamps import seconds
@@ -103,7 +103,7 @@ def _show_page(page: RowPage) -> None:
             one["type"],
             status_of(one),
             one["connection"],
-            person(one["owner"]),
+            display_name(one["owner"]),
             ", ".join(entry["group"] for entry in one["review_groups_data"] if entry["status"] == "PENDING"),
             one_line(one["reason"])[:_REASON],
         ]
@@ -129,7 +129,7 @@ def _show(one: ReviewShape) -> None:
             ("type", one["type"]),
             ("status", status_of(one)),
             ("connection", one["connection"]),
-            ("requested by", person(one["owner"])),
+            ("requested by", display_name(one["owner"])),
             ("reason", one["reason"]),
             ("asked", local_time(one["created_at"])),
             ("until", local_time(one["expires_at"]) if one["status"] in ("PENDING", "APPROVED") else None),
@@ -176,7 +176,7 @@ def _voice(voice: Row) -> str:
     marked = f" ({', '.join(how)})" if how else ""
     said = f": {voice['comment']}" if voice["comment"] else ""
     at = local_time(voice["review_date"])
-    return one_line(f"{voice['status'].lower()} by {person(voice['reviewed_by'])}{marked} at {at}{said}")
+    return one_line(f"{voice['status'].lower()} by {display_name(voice['reviewed_by'])}{marked} at {at}{said}")
 
 
 @reviews.command()
@@ -204,7 +204,7 @@ def request(connection: str, duration: int | None, reason: str, wait: bool, as_j
         if review is not None and wait:
             review = reviewed.wait_for_access(api, review, quiet=as_json)
     if as_json:
-        told({"required": review is not None, "review": review}, True, "")
+        print_result({"required": review is not None, "review": review}, True, "")
     elif review is None:
         report_done(f"No approval is required: run `postern connect {connection}` now.")
     else:
@@ -214,12 +214,12 @@ def request(connection: str, duration: int | None, reason: str, wait: bool, as_j
 
 def _tell_access(review: ReviewShape) -> None:
     if review["status"] == ReviewStatus.PENDING:
-        reviewed.say(*reviewed.access_lines(review))
+        reviewed.print_lines(*reviewed.access_lines(review))
     elif _is_approved(review):
         until = local_time(review["revoke_at"])
         report_done(one_line(f"Approved until {until}: run `postern connect {review['connection']}` now."))
     else:
-        reviewed.say(reviewed.outcome_line(review), status=Status.ERROR)
+        reviewed.print_lines(reviewed.outcome_line(review), status=Status.ERROR)
 
 
 @reviews.command()
@@ -271,17 +271,17 @@ def withdraw(review_id: str, as_json: bool) -> None:
     """Withdraw your own review. Access that it gave ends."""
     with client() as api:
         review = api.reviews.withdraw(review_id)
-    told(review, as_json, _became(review))
+    print_result(review, as_json, _became(review))
 
 
 def _decide(review_id: str, choice: Choice, as_json: bool, **how: Any) -> None:
     with client() as api:
         review = api.reviews.decide(review_id, choice, **how)
-    told(review, as_json, _became(review))
+    print_result(review, as_json, _became(review))
 
 
 def _became(review: ReviewShape) -> str:
-    what = f"{review['type']} of {person(review['owner'])} on {review['connection']}"
+    what = f"{review['type']} of {display_name(review['owner'])} on {review['connection']}"
     if review["status"] == ReviewStatus.PENDING:
         missing = [entry["group"] for entry in review["review_groups_data"] if entry["status"] == "PENDING"]
         return one_line(f"Recorded: {what} still waits for {', '.join(missing) or 'another reviewer'}.")
@@ -338,4 +338,4 @@ def changes(api: Client, *, every: bool, sleep: Callable[[float], None] = time.s
 def _line(one: ReviewShape) -> str:
     what = f"{local_time(one['created_at'])}  {status_of(one)}  {one['id']}  {one['type']} on {one['connection']}"
     why = f": {one['reason']}" if one["reason"] else ""
-    return one_line(f"{what} by {person(one['owner'])}{why}")
+    return one_line(f"{what} by {display_name(one['owner'])}{why}")

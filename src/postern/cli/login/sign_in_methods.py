@@ -257,7 +257,7 @@ def _second_factor(
         except Unauthenticated as refused:
             if not tries:
                 raise
-            say(refused.message)
+            print_progress(refused.message)
 
 
 def by_browser(
@@ -273,10 +273,10 @@ def by_browser(
         door = ClientAuthentication(http)
         url = door.begin_browser(method, loopback.redirect, challenge_of(verifier), gateway.organisation)
         _require_web(url)
-        say(f"Log in with the browser. If it does not open, open this address on this machine:\n\n  {url}\n")
+        print_progress(f"Log in with the browser. If it does not open, open this address on this machine:\n\n  {url}\n")
         if not _opened(open_browser, url):
-            say("No browser could be opened from here.")
-        say("Waiting for the browser (Ctrl-C cancels; --no-browser uses a browser on a different machine).")
+            print_progress("No browser could be opened from here.")
+        print_progress("Waiting for the browser (Ctrl-C cancels; --no-browser uses a browser on a different machine).")
         with ProgressLine(f"waiting for the browser, at most {deadline:g} s", after=0):
             code = loopback.wait(deadline)
         return door.exchange(code, verifier)
@@ -288,7 +288,7 @@ def by_device(gateway: Gateway, sleep: Callable[[float], None] = time.sleep) -> 
     with gateway.http() as http:
         door = ClientAuthentication(http)
         device = door.begin_device(gateway.organisation)
-        say(
+        print_progress(
             f"Open this address in any browser:\n\n  {device['verification_url']}\n\nand enter this code:  "
             f"{device['user_code']}\n\nWaiting (Ctrl-C cancels)."
         )
@@ -322,7 +322,7 @@ def challenge_of(verifier: Secret) -> str:
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
-def say(text: str) -> None:
+def print_progress(text: str) -> None:
     """Print progress on standard error."""
     click.echo(with_program_name(printable(text)), err=True)
 

@@ -97,7 +97,7 @@ def _reviewed(
         return reviewed.run_when_approved(api, result, progress, patience, AT_FIRST)
     except KeyboardInterrupt:
         progress.end()
-        reviewed.say(
+        reviewed.print_lines(
             f"session {session_id} is left as it is: `postern exec --resume {session_id}` continues once "
             f"it is approved, `postern reviews withdraw {session_id}` withdraws it"
         )
@@ -197,7 +197,7 @@ def carry_out(
     if as_json:
         emit(result, True, lambda _: None)
     elif code is not None:
-        reviewed.tell(result)
+        reviewed.print_outcome(result)
     else:
         _show(api, result, form)
     if code is not None:

@@ -63,7 +63,7 @@ def run_when_approved(
         if not patience.quiet:
             progress.end()
             ask(review, session_id)
-        with ProgressLine(f"waiting for {wanted(review)}", quiet=patience.quiet, after=0):
+        with ProgressLine(f"waiting for {missing_approvals(review)}", quiet=patience.quiet, after=0):
             review = _decided(api, review, patience.seconds)
     if review["status"] == ReviewStatus.PENDING:
         return {**result, "review": review}
@@ -96,15 +96,15 @@ def exit_code(result: ExecResult) -> int | None:
 
 def ask(review: ReviewShape, session_id: str) -> None:
     """Print who must approve, and where."""
-    say(
-        f"this needs approval: {wanted(review)}",
+    print_lines(
+        f"this needs approval: {missing_approvals(review)}",
         f"approvers decide at {review['url']} or with `postern reviews approve {review['id']}`",
         f"it waits until {local_time(review['expires_at'])}; Ctrl-C stops waiting and leaves the review, "
         f"and `postern exec --resume {session_id}` continues",
     )
 
 
-def tell(result: ExecResult) -> None:
+def print_outcome(result: ExecResult) -> None:
     """Print how the review ended, or that it is still pending."""
     review = result.get("review")
     if review is None:
@@ -114,9 +114,9 @@ def tell(result: ExecResult) -> None:
         if review["status"] == ReviewStatus.PENDING:
             ask(review, session_id)
         else:
-            say(f"approved, but not run yet; `postern exec --resume {session_id}` runs it")
+            print_lines(f"approved, but not run yet; `postern exec --resume {session_id}` runs it")
         return
-    say(outcome_line(review), status=Status.ERROR)
+    print_lines(outcome_line(review), status=Status.ERROR)
 
 
 def status_of(review: ReviewShape | Row) -> str:
@@ -129,7 +129,7 @@ def status_of(review: ReviewShape | Row) -> str:
 def outcome_line(review: ReviewShape) -> str:
     """Return how a review ended, with who rejected it and why."""
     refused = [voice for voice in review["voices"] if voice["status"] != ReviewStatus.APPROVED]
-    by = "".join(f" by {person(voice['reviewed_by'])}" for voice in refused)
+    by = "".join(f" by {display_name(voice['reviewed_by'])}" for voice in refused)
     why = f": {review['rejection_reason']}" if review["rejection_reason"] else ""
     status = status_of(review)
     what = _EXPIRIES.get(status) or f"is {status}"
@@ -139,7 +139,7 @@ def outcome_line(review: ReviewShape) -> str:
 def access_lines(review: ReviewShape) -> list[str]:
     """Print who must approve a review of access, and where."""
     return [
-        f"access to {review['connection']} needs approval: {wanted(review)}",
+        f"access to {review['connection']} needs approval: {missing_approvals(review)}",
         f"approvers decide at {review['url']} or with `postern reviews approve {review['id']}`",
         f"it waits until {local_time(review['expires_at'])}; `postern reviews withdraw {review['id']}` withdraws it",
     ]
@@ -151,13 +151,13 @@ def wait_for_access(api: Client, review: ReviewShape, *, quiet: bool = False) ->
     if review["status"] != ReviewStatus.PENDING:
         return review
     if not quiet:
-        say(*access_lines(review))
+        print_lines(*access_lines(review))
     try:
-        with ProgressLine(f"waiting for {wanted(review)}", quiet=quiet, after=0):
+        with ProgressLine(f"waiting for {missing_approvals(review)}", quiet=quiet, after=0):
             return _decided(api, review, None)
     except KeyboardInterrupt:
         if not quiet:
-            say(f"you no longer wait; review {review['id']} stays")
+            print_lines(f"you no longer wait; review {review['id']} stays")
         sys.exit(INTERRUPTED)
 
 
@@ -168,18 +168,18 @@ def access_code(review: ReviewShape | None) -> int:
     return WAITS if review["status"] == ReviewStatus.PENDING else _CODES[ReviewStatus(review["status"])]
 
 
-def say(*lines: str, status: Status = Status.INFO) -> None:
+def print_lines(*lines: str, status: Status = Status.INFO) -> None:
     """Print on standard error. Text of others cannot control the terminal."""
     for line in lines:
         report(status, one_line(line))
 
 
-def wanted(review: ReviewShape) -> str:
+def missing_approvals(review: ReviewShape) -> str:
     """Return the approvals that are missing, such as `2 of dba, security; each of audit, legal`."""
     return "; ".join(_wanted(demand) for demand in review["demands"] if not demand["is_met"]) or "no further approval"
 
 
-def person(given: dict[str, Any]) -> str:
+def display_name(given: dict[str, Any]) -> str:
     """Return a user's e-mail address, or their name if there is none."""
     return str(given["email"] or given["name"] or given["id"])
 
@@ -232,7 +232,7 @@ class ReviewNotices:
                 for review in await asyncio.to_thread(self._waiting):
                     if review["id"] not in self._known:
                         self._known.add(review["id"])
-                        say(*access_lines(review))
+                        print_lines(*access_lines(review))
 
     def _waiting(self) -> list[ReviewShape]:
         with client() as api:

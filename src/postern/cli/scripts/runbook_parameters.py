@@ -25,7 +25,7 @@ _SECRET, _FILE, _SELECT = "password", "file", "select"
 Parameters = dict[str, Secret]
 
 
-def given(texts: Sequence[str], file: str | None) -> Parameters:
+def parse_parameters(texts: Sequence[str], file: str | None) -> Parameters:
     """Parse the parameters. Raises UsageError, which repeats no value."""
     found = {} if file is None else _of_file(file)
     named: Parameters = {}
@@ -43,7 +43,7 @@ def given(texts: Sequence[str], file: str | None) -> Parameters:
     return found | named
 
 
-def asked(wanted: Mapping[str, dict[str, Any]], known: Parameters) -> Parameters:
+def ask_for_missing(wanted: Mapping[str, dict[str, Any]], known: Parameters) -> Parameters:
     """Ask for the missing parameters: Enter takes the default, or leaves out an optional one."""
     answers = dict(known)
     for name, about in wanted.items():

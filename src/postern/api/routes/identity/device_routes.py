@@ -95,5 +95,7 @@ async def confirm_device(request: Request, services: Use, info: Info) -> HTMLRes
     given = await answered(request, services, info)
     await services.device_login.answer(given.account, given.login, given.code, allow=given.allow)
     if given.allow:
-        return pages.told("Done", "The command line is logged in. You can close this page.")
-    return pages.told("Refused", "The command line is not logged in. If you did not start this, tell an administrator.")
+        return pages.render_message("Done", "The command line is logged in. You can close this page.")
+    return pages.render_message(
+        "Refused", "The command line is not logged in. Tell an administrator if you did not start this."
+    )

@@ -59,8 +59,10 @@ async def confirm_ssh_login_on_page(request: Request, services: Use, info: Info)
     number = given.form.get("number", "")
     await services.ssh_logins.decide(given.account, given.login, given.code, allow=given.allow, number=number)
     if given.allow:
-        return pages.told("Done", "The SSH client is logged in. You can close this page.")
-    return pages.told("Refused", "The SSH client is not logged in. If you did not start this, tell an administrator.")
+        return pages.render_message("Done", "The SSH client is logged in. You can close this page.")
+    return pages.render_message(
+        "Refused", "The SSH client is not logged in. If you did not start this, tell an administrator."
+    )
 
 
 @router.get("/sshlogins", responses=errors(403, 404, 429))

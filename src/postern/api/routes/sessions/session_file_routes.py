@@ -69,7 +69,8 @@ async def get_timeline(
 
     page = await asyncio.to_thread(read)
     return TimelineAnswer(
-        data=[timelines.shown(one) for one in page.items], next_cursor=None if page.next is None else str(page.next)
+        data=[timelines.render_exchange(one) for one in page.items],
+        next_cursor=None if page.next is None else str(page.next),
     )
 
 

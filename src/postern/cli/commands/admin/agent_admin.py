@@ -6,7 +6,7 @@ from postern.cli.api import client
 from postern.cli.nouns import AGENT
 from postern.cli.printing import emit, json_option, local_time
 from postern.cli.resource_group import Field, ResourceCommands, item_argument, looking_up, resource_group
-from postern.cli.row_commands import confirm, told, yes_option
+from postern.cli.row_commands import confirm, print_result, yes_option
 from postern.cli.status import report_note
 from postern.client.client_shapes import Row
 from postern.domain.targets.agent import AgentMode
@@ -104,4 +104,4 @@ def drain(key: str, yes: bool, as_json: bool) -> None:
     confirm(f"Drain {key}? It terminates when its sessions have ended; your service manager must start it again", yes)
     with client() as api, looking_up(api, AGENT, key) as items:
         items.act(key, "drain")
-    told({"drained": key}, as_json, f"{key} accepts no new sessions.")
+    print_result({"drained": key}, as_json, f"{key} accepts no new sessions.")

@@ -6,7 +6,7 @@ from postern.cli.api import client
 from postern.cli.nouns import API_KEY, GROUP, SERVICE_ACCOUNT
 from postern.cli.printing import emit, json_option, local_time
 from postern.cli.resource_group import Field, ResourceCommands, item_argument, looking_up, new_name, resource_group
-from postern.cli.row_commands import confirm, in_days, told, yes_option
+from postern.cli.row_commands import confirm, in_days, print_result, yes_option
 from postern.cli.status import report_note
 from postern.cli.timestamps import expiry
 from postern.client.client_shapes import Row
@@ -119,4 +119,4 @@ def reactivate(key: str, as_json: bool) -> None:
     """Accept a revoked API key again."""
     with client() as api, looking_up(api, API_KEY, key) as keys:
         row = keys.act(key, "reactivate")
-    told(row, as_json, f"{row['name']} is valid again.")
+    print_result(row, as_json, f"{row['name']} is valid again.")

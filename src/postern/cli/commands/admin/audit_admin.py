@@ -10,7 +10,7 @@ from postern.cli.api import client
 from postern.cli.lazy import AliasGroup
 from postern.cli.printing import as_text, json_option, local_time
 from postern.cli.row_commands import long_paging_options, page_of, show_page, show_row
-from postern.cli.timestamps import typed
+from postern.cli.timestamps import parse_timestamp
 from postern.client.client import Client
 from postern.client.client_resources import PAGE
 from postern.client.client_shapes import Row
@@ -56,8 +56,10 @@ def audit() -> None:
 )
 @click.option("--outcome", type=click.Choice(["success", "failure"]), help="Show only successes, or only failures.")
 @click.option("--address", "client_ip", help="Show only requests from this address.")
-@click.option("--since", "created_after", type=typed, metavar="TIME", help="Start of the period: 2h, 7d, 2026-01-31.")
-@click.option("--until", "created_before", type=typed, metavar="TIME", help="End of the period.")
+@click.option(
+    "--since", "created_after", type=parse_timestamp, metavar="TIME", help="Start of the period: 2h, 7d, 2026-01-31."
+)
+@click.option("--until", "created_before", type=parse_timestamp, metavar="TIME", help="End of the period.")
 @click.option("--follow", is_flag=True, help="Print new entries as they are written, oldest first, until Ctrl-C.")
 @long_paging_options
 def list_(as_json: bool, follow: bool, limit: int, offset: int, every: bool, **filters: Any) -> None:

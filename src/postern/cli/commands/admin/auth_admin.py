@@ -7,7 +7,7 @@ import click
 
 from postern.cli.api import client
 from postern.cli.printing import emit, fields, json_option
-from postern.cli.row_commands import confirm, given, stdin_line, yes_option
+from postern.cli.row_commands import confirm, drop_missing, stdin_line, yes_option
 from postern.client.client import Client
 from postern.client.client_shapes import Row
 
@@ -103,7 +103,7 @@ def set_oidc(
     **typed: Any,
 ) -> None:
     """Let users log in at an OpenID Connect provider. Options that you leave out stay as they are."""
-    changes = given(
+    changes = drop_missing(
         issuer_url=issuer_url, client_id=client_id, scopes=scopes, audience=audience, groups_claim=groups_claim
     )
     if client_secret_stdin:
@@ -123,14 +123,14 @@ def set_saml(
 ) -> None:
     """Let users log in at a SAML provider. Options that you leave out stay as they are."""
     text = metadata_file.read() if metadata_file else "" if idp_metadata_url else None
-    _set("saml", given(idp_metadata_url=idp_metadata_url, idp_metadata=text, groups_claim=groups_claim), **typed)
+    _set("saml", drop_missing(idp_metadata_url=idp_metadata_url, idp_metadata=text, groups_claim=groups_claim), **typed)
 
 
 def _set(method: str, changes: Row, *, force: bool, yes: bool, as_json: bool, **common: Any) -> None:
     confirm(f"All users of your organisation will log in by {method}. Continue?", yes)
     with client() as api:
         now = _now(api)
-        body = {name: now[name] for name in _KEPT} | given(**common) | {"auth_method": method, "confirm": force}
+        body = {name: now[name] for name in _KEPT} | drop_missing(**common) | {"auth_method": method, "confirm": force}
         if method != "local":
             section = f"{method}_config"
             before = {name: one for name, one in (now[section] or {}).items() if name != "has_client_secret"}

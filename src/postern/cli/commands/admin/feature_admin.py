@@ -5,7 +5,7 @@ import click
 from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.printing import json_option
-from postern.cli.row_commands import page_of, paging_options, show_page, told
+from postern.cli.row_commands import page_of, paging_options, print_result, show_page
 
 _COLUMNS = [("name", "name"), ("on", "enabled"), ("effect while enabled", "description")]
 _PATH = "feature-flags"
@@ -49,4 +49,4 @@ def disable(name: str, as_json: bool) -> None:
 def _switch(name: str, enabled: bool, as_json: bool) -> None:
     with client() as api:
         changed = api.collection(_PATH).update(name, {"enabled": enabled})
-    told(changed, as_json, f"{changed['name']} is {'enabled' if changed['enabled'] else 'disabled'}.")
+    print_result(changed, as_json, f"{changed['name']} is {'enabled' if changed['enabled'] else 'disabled'}.")

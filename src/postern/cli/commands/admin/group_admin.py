@@ -6,7 +6,7 @@ from postern.cli.api import client
 from postern.cli.nouns import GROUP
 from postern.cli.printing import json_option
 from postern.cli.resource_group import ResourceCommands, item_argument, looking_up, new_name, resource_group
-from postern.cli.row_commands import told
+from postern.cli.row_commands import print_result
 
 groups = resource_group(
     ResourceCommands(
@@ -36,4 +36,4 @@ def rename(key: str, new_name: str, as_json: bool) -> None:
     """Rename a group, as `update --name` does."""
     with client() as api, looking_up(api, GROUP, key) as items:
         row = items.update(key, {"name": new_name})
-    told(row, as_json, f"{key} is now called {row['name']}.")
+    print_result(row, as_json, f"{key} is now called {row['name']}.")

@@ -10,7 +10,7 @@ import click
 from postern.cli.api import client
 from postern.cli.printing import as_text, emit, json_option, local_time
 from postern.cli.status import Status, report, report_note
-from postern.cli.timestamps import typed
+from postern.cli.timestamps import parse_timestamp
 from postern.client.client import Client
 from postern.client.client_shapes import Row
 from postern.domain.text import one_line
@@ -23,7 +23,7 @@ _LONGEST = 1_000_000  # characters of a line
 @click.command()
 @click.option("--level", type=click.Choice(["debug", "info", "warning", "error"]), help="Lowest level to show.")
 @click.option("--process", help="Show only lines of this process, such as api, w1 or supervisor.")
-@click.option("--since", type=typed, metavar="TIME", help="Start of the period: 2h, 7d, 2026-01-31.")
+@click.option("--since", type=parse_timestamp, metavar="TIME", help="Start of the period: 2h, 7d, 2026-01-31.")
 @click.option(
     "--limit", type=click.IntRange(1, 1_000), default=200, show_default=True, help="Number of lines, the newest."
 )

@@ -5,7 +5,7 @@ import click
 from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.printing import json_option
-from postern.cli.row_commands import page_of, paging_options, show_page, told
+from postern.cli.row_commands import page_of, paging_options, print_result, show_page
 
 _COLUMNS = [
     ("id", "id"),
@@ -51,7 +51,7 @@ def end(login_id: str, as_json: bool) -> None:
     """End a login at once, on all its connections to the gateway."""
     with client() as api:
         api.collection("logins").delete(login_id)
-    told({"ended": login_id}, as_json, f"Ended {login_id}.")
+    print_result({"ended": login_id}, as_json, f"Ended {login_id}.")
 
 
 @logins.command("end-all")
@@ -64,4 +64,4 @@ def end_all(user: str, as_json: bool) -> None:
     """
     with client() as api:
         ended = api.collection("users").act(user, "logins", method="DELETE")["ended"]
-    told({"user": user, "ended": ended}, as_json, f"Ended {ended} logins of {user}.")
+    print_result({"user": user, "ended": ended}, as_json, f"Ended {ended} logins of {user}.")

@@ -9,7 +9,7 @@ from postern.cli.api import client
 from postern.cli.nouns import CONNECTION, MACHINE
 from postern.cli.printing import emit, json_option, local_time
 from postern.cli.resource_group import DESCRIPTION, Field, ResourceCommands, item_argument, looking_up, resource_group
-from postern.cli.row_commands import given, pairs, show_page
+from postern.cli.row_commands import drop_missing, parse_pairs, show_page
 from postern.cli.status import report_note
 from postern.cli.timestamps import duration
 from postern.client.client_shapes import Row, RowPage
@@ -25,7 +25,7 @@ _HOURS = click.FloatRange(min=0, min_open=True)
 
 
 def _attributes(texts: Sequence[str]) -> dict[str, str]:
-    return pairs("--attribute", texts)
+    return parse_pairs("--attribute", texts)
 
 
 def _seconds(hours: float) -> int:
@@ -109,7 +109,7 @@ def credentials(key: str, as_json: bool) -> None:
 @json_option
 def rotate(key: str, connection: str, overlap: float | None, hours: float | None, as_json: bool) -> None:
     """Replace the password for a connection. The new one is shown only once."""
-    body = given(
+    body = drop_missing(
         overlap_seconds=None if overlap is None else round(overlap),
         access_duration_seconds=None if hours is None else _seconds(hours),
     )

@@ -15,7 +15,7 @@ from postern.cli.resource_group import (
     print_item,
     resource_group,
 )
-from postern.cli.row_commands import given, told
+from postern.cli.row_commands import drop_missing, print_result
 from postern.cli.status import report_note
 from postern.client.client_shapes import Row
 
@@ -88,10 +88,12 @@ def update(
     name: str | None, admin_group: str | None, auditor_group: str | None, access_help: str | None, as_json: bool
 ) -> None:
     """Change your own organisation. Options that you leave out stay as they are."""
-    body = given(name=name, admin_role_name=admin_group, auditor_role_name=auditor_group, access_help=access_help)
+    body = drop_missing(
+        name=name, admin_role_name=admin_group, auditor_role_name=auditor_group, access_help=access_help
+    )
     with client() as api:
         changed = api.collection("orgs").update("self", body)
-    told(changed, as_json, f"Changed {changed['name']}.")
+    print_result(changed, as_json, f"Changed {changed['name']}.")
 
 
 @orgs.command()
@@ -116,4 +118,4 @@ def delete(key: str, confirmed: str | None, as_json: bool) -> None:
                 err=True,
             )
         deleted = items.delete(str(found["id"]), name=str(confirmed))
-    told(deleted, as_json, f"Access to {found['name']} has ended; its data is being deleted in the background.")
+    print_result(deleted, as_json, f"Access to {found['name']} has ended; its data is being deleted in the background.")

@@ -8,7 +8,7 @@ import click
 from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.printing import emit, json_option, local_time, table
-from postern.cli.row_commands import confirm, told, yes_option
+from postern.cli.row_commands import confirm, print_result, yes_option
 from postern.client.client import Client
 from postern.client.client_shapes import Row
 
@@ -125,7 +125,7 @@ def set_(
             _show_preview(_preview(api, body, connection), err=True)
             confirm("Set this retention?", yes)
         made = api.http.call("PUT", _path(connection), body=body)
-    told(made, as_json, _said(made))
+    print_result(made, as_json, _said(made))
 
 
 def _preview(api: Client, body: dict[str, int | None], connection: str | None) -> Row:
@@ -165,4 +165,4 @@ def inherit(connection: str, as_json: bool) -> None:
     """Use the organisation's retention for a connection again; if that is shorter, after a day."""
     with client() as api:
         made = api.http.call("DELETE", _path(connection))
-    told(made, as_json, _said(made))
+    print_result(made, as_json, _said(made))

@@ -10,7 +10,7 @@ from postern.cli.api import client
 from postern.cli.nouns import RUNBOOK_REPOSITORY
 from postern.cli.printing import json_option, local_time
 from postern.cli.resource_group import Argument, Field, ResourceCommands, item_argument, looking_up, resource_group
-from postern.cli.row_commands import given, told
+from postern.cli.row_commands import drop_missing, print_result
 from postern.cli.status import Status, report
 from postern.client.client import Client
 from postern.client.client_shapes import Row
@@ -67,10 +67,10 @@ def _print_reading(read: Row, as_json: bool, done: str = "") -> None:
     """Print what was read, and to standard error why it could not be read."""
     name, commit = read["repository"], read["commit"]
     if not read["error"]:
-        told(read, as_json, f"{done or f'Read {name}. '}It is at commit {commit}.")
+        print_result(read, as_json, f"{done or f'Read {name}. '}It is at commit {commit}.")
         return
     shown = f"runbooks of the last successful read stay, at {commit}" if commit else "it has no runbooks yet"
-    told(read, as_json, f"{done}{'It' if done else name} could not be read: {shown}.")
+    print_result(read, as_json, f"{done}{'It' if done else name} could not be read: {shown}.")
 
 
 def _report_error(read: Row) -> None:
@@ -166,7 +166,7 @@ def refresh(key: str, as_json: bool) -> None:
 @json_option
 def write(key: str, path: str, file: IO[str], message: str | None, overwrite: bool, as_json: bool) -> None:
     """Commit FILE ('-' for standard input) as the runbook at PATH, with you as the author, and push it."""
-    body = given(path=path, content=file.read(), commit_message=message, overwrite=overwrite)
+    body = drop_missing(path=path, content=file.read(), commit_message=message, overwrite=overwrite)
     with client() as api, looking_up(api, RUNBOOK_REPOSITORY, key) as items:
         made = items.act(key, "files", body=body)
-    told(made, as_json, f"Committed {made['path']} as {made['commit_sha']}.")
+    print_result(made, as_json, f"Committed {made['path']} as {made['commit_sha']}.")

@@ -4,7 +4,7 @@ import click
 
 from postern.cli.api import client
 from postern.cli.printing import emit, fields, json_option
-from postern.cli.row_commands import confirm, given, told, yes_option
+from postern.cli.row_commands import confirm, drop_missing, print_result, yes_option
 from postern.client.client_shapes import Row
 from postern.domain.server import NATIVE
 from postern.protocols.registry import DEFAULT_PROTOCOL
@@ -61,7 +61,7 @@ def _where(listener: Row) -> str:
 @json_option
 def set_listener(protocol: str, listen_address: str | None, enabled: bool | None, as_json: bool) -> None:
     """Change where one protocol's native clients connect. Running sessions continue."""
-    listener = given(listen_address=listen_address, enabled=enabled)
+    listener = drop_missing(listen_address=listen_address, enabled=enabled)
     if not listener:
         raise click.UsageError("give --listen, --on or --off")
     _put({f"{protocol}_server_config": listener}, as_json)
@@ -73,7 +73,7 @@ def set_listener(protocol: str, listen_address: str | None, enabled: bool | None
 @json_option
 def set_addresses(public_host: str | None, api_url: str | None, as_json: bool) -> None:
     """Change the addresses of this gateway that clients are given."""
-    body = given(public_host=public_host, api_url=api_url)
+    body = drop_missing(public_host=public_host, api_url=api_url)
     if not body:
         raise click.UsageError("give --public-host or --api-url")
     _put(body, as_json)
@@ -95,4 +95,4 @@ def rotate_token_keys(revoke: bool, yes: bool, as_json: bool) -> None:
         confirm("Invalidate every token? All users must log in again, including you", yes)
     with client() as api:
         api.collection(*_PATH).act("token-keys", "rotate", body={"revoke": revoke})
-    told({"rotated": True, "revoked": revoke}, as_json, "Tokens are now signed with a new key.")
+    print_result({"rotated": True, "revoked": revoke}, as_json, "Tokens are now signed with a new key.")

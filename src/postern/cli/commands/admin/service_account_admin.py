@@ -4,7 +4,7 @@ from postern.cli.api import client
 from postern.cli.nouns import GROUP, SERVICE_ACCOUNT
 from postern.cli.printing import json_option
 from postern.cli.resource_group import Field, ResourceCommands, item_argument, looking_up, resource_group
-from postern.cli.row_commands import confirm, told, yes_option
+from postern.cli.row_commands import confirm, print_result, yes_option
 from postern.client.client import Client
 from postern.client.client_shapes import Row
 
@@ -70,4 +70,4 @@ def deactivate(key: str, yes: bool, as_json: bool) -> None:
 def _set_status(key: str, status: str, as_json: bool, done: str) -> None:
     with client() as api, looking_up(api, SERVICE_ACCOUNT, key) as items:
         row = items.update(key, {"status": status})
-    told(row, as_json, f"{done} {row['subject']}.")
+    print_result(row, as_json, f"{done} {row['subject']}.")

@@ -19,7 +19,16 @@ from postern.cli.resource_group import (
     new_name,
     resource_group,
 )
-from postern.cli.row_commands import confirm, given, long_paging_options, page_of, pairs, show_page, told, yes_option
+from postern.cli.row_commands import (
+    confirm,
+    drop_missing,
+    long_paging_options,
+    page_of,
+    parse_pairs,
+    print_result,
+    show_page,
+    yes_option,
+)
 from postern.cli.status import report_done, report_note
 from postern.client.client import Client
 from postern.client.client_resources import PAGE
@@ -44,11 +53,11 @@ def _text(file: IO[str]) -> str:
 
 
 def _options(texts: Sequence[str]) -> dict[str, str]:
-    return pairs("--option", texts)
+    return parse_pairs("--option", texts)
 
 
 def _tags(texts: Sequence[str]) -> dict[str, str]:
-    return pairs("--tag", texts)
+    return parse_pairs("--tag", texts)
 
 
 def _headers(_: bool) -> dict[str, str]:
@@ -216,7 +225,7 @@ def events(event: str | None, as_json: bool) -> None:
 @json_option
 def pause(key: str, as_json: bool) -> None:
     """Pause a sink: its events wait in the queue."""
-    told(_change(key, {"paused": True}), as_json, f"{key} is paused: its events wait.")
+    print_result(_change(key, {"paused": True}), as_json, f"{key} is paused: its events wait.")
 
 
 @sinks.command()
@@ -224,7 +233,7 @@ def pause(key: str, as_json: bool) -> None:
 @json_option
 def resume(key: str, as_json: bool) -> None:
     """Resume a sink: send the waiting events. Also for a sink that was switched off."""
-    told(_change(key, {"paused": False}), as_json, f"{key} receives events again.")
+    print_result(_change(key, {"paused": False}), as_json, f"{key} receives events again.")
 
 
 @sinks.command("rotate-secret")
@@ -255,12 +264,12 @@ def test(key: str, wait: float, as_json: bool) -> None:
             time.sleep(_LOOK_AGAIN)
             found = _delivery(items.below(key, "deliveries"), number)
     if found["state"] == DeliveryState.DELIVERED:
-        told(found, as_json, f"{key} accepted the test event.")
+        print_result(found, as_json, f"{key} accepted the test event.")
         return
     why = (
         found["last_error"] or f"it still waits after {wait:g} seconds, perhaps behind events that cannot be delivered"
     )
-    told(found, as_json, f"{key} did not accept the test event: {why}")
+    print_result(found, as_json, f"{key} did not accept the test event: {why}")
     sys.exit(1)
 
 
@@ -283,7 +292,7 @@ def deliveries(
     """List deliveries to a sink, newest first, with their errors."""
     with client() as api, looking_up(api, SINK, key) as items:
         listed = items.below(key, "deliveries")
-        page = page_of(listed, limit=limit, offset=offset, every=every, **given(state=state, cursor=cursor))
+        page = page_of(listed, limit=limit, offset=offset, every=every, **drop_missing(state=state, cursor=cursor))
     show_page(page, _DELIVERIES, as_json, "No delivery matches.")
 
 
@@ -294,8 +303,8 @@ def deliveries(
 def redeliver(key: str, number: int | None, as_json: bool) -> None:
     """Send deliveries again that were given up. The receiver gets the same ids."""
     with client() as api, looking_up(api, SINK, key) as items:
-        done = items.act(key, "redeliver", body=given(number=number))
-    told(done, as_json, f"{done['waiting']} deliveries of {key} wait to be sent again.")
+        done = items.act(key, "redeliver", body=drop_missing(number=number))
+    print_result(done, as_json, f"{done['waiting']} deliveries of {key} wait to be sent again.")
 
 
 def _change(key: str, body: Row) -> Row:

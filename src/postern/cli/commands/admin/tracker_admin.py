@@ -10,13 +10,13 @@ from postern.cli.commands.admin.tracker_issue_admin import issues, retry
 from postern.cli.printing import json_option
 from postern.cli.row_commands import (
     confirm,
-    given,
+    drop_missing,
     page_of,
     paging_options,
+    print_result,
     show_page,
     show_row,
     stdin_line,
-    told,
     yes_option,
 )
 from postern.client.client import Client
@@ -69,7 +69,7 @@ def show(as_json: bool) -> None:
 def set_(authority: IO[str] | None, token_stdin: bool, as_json: bool, **more: Any) -> None:
     """Set up or change the issue tracker. Options that you leave out stay as they are. If you change KIND, URL or CA,
     give the token again."""
-    changes = given(**more, authority=authority.read() if authority else None)
+    changes = drop_missing(**more, authority=authority.read() if authority else None)
     if token_stdin:
         changes["token"] = _token()
     if not changes:
@@ -82,7 +82,7 @@ def set_(authority: IO[str] | None, token_stdin: bool, as_json: bool, **more: An
             made = api.collection("integrations", "tracker").create(changes)
         else:
             made = api.collection("integrations").replace("tracker", now | changes)
-    told(made, as_json, f"Sessions open issues at {made['url']}. Test it with: postern admin tracker test")
+    print_result(made, as_json, f"Sessions open issues at {made['url']}. Test it with: postern admin tracker test")
 
 
 @tracker.command()
@@ -92,7 +92,7 @@ def test(project: str, as_json: bool) -> None:
     """Test the token, and access to PROJECT."""
     with client() as api:
         found = api.collection("integrations").act("tracker", "test", body={"project_key": project})
-    told(found, as_json, f"{one_line(found['answer'])}.")
+    print_result(found, as_json, f"{one_line(found['answer'])}.")
 
 
 @tracker.command()
@@ -115,7 +115,7 @@ def remove(yes: bool, as_json: bool) -> None:
     confirm("Remove the tracker? Sessions then open no issues, and issues that are open are not closed", yes)
     with client() as api:
         api.collection("integrations").delete("tracker")
-    told({"removed": "tracker"}, as_json, "Removed the tracker.")
+    print_result({"removed": "tracker"}, as_json, "Removed the tracker.")
 
 
 def _token() -> str:

@@ -4,7 +4,7 @@ import click
 
 from postern.cli.api import client
 from postern.cli.printing import json_option, local_time
-from postern.cli.row_commands import given, long_paging_options, page_of, show_page, told
+from postern.cli.row_commands import drop_missing, long_paging_options, page_of, print_result, show_page
 from postern.cli.session_ids import session_argument
 from postern.domain.issue import IssueState
 
@@ -32,7 +32,7 @@ def issues(state: str | None, limit: int, offset: int, cursor: str | None, every
     """
     with client() as api:
         page = page_of(
-            api.collection(_PATH), limit=limit, offset=offset, every=every, **given(state=state, cursor=cursor)
+            api.collection(_PATH), limit=limit, offset=offset, every=every, **drop_missing(state=state, cursor=cursor)
         )
     for row in page["data"] if not as_json else ():
         row["created_at"] = local_time(row["created_at"])
@@ -46,4 +46,4 @@ def retry(session_id: str | None, as_json: bool) -> None:
     """Retry issues that were given up: that of one session, or all."""
     with client() as api:
         done = api.http.call("POST", f"/{_PATH}/{session_id}/retry" if session_id else f"/{_PATH}/retry")
-    told(done, as_json, f"{done['waiting']} issues are being retried.")
+    print_result(done, as_json, f"{done['waiting']} issues are being retried.")

@@ -6,7 +6,7 @@ from postern.cli.api import client
 from postern.cli.nouns import GROUP, USER
 from postern.cli.printing import emit, json_option, local_time
 from postern.cli.resource_group import Argument, Field, ResourceCommands, item_argument, looking_up, resource_group
-from postern.cli.row_commands import confirm, stdin_line, told, yes_option
+from postern.cli.row_commands import confirm, print_result, stdin_line, yes_option
 from postern.cli.status import report_done, report_note
 from postern.client.client import Client
 from postern.client.client_shapes import Row
@@ -118,7 +118,7 @@ def deactivate(key: str, yes: bool, as_json: bool) -> None:
 def _set_status(key: str, status: str, as_json: bool, done: str) -> None:
     with client() as api, looking_up(api, USER, key) as items:
         row = items.update(key, {"status": status})
-    told(row, as_json, f"{done} {row['email']}.")
+    print_result(row, as_json, f"{done} {row['email']}.")
 
 
 @users.command("setup-link")
@@ -148,4 +148,4 @@ def reset_second_factors(key: str, yes: bool, as_json: bool) -> None:
     confirm(f"Remove the second factors of {key}? Make sure that the request comes from this user", yes)
     with client() as api, looking_up(api, USER, key) as items:
         items.act(key, "second-factors", method="DELETE")
-    told({"reset": key}, as_json, f"Removed the second factors of {key}.")
+    print_result({"reset": key}, as_json, f"Removed the second factors of {key}.")

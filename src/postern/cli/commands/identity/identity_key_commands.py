@@ -9,7 +9,7 @@ import click
 from postern.cli.options import load, organisation_option
 from postern.cli.printing import table
 from postern.cli.progress import ProgressLine
-from postern.cli.row_commands import told
+from postern.cli.row_commands import print_result
 from postern.cli.status import report_note
 from postern.wiring.host import key_commands as wiring
 
@@ -74,7 +74,9 @@ def rotate(to: str, home: str | None, as_json: bool) -> None:
     """
     with ProgressLine("encrypting the data keys", quiet=as_json, unit="keys") as progress:
         master, done = wiring.rotate(load("keys", home=home), to, progress.count)
-    told({"master": master, "wrapped": done}, as_json, f"Encrypted {done} data keys; all are under {master} now.")
+    print_result(
+        {"master": master, "wrapped": done}, as_json, f"Encrypted {done} data keys; all are under {master} now."
+    )
     report_note(f"Set POSTERN_MASTER_KEY={to} before the next start of the gateway.")
 
 
@@ -90,7 +92,7 @@ def renew(organisation: str | None, home: str | None, as_json: bool) -> None:
     with ProgressLine("encrypting values", quiet=as_json, unit="values") as progress:
         renewed = wiring.renew(load("keys", home=home), organisation, progress.count)
     lines = (f"{one.organisation or '(server)'}: a new data key, {one.values} values encrypted" for one in renewed)
-    told([dataclasses.asdict(one) for one in renewed], as_json, "\n".join(lines))
+    print_result([dataclasses.asdict(one) for one in renewed], as_json, "\n".join(lines))
 
 
 def _master(key: wiring.KeyStatus) -> str:

@@ -19,7 +19,7 @@ from postern.cli.login.sign_in_methods import (
     by_password,
     has_browser,
     is_in_clear,
-    say,
+    print_progress,
 )
 from postern.cli.options import organisation_option
 from postern.cli.printing import emit, json_option
@@ -107,7 +107,9 @@ def _method(gateway: Gateway) -> str:
     if method not in _METHODS:
         raise Unavailable(f"{gateway.api_url} does not say how to log in; check the address, or update this program")
     if info["setup_required"]:
-        say("No administrator exists yet: create a set-up link with `postern setup-link` on the gateway's machine.")
+        print_progress(
+            "No administrator exists yet: create a set-up link with `postern setup-link` on the gateway's machine."
+        )
     return method
 
 

@@ -9,7 +9,7 @@ from postern.cli.api import http_of, in_force
 from postern.cli.commands.identity.login_commands import keep_login
 from postern.cli.login import profile
 from postern.cli.login.profile import TokenKind
-from postern.cli.login.sign_in_methods import Gateway, say
+from postern.cli.login.sign_in_methods import Gateway, print_progress
 from postern.cli.printing import emit, json_option
 from postern.cli.status import report_done
 from postern.client.client_authentication import ClientAuthentication
@@ -37,7 +37,7 @@ def password(from_stdin: bool, as_json: bool) -> None:
     with http_of(used) as http:
         token = ClientAuthentication(http).change_password(current, new)
     if os.environ.get("POSTERN_TOKEN"):
-        say("The token in POSTERN_TOKEN expired with the old password; log in again.")
+        print_progress("The token in POSTERN_TOKEN expired with the old password; log in again.")
     else:
         keep_login(profile.environ(), Gateway(used.api_url, used.authority), token)
     emit({"changed": True}, as_json, lambda _: report_done("Your password is changed; your other logins were ended."))

@@ -10,7 +10,7 @@ from postern.cli.nouns import SSH_KEY
 from postern.cli.printing import json_option
 from postern.cli.public_keys import read
 from postern.cli.resource_group import ResourceCommands, item_argument, looking_up, resource_group
-from postern.cli.row_commands import given, page_of, paging_options, show_page, told
+from postern.cli.row_commands import drop_missing, page_of, paging_options, print_result, show_page
 from postern.client.client import Client
 from postern.client.client_resources import Collection
 from postern.domain.identity.ssh_key import MAX_NAME, public_key
@@ -68,7 +68,7 @@ def create(file: str | None, name: str | None, as_json: bool) -> None:
     chosen = name or comment[:MAX_NAME] or ("stdin" if path == "-" else Path(path).stem)
     with client() as api:
         made = api.collection("sshkeys").create({"name": chosen, "public_key": key.text})
-    told(made, as_json, f"Added {one_line(made['name'])} ({made['fingerprint']}).")
+    print_result(made, as_json, f"Added {one_line(made['name'])} ({made['fingerprint']}).")
 
 
 @ssh_keys.command()
@@ -78,8 +78,8 @@ def create(file: str | None, name: str | None, as_json: bool) -> None:
 def delete(key: str, user: str | None, as_json: bool) -> None:
     """Delete an SSH key. Sessions that use it end."""
     with client() as api, looking_up(api, SSH_KEY, key) as items:
-        items.delete(key, **given(user=user))
-    told({"deleted": key}, as_json, f"Deleted {one_line(key)}.")
+        items.delete(key, **drop_missing(user=user))
+    print_result({"deleted": key}, as_json, f"Deleted {one_line(key)}.")
 
 
 def _of(api: Client, user: str | None) -> Collection:

@@ -4,7 +4,7 @@ import click
 
 from postern.cli.api import client
 from postern.cli.printing import json_option, local_time
-from postern.cli.row_commands import told
+from postern.cli.row_commands import print_result
 from postern.client.client_shapes import Row
 from postern.domain.text import one_line
 
@@ -30,7 +30,7 @@ def approve(code: str, number: str | None, as_json: bool) -> None:
             _show(api.ssh_logins.look(code))
             number = click.prompt("Number in the terminal of the SSH client", err=True)
         done = api.ssh_logins.decide(code, "allow", number)
-    told(done, as_json, f"Approved: {one_line(done['user'])} on {_where(done)}.")
+    print_result(done, as_json, f"Approved: {one_line(done['user'])} on {_where(done)}.")
 
 
 @ssh_login.command()
@@ -40,7 +40,7 @@ def refuse(code: str, as_json: bool) -> None:
     """Reject the client. It cannot be approved afterwards."""
     with client() as api:
         done = api.ssh_logins.decide(code, "deny")
-    told(done, as_json, f"Rejected: {one_line(done['user'])} on {_where(done)}.")
+    print_result(done, as_json, f"Rejected: {one_line(done['user'])} on {_where(done)}.")
 
 
 def _show(asking: Row) -> None:

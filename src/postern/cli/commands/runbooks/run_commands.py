@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from postern import logs
-from postern.cli.row_commands import pairs
+from postern.cli.row_commands import parse_pairs
 from postern.domain.targets.connection import check_name
 from postern.errors import Invalid
 from postern.protocols.registry import PROTOCOLS
@@ -89,7 +89,7 @@ def run(
         command=command,
         database=next((_DATABASES[option].name for option in variables), ""),
         variable=next(iter(variables.values()), ""),
-        tags=pairs("--tag", tags),
+        tags=parse_pairs("--tag", tags),
         **given,
     )
     settings = load_agent(os.environ, agent_policy=policy, agent_grace=grace)

@@ -84,7 +84,7 @@ def run(
         raise click.UsageError(
             "give the runbook and its connection: `postern runbooks run NAME --connection CONNECTION`"
         )
-    values = runbook_parameters.given(parameters, file)
+    values = runbook_parameters.parse_parameters(parameters, file)
     variables, named = script_options.variables_of(environment), script_options.fields_of(fields)
     with client() as api:
         wanted = RunbookRun(connection, name, repository, commit, values, arguments, variables)
@@ -102,7 +102,7 @@ def run(
 
 def _asked(api: Client, wanted: RunbookRun) -> RunbookRun:
     found = api.runbooks.get(wanted.file, wanted.repository or None)
-    return replace(wanted, parameters=runbook_parameters.asked(found["metadata"], dict(wanted.parameters)))
+    return replace(wanted, parameters=runbook_parameters.ask_for_missing(found["metadata"], dict(wanted.parameters)))
 
 
 def _show(filled: FilledRunbook) -> None:

@@ -16,7 +16,7 @@ from postern.cli.resource_group import (
     new_name,
     resource_group,
 )
-from postern.cli.row_commands import told
+from postern.cli.row_commands import print_result
 from postern.cli.scripts import runbook_parameters, script_options
 from postern.client.client import Client
 from postern.client.client_shapes import Row
@@ -28,7 +28,7 @@ def _prepare(_api: Client, body: Row, key: str | None) -> Row:
         raise click.UsageError("give the connection and the schedule: --connection CONNECTION --cron EXPRESSION")
     texts, file = body.pop("parameter_texts", ()), body.pop("parameter_file", None)
     if texts or file:
-        values = runbook_parameters.given(texts, file)
+        values = runbook_parameters.parse_parameters(texts, file)
         body["parameters"] = {name: value.reveal() for name, value in values.items()}
     return body
 
@@ -114,4 +114,4 @@ def run(key: str, as_json: bool) -> None:
     with client() as api, looking_up(api, RUNBOOK_SCHEDULE, key) as items:
         begun = items.act(key, "run")
     waits = ", which waits for its review" if begun["review_id"] else ""
-    told(begun, as_json, f"Session {begun['session_id']}{waits}: postern sessions show {begun['session_id']}")
+    print_result(begun, as_json, f"Session {begun['session_id']}{waits}: postern sessions show {begun['session_id']}")

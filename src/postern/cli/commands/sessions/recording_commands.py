@@ -12,8 +12,8 @@ from postern.cli import proofs
 from postern.cli.api import client
 from postern.cli.options import load, organisation_option
 from postern.cli.printing import emit, json_option, local_time, table
-from postern.cli.row_commands import confirm, long_paging_options, page_of, say_more, told, yes_option
-from postern.cli.timestamps import typed
+from postern.cli.row_commands import confirm, long_paging_options, page_of, print_result, say_more, yes_option
+from postern.cli.timestamps import parse_timestamp
 from postern.client.client_shapes import Row, RowPage
 from postern.errors import Conflict, Invalid
 from postern.wiring.host import proof as wiring
@@ -40,7 +40,7 @@ def checkpoint(as_json: bool) -> None:
     """Sign the ledger as it is now, and send the checkpoint to the anchors."""
     with client() as api:
         made = api.http.call("POST", "/recordings/checkpoints")
-    told(made, as_json, f"Everything up to entry {made['number']} is signed with key {made['key']}.")
+    print_result(made, as_json, f"Everything up to entry {made['number']} is signed with key {made['key']}.")
 
 
 @recordings.command()
@@ -95,14 +95,17 @@ def rotate_key(yes: bool, as_json: bool) -> None:
     confirm("Sign the ledger with a new key from now on?", yes)
     with client() as api:
         made = api.http.call("POST", "/recordings/key/rotate")
-    told(made, as_json, f"The ledger is now signed with key {made['id']}.")
+    print_result(made, as_json, f"The ledger is now signed with key {made['id']}.")
 
 
 @recordings.command()
 @click.option(
-    "--since", type=typed, metavar="TIME", help="Start of the period: 7d, 2026-01-31. By the start of the sessions."
+    "--since",
+    type=parse_timestamp,
+    metavar="TIME",
+    help="Start of the period, by the start of the sessions: 7d, 2026-01-31.",
 )
-@click.option("--until", type=typed, metavar="TIME", help="End of the period.")
+@click.option("--until", type=parse_timestamp, metavar="TIME", help="End of the period.")
 @click.option(
     "-o", "--output", required=True, type=click.Path(path_type=Path), help="FILE.tar, or a folder, which is created."
 )
@@ -129,7 +132,7 @@ def export(since: str | None, until: str | None, output: Path, as_json: bool) ->
     finally:
         partial.unlink(missing_ok=True)
     next_step = f"`postern sessions verify {output} --key FILE` verifies it."
-    told({"written": str(output)}, as_json, f"Written to {output}. {next_step}")
+    print_result({"written": str(output)}, as_json, f"Written to {output}. {next_step}")
 
 
 def _private(path: Path) -> Any:

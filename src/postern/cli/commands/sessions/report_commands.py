@@ -8,7 +8,7 @@ import click
 from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.printing import emit, json_option, span, table
-from postern.cli.row_commands import told
+from postern.cli.row_commands import print_result
 from postern.cli.status import report_note
 from postern.cli.timestamps import day
 from postern.client.client_shapes import Row
@@ -143,4 +143,4 @@ def rebuild(as_json: bool) -> None:
     """Recount all ended sessions, in the background; for administrators."""
     with client() as api:
         api.reports.rebuild()
-    told({}, as_json, "All ended sessions are being recounted.")
+    print_result({}, as_json, "All ended sessions are being recounted.")

@@ -16,8 +16,8 @@ from postern.cli.commands.sessions.session_keeping_commands import legal_hold, p
 from postern.cli.commands.sessions.session_view_commands import export, replay_, watch
 from postern.cli.lazy import STILL_RUNS, AliasGroup
 from postern.cli.printing import as_text, duration, emit, fields, json_option, local_time, span, table
-from postern.cli.row_commands import say_more, told
-from postern.cli.scripts.reviewed import person, status_of
+from postern.cli.row_commands import print_result, say_more
+from postern.cli.scripts.reviewed import display_name, status_of
 from postern.cli.session_ids import session_argument
 from postern.cli.status import report_note
 from postern.cli.terminal import terminal_timeline
@@ -84,14 +84,14 @@ def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option(
                 "--since",
                 "start_date",
-                type=timestamps.typed,
+                type=timestamps.parse_timestamp,
                 metavar="TIME",
                 help="Show only sessions that began at or after this time: 2h, 7d, yesterday, 2026-01-31.",
             ),
             click.option(
                 "--until",
                 "end_date",
-                type=timestamps.typed,
+                type=timestamps.parse_timestamp,
                 metavar="TIME",
                 help="Show only sessions that began at or before this time.",
             ),
@@ -274,7 +274,7 @@ def _review_fields(review: ReviewShape | None) -> list[tuple[str, Any]]:
     if review is None:
         return []
     decisions = [
-        f"{person(voice['reviewed_by'])} ({_joined(voice['status'].lower(), voice['comment'])})"
+        f"{display_name(voice['reviewed_by'])} ({_joined(voice['status'].lower(), voice['comment'])})"
         for voice in review["voices"]
     ]
     return [
@@ -305,12 +305,12 @@ def kill(session_id: str, as_json: bool) -> None:
         api.sessions.kill(session_id)
         has_ended = _wait_for_end(api, session_id)
     if has_ended:
-        told({"ended": session_id}, as_json, f"Ended session {session_id}.")
+        print_result({"ended": session_id}, as_json, f"Ended session {session_id}.")
         return
     text = (
         f"Session {session_id} still runs; its end was requested. Check it with `postern sessions show {session_id}`."
     )
-    told({"requested": session_id, "status": "open"}, as_json, text)
+    print_result({"requested": session_id, "status": "open"}, as_json, text)
     sys.exit(STILL_RUNS)
 
 

@@ -8,7 +8,15 @@ import click
 
 from postern.cli.api import client
 from postern.cli.printing import json_option
-from postern.cli.row_commands import confirm, long_paging_options, page_of, show_page, show_row, told, yes_option
+from postern.cli.row_commands import (
+    confirm,
+    long_paging_options,
+    page_of,
+    print_result,
+    show_page,
+    show_row,
+    yes_option,
+)
 from postern.cli.session_ids import session_argument
 
 _HELD = [("session", "session_id"), ("name", "name"), ("reason", "reason"), ("by", "by_email"), ("since", "at")]
@@ -40,7 +48,7 @@ def add(session_ids: tuple[str, ...], name: str, reason: str, as_json: bool) -> 
         made = [
             api.http.call("POST", _path(one, "holds"), body={"name": name, "reason": reason}) for one in session_ids
         ]
-    told(made, as_json, f"Added the legal hold {name!r} to {', '.join(session_ids)}.")
+    print_result(made, as_json, f"Added the legal hold {name!r} to {', '.join(session_ids)}.")
 
 
 @legal_hold.command()
@@ -54,7 +62,9 @@ def remove(session_ids: tuple[str, ...], name: str, yes: bool, as_json: bool) ->
     with client() as api:
         for one in session_ids:
             api.http.call("DELETE", _path(one, "holds", name))
-    told({"released": list(session_ids)}, as_json, f"Removed the legal hold {name!r} from {', '.join(session_ids)}.")
+    print_result(
+        {"released": list(session_ids)}, as_json, f"Removed the legal hold {name!r} from {', '.join(session_ids)}."
+    )
 
 
 @legal_hold.command("list")
@@ -89,7 +99,7 @@ def purge(session_id: str, what: str, reason: str, dry_run: bool, yes: bool, as_
             one = api.sessions.get(session_id)
             confirm(f"Purge the {what} of {one['user']} on {one['connection']}, of {one['start_date']}?", yes)
         made = api.http.call("POST", _path(session_id, "purge"), body={"what": what, "reason": reason})
-    told(made, as_json, f"The purge has begun. The ledger has entry {made['entry']} for it.")
+    print_result(made, as_json, f"The purge has begun. The ledger has entry {made['entry']} for it.")
 
 
 @click.command()

@@ -16,7 +16,7 @@ import click
 
 from postern.cli.api import client
 from postern.cli.printing import as_text, json_option, span
-from postern.cli.row_commands import told
+from postern.cli.row_commands import print_result
 from postern.cli.session_ids import session_argument
 from postern.cli.status import Status, report
 from postern.cli.terminal import replay, terminal_timeline
@@ -236,7 +236,7 @@ def export(session_id: str, as_json: bool, form: str, file: Path | None) -> None
     with client() as api, api.sessions.export(session_id, form, **query) as pieces:
         size = _write(pieces, file)
     if file is not None:
-        told({"file": str(file), "bytes": size}, as_json, f"Wrote {size} bytes to {file}.")
+        print_result({"file": str(file), "bytes": size}, as_json, f"Wrote {size} bytes to {file}.")
 
 
 def _write(pieces: Iterator[bytes], file: Path | None) -> int:
