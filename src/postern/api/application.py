@@ -145,9 +145,10 @@ def create_app(
     stream_life: float = STREAM_LIFE,
     trusted_proxies: Sequence[Network] = (),
 ) -> FastAPI:
-    """Settings of the API, in seconds: `exec_wait` is how long a request waits for its script to end, `target_task_wait`
-    for the answer of a target, `stream_life` how long one answer follows the server's log. `trusted_proxies` can say who
-    their client is."""
+    """Settings of the API, in seconds: `exec_wait` is how long a request waits for its script to end,
+    `target_task_wait` for the answer of a target, `stream_life` how long one answer follows the server's log.
+    `trusted_proxies` can say who their client is.
+    """
     app = routed()
     serve(
         app,
