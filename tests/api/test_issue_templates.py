@@ -151,7 +151,7 @@ async def test_what_is_wrong_from_the_connections_side_changes_nothing(api: Api)
             "prompt_types.items.0.t",
         ),
         ({"cmdb_types": {"items": [{"tracker_field": "f"}]}}, 400, "cmdb_types.items.0.tracker_object_type: is req"),
-        ({"cmdb": {}}, 400, "cmdb: there is no such field"),
+        ({"cmdb": {}}, 400, "cmdb: unknown field"),
         ({"name": ""}, 422, "name: must have 1 to 128"),
         (
             {"mapping_types": {"items": [{"tracker_field": "f", "type": "preset", "value": "session.foo"}]}},

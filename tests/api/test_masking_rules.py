@@ -77,7 +77,7 @@ async def test_leaving_connections_out_keeps_them_and_the_rest_is_replaced(api: 
         ({"supported_entity_types": [{"name": "x", "entity_types": []}]}, 422, "must have capital letters"),
         ({"custom_entity_types": [{"name": "badge", "regex": "x"}]}, 422, "must have capital letters"),
         ({"custom_entity_types": [{"name": "US_SSN", "regex": "x"}]}, 422, "is already in use by another type"),
-        ({"custom_entity_types": [{"name": "A", "regex": "x"}, {"name": "A", "regex": "y"}]}, 422, "is taken"),
+        ({"custom_entity_types": [{"name": "A", "regex": "x"}, {"name": "A", "regex": "y"}]}, 422, "already in use"),
         ({"custom_entity_types": [{"name": "A", "regex": "("}]}, 422, "regex: does not compile"),
         ({"custom_entity_types": [{"name": "A"}]}, 422, "needs either regex or deny_list"),
         ({"custom_entity_types": [{"name": "A", "regex": "x", "deny_list": ["y"]}]}, 422, "needs either"),

@@ -107,7 +107,7 @@ async def test_a_rejection_says_why(api: Api, crowd: Principal) -> None:
     page = await browser(api, "bob")
     silent = await answer(page, review, "reject", reason=" ")
     assert silent.status_code == 422
-    assert "say why" in silent.text
+    assert "give a reason" in silent.text
     assert (await state(api, review)).status is ReviewStatus.PENDING
     assert (await answer(page, review, "reject")).status_code == 200
     assert (await state(api, review)).status is ReviewStatus.REJECTED

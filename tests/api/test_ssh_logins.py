@@ -51,7 +51,7 @@ async def test_a_client_is_let_in_on_the_page_by_its_number(api: Api) -> None:
 
 async def test_a_jump_host_names_no_connection(api: Api) -> None:
     html = await opened(await browser(api), await begin(api, connection=""))
-    assert "<strong>any: it names one later" in html
+    assert "<strong>any: the client names it later" in html
 
 
 async def test_a_wrong_number_is_refused_on_the_page(api: Api) -> None:
@@ -102,7 +102,7 @@ async def test_programs_of_people_do_the_same_and_api_keys_do_not(api: Api) -> N
     key = (await api.as_admin.post("/api-keys", json={"name": "ann"})).json()["key"]
     body = {"code": waiting.code, "number": waiting.number, "answer": "allow"}
     by_key = await api.nobody.post("/sshlogins/confirm", json=body, headers={"Api-Key": key})
-    assert "only people" in message(by_key, 403)
+    assert "only logged-in users" in message(by_key, 403)
     done = await api.as_ann.post("/sshlogins/confirm", json=body)
     assert done.json() == shown
     assert (await api.services.ssh_logins.wait(waiting)).principal.email == "ann@example.com"

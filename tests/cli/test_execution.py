@@ -51,7 +51,7 @@ def test_a_gateway_that_is_away_for_a_moment_is_asked_again(monkeypatch: pytest.
 def test_one_that_stays_away_is_given_up_and_what_to_look_at_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outcome, "_PAUSE", 0.01)
     monkeypatch.setattr(outcome, "_AWAY", 0.05)
-    with pytest.raises(Unavailable, match="away; what became of session s1 is shown by `postern sessions show s1`"):
+    with pytest.raises(Unavailable, match="away; `postern sessions show s1` shows what happened to the session"):
         waited(lambda request: (202, RUNNING) if request.method == "POST" else (503, {"message": "away"}))
 
 
@@ -64,7 +64,9 @@ def test_a_script_that_cannot_be_killed_is_said_to_go_on(capsys: pytest.CaptureF
     with pytest.raises(SystemExit) as ended:
         waited(answers)
     assert ended.value.code == 130
-    assert capsys.readouterr().err == ("postern: session s1 could not be killed and may still run: not\\x1b[2J yours\n")
+    assert capsys.readouterr().err == (
+        "postern: session s1 could not be killed and can still be running: not\\x1b[2J yours\n"
+    )
 
 
 def waiting(status: str = "PENDING") -> dict[str, Any]:
@@ -112,7 +114,7 @@ def test_what_is_approved_runs_by_itself(capsys: pytest.CaptureFixture[str]) -> 
     assert gateway.asked == ["POST /api/sessions", *looks, *run]
     said = capsys.readouterr().err.splitlines()
     assert said[0] == "postern: this needs approval: 1 of dba, security"
-    assert said[-1] == "postern: approved; it runs now"
+    assert said[-1] == "postern: approved; running"
 
 
 @pytest.mark.usefixtures("at_once")
@@ -152,5 +154,5 @@ def test_ctrl_c_leaves_what_waits_and_says_how_to_go_on(capsys: pytest.CaptureFi
         waited(answers)
     assert ended.value.code == 130
     said = capsys.readouterr().err
-    assert "`postern exec --resume s1` goes on once it is approved" in said
+    assert "`postern exec --resume s1` continues once it is approved" in said
     assert "`postern reviews withdraw s1` gives it up" in said

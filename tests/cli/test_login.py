@@ -100,7 +100,7 @@ def test_logout_ends_the_login_at_the_gateway(gate: Served) -> None:
     refused = gate.cli("whoami", POSTERN_API_URL=gate.url, POSTERN_TOKEN=token.reveal())
     assert refused.exit_code == 3
     assert "has ended" in refused.stderr
-    assert gate.ok("logout").stdout == "Nobody was logged in.\n"
+    assert gate.ok("logout").stdout == "You were not logged in.\n"
 
 
 def test_logging_out_everywhere_ends_the_logins_of_other_machines(gate: Served) -> None:

@@ -116,8 +116,8 @@ def test_an_error_cannot_steer_the_terminal(runner: CliRunner) -> None:
 @pytest.mark.parametrize(
     ("error", "says"),
     [
-        (errors.NotFound("there is no connection 'x'"), "`postern connections` shows"),
-        (errors.NotFound("there is no agent 'x'"), "`postern admin agents list` shows"),
+        (errors.NotFound("there is no connection 'x'"), "`postern connections` lists"),
+        (errors.NotFound("there is no agent 'x'"), "`postern admin agents list` lists"),
         (errors.NotFound("gone"), "`postern --help`"),
         (errors.Denied("you may not"), "`postern whoami`"),
         (errors.Unavailable("the gateway at x cannot be reached"), "`postern doctor`"),

@@ -377,7 +377,7 @@ def test_mistyped_name_suggests_the_nearest_one(root: Served, near: str, name: s
 def test_setting_a_field_that_is_not_there_names_those_that_are(root: Served) -> None:
     root.ok("admin", "groups", "create", "crew")
     refused = root.cli("admin", "groups", "update", "crew", "--set", "title=x")
-    assert (refused.exit_code, "there is no field 'title'; there are " in refused.stderr) == (2, True)
+    assert (refused.exit_code, "there is no field 'title'; the fields are " in refused.stderr) == (2, True)
     assert root.cli("admin", "groups", "update", "crew", "--set", "title").exit_code == 2
     assert root.json("admin", "groups", "update", "crew", "--set", "name=2024")["name"] == "2024"
 

@@ -24,7 +24,7 @@ def test_what_is_wrong_is_said(root: Served) -> None:
     unknown = root.cli(*RULES, "create", "pairs", "--reviewers", "leads", "--connection", "shpo")
     assert (unknown.exit_code, "there is no connection 'shpo'" in unknown.stderr) == (1, True)
     nobody = root.cli(*RULES, "create", "pairs", "--connection", "shop")
-    assert (nobody.exit_code, "reviewers_groups: must be 1 to 100" in nobody.stderr) == (1, True)
+    assert (nobody.exit_code, "reviewers_groups: must have 1 to 100" in nobody.stderr) == (1, True)
     assert root.cli(*RULES, "create", "pairs", "--for", "everything").exit_code == 2
 
 

@@ -72,7 +72,7 @@ def test_a_script_that_waits_says_who_decides_where_and_how_to_go_on(ann: Served
     assert lines[0] == "postern: this needs approval: 1 of admin"
     page = f"{ann.url}/api/reviews/page/{review['id']}"
     assert lines[1] == f"postern: approvers decide at {page} or with `postern reviews approve {review['id']}`"
-    assert f"`postern exec --resume {review['session']}` goes on" in lines[2]
+    assert f"`postern exec --resume {review['session']}` continues" in lines[2]
 
 
 def test_what_waits_longer_than_wanted_is_left(ann: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +143,7 @@ def test_what_ran_is_printed_once_more(ann: Served) -> None:
         ann.run(run())
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (0, "DELETE 3\n")
-    assert "postern: approved; it runs now" in err
+    assert "postern: approved; running" in err
     again = ann.cli("exec", "--resume", session)
     assert (again.exit_code, again.stdout) == (0, "DELETE 3\n")
 
@@ -211,7 +211,7 @@ def test_nobody_approves_their_own(ann: Served) -> None:
     told = json.loads(as_root(ann, *EXEC, "--no-wait", "--json").stdout)
     done = as_root(ann, "reviews", "approve", told["review"]["id"])
     assert done.exit_code == 4
-    assert "themselves" in done.stderr
+    assert "your own request" in done.stderr
 
 
 def test_watching_shows_each_once_and_what_became_of_it(ann: Served) -> None:

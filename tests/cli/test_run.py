@@ -73,7 +73,7 @@ def test_its_name_is_the_host_name(served: list[Declaration], monkeypatch: pytes
     monkeypatch.setattr(socket, "gethostname", lambda: "web--1")
     refused = run("--", "sh")
     assert refused.exit_code == 2
-    assert "host name, 'web--1', is no name for a connection; give one with --name" in refused.stderr
+    assert "host name, 'web--1', is not a valid name of a connection; give one with --name" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_its_name_is_the_host_name(served: list[Declaration], monkeypatch: pytes
         ((), 2, "give either a command"),
         (("--postgres", "DATABASE_URL", "--", "sh"), 2, "not both"),
         (("--postgres", "DATABASE_URL", "--mysql", "MYSQL_URL"), 2, "not both"),
-        (("--mysql", "mysql://app:planted@db.example/orders"), 2, "type --mysql DATABASE_URL"),
+        (("--mysql", "mysql://app:planted@db.example/orders"), 2, "give --mysql DATABASE_URL"),
         (("--mysql", "DATABASE_URL"), 1, "holds no URI such as mysql://"),
         (("--postgres", "postgres://app:planted@db.example/orders"), 2, "all users of this machine"),
         (("--postgres", "app:planted"), 2, "takes the name of a variable"),
@@ -91,11 +91,11 @@ def test_its_name_is_the_host_name(served: list[Declaration], monkeypatch: pytes
         (("--postgres", "DATABASE_URL", "--export", "APP_*"), 2, "--export is for commands"),
         (("--export", "POSTERN_*", "--", "sh"), 1, "are the agent's own"),
         (("--export", "NONE*", "--", "sh"), 1, "no variable is called so"),
-        (("--tag", "planted", "--", "sh"), 2, "--tag: needs KEY=VALUE"),
+        (("--tag", "planted", "--", "sh"), 2, "--tag: write it as KEY=VALUE"),
         (("--tag", "a=\x1b", "--", "sh"), 1, "connection_tags"),
         (("--redact", "EVERYTHING", "--", "sh"), 1, "there are AGE"),
         (("--review", "", "--", "sh"), 1, "reviewers"),
-        (("--", "no-such-program"), 1, "command 'no-such-program' is not there"),
+        (("--", "no-such-program"), 1, "command 'no-such-program' does not exist"),
         (("--policy", "/none.toml", "--", "sh"), 1, "cannot be read"),
     ],
 )

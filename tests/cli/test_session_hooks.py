@@ -31,7 +31,7 @@ def test_runs_are_shown_and_what_they_printed_steers_no_terminal(root: Served) -
     assert lines[0].startswith("session-open of git.example.com/a/b at c0ffee, 2")
     assert lines[0].endswith(", 500.0 ms, exit code 1")
     assert lines[1:3] == ["  first", "  \\x1b[2Jsecond"]
-    assert lines[3].endswith("it did not run to its end: there is no python3")
+    assert lines[3].endswith("it did not finish: there is no python3")
     shown = root.json(*show)
     assert [(one["exit_code"], one["output"]) for one in shown] == [(1, printed.output), (None, "")]
 

@@ -31,7 +31,7 @@ EMPTY: dict[str, Any] = {
         ({"note": "[note] killed\r\nx"}, ["1.0 ms  [note] killed\\r\\nx"]),
         (
             {"statement": "z", "statement_size": 70_000, "truncated": True},
-            ["1.0 ms  z", "-- not all of it is shown: the statement has 70000 bytes"],
+            ["1.0 ms  z", "-- truncated: the statement has 70000 bytes"],
         ),
         (
             {"statement": "o", "output": "a\tb\n\x1b[5n", "errors": "bad", "error": "bad", "output_truncated": True},

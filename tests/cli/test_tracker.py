@@ -42,10 +42,10 @@ def test_a_tracker_is_set_up_changed_and_removed(root: Served, tmp_path: Path) -
     assert (shown["user"], shown["when_down"], shown["enabled"]) == ("ann@example.com", "go_on", False)
     assert "tok-secret" not in root.ok("admin", "tracker", "show").output
     refused = root.cli("admin", "tracker", "set", "jira_cloud", "https://other.example.com")
-    assert (refused.exit_code, "give it again" in refused.stderr) == (1, True)
+    assert (refused.exit_code, "give the token again" in refused.stderr) == (1, True)
     pem = tmp_path / "ca.pem"
     pem.write_text("another")
-    assert "give it again" in root.cli("admin", "tracker", "set", "--authority", str(pem)).stderr
+    assert "give the token again" in root.cli("admin", "tracker", "set", "--authority", str(pem)).stderr
     assert root.cli("admin", "tracker", "remove", stdin="n\n").exit_code == 1
     root.ok("admin", "tracker", "remove", "--yes")
     assert root.cli("admin", "tracker", "show").exit_code == 5

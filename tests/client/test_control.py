@@ -48,7 +48,7 @@ async def test_whatever_is_there_instead_of_a_gateway_it_tries_again(
         elif answer == "nonsense":
             threading.Thread(target=_nonsense, args=(listening,), daemon=True).start()
         agent = Attending(replace(KEY, port=port))
-        await until(lambda: caplog.text.count(f"the control service of 127.0.0.1:{port} is away") >= 2)
+        await until(lambda: caplog.text.count(f"the control service of 127.0.0.1:{port} is unavailable") >= 2)
         assert agent.orders.empty()
         assert not agent.task.done()
         await agent.stop()

@@ -21,7 +21,7 @@ def test_a_connection_gets_the_gateways_own_agent_or_the_only_one_and_never_any(
     found = answering(("edge", "standard"), ("embedded", "gateway")).default_agent_id()
     assert found == "id of embedded"
     assert answering(("edge", "standard")).default_agent_id() == "id of edge"
-    with pytest.raises(Conflict, match="a1, b1; choose one by --agent"):
+    with pytest.raises(Conflict, match="a1, b1; choose one with --agent"):
         answering(("a1", "standard"), ("b1", "standard")).default_agent_id()
     with pytest.raises(NotFound, match="no agent yet"):
         answering().default_agent_id()

@@ -49,9 +49,9 @@ def test_a_provider_from_the_environment() -> None:
     ("changed", "says"),
     [
         ({"POSTERN_AUTH_METHOD": "magic"}, "POSTERN_AUTH_METHOD: 'magic'"),
-        ({"POSTERN_AUTH_METHOD": "saml"}, "POSTERN_SAML_METADATA_URL is required"),
-        ({"POSTERN_OIDC_ISSUER": ""}, "POSTERN_OIDC_ISSUER is required"),
-        ({"POSTERN_OIDC_CLIENT_ID": ""}, "POSTERN_OIDC_CLIENT_ID is required"),
+        ({"POSTERN_AUTH_METHOD": "saml"}, "POSTERN_SAML_METADATA_URL: is required"),
+        ({"POSTERN_OIDC_ISSUER": ""}, "POSTERN_OIDC_ISSUER: is required"),
+        ({"POSTERN_OIDC_CLIENT_ID": ""}, "POSTERN_OIDC_CLIENT_ID: is required"),
         ({"POSTERN_OIDC_ISSUER": "http://login.example"}, "POSTERN_OIDC_ISSUER: must begin with https"),
         ({"POSTERN_OIDC_ISSUER": "https://169.254.169.254"}, "POSTERN_OIDC_ISSUER: .*metadata"),
         ({"POSTERN_OIDC_SCOPES": "email"}, "POSTERN_OIDC_SCOPES: must have openid"),
@@ -123,7 +123,7 @@ async def test_the_command_is_for_the_gateways_own_user(locked_out: Settings, mo
 def test_the_command_asks_first(tmp_path: Path) -> None:
     asked = CliRunner().invoke(cli, ["auth", "reset", "--home", str(tmp_path)], input="n\n")
     assert asked.exit_code == 1
-    assert "Go on?" in asked.output
+    assert "Continue?" in asked.output
     failed = CliRunner().invoke(cli, ["auth", "reset", "--home", str(tmp_path), "--yes", "--json"])
     assert failed.exit_code == 5
     assert "no gateway has been started" in failed.output

@@ -204,8 +204,8 @@ async def test_a_data_key_that_is_lost_is_said(made: Made) -> None:
     file.write_bytes(file.read_bytes()[:5] + lost.bytes + file.read_bytes()[21:])
     gap, *rest = await read(made)
     assert gap.reason == (
-        f"it is encrypted with the data key {lost}, which this store does not have: it was changed, or the store is "
-        "older than it"
+        f"it is encrypted with the data key {lost}, which this store does not have: the segment was changed, or the "
+        "store is older than it"
     )
     assert rest == wanted(2)
 

@@ -202,7 +202,7 @@ def test_the_commands(settings: Settings) -> None:
     assert [key["organisation"] for key in shown["data_keys"]] == ["default", None]
     to = master_file(settings.home)
     done = runner.invoke(cli, ["keys", "rotate", "--to", to])
-    assert (done.exit_code, done.stdout.split(",")[0]) == (0, "2 data keys are wrapped anew")
+    assert (done.exit_code, done.stdout.split(";")[0]) == (0, "Encrypted 2 data keys")
     env = {"POSTERN_MASTER_KEY": to}
     again = json.loads(runner.invoke(cli, ["keys", "rotate", "--to", to, "--json"], env=env).stdout)
     assert (again["wrapped"], again["master"]) == (0, json.loads(runner.invoke(cli, status, env=env).stdout)["master"])

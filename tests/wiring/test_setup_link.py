@@ -104,5 +104,5 @@ def test_nothing_is_made_in_a_folder_that_is_no_gateway_s(
             wiring.make(replace(settings, home=home), None, None)
         assert not home.exists() or not list(home.iterdir())
     monkeypatch.setattr("postern.wiring.host.host_folder.os.geteuid", lambda: settings.home.stat().st_uid + 1)
-    with pytest.raises(Denied, match="another user"):
+    with pytest.raises(Denied, match="a different user"):
         wiring.make(settings, None, None)

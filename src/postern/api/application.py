@@ -80,7 +80,7 @@ from postern.api.scim import routes as scim
 from postern.api.scim import shaped
 from postern.api.scim.scim_resources import PREFIX
 from postern.services.bundle import Services
-from postern.services.completion import CompletionSignals
+from postern.services.completion_signals import CompletionSignals
 from postern.services.targets.target_tasks import WAIT
 
 _PARTS = (

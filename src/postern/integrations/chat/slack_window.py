@@ -28,7 +28,7 @@ _CHOICES = {
     slack.FORCE: (Choice.APPROVED, True, "Force approval"),
 }
 _FORMS = (slack.REASON, slack.LINK)
-_UNSIGNED = "this is not signed as it must be"
+_UNSIGNED = "the signature is missing or wrong; check the sink's signing secret"
 
 
 class SlackWindow:

@@ -84,7 +84,7 @@ class ChatDecisions:
             or sink.kind is not SinkKind.SLACK
             or sink.status is not SinkStatus.ACTIVE
         ):
-            raise Unauthenticated("this is not signed as it must be")
+            raise Unauthenticated("the signature is missing or wrong; check the sink's signing secret")
         given = self._client.read(sink, stamp, signature, body, self._now())
         if given is None:
             return Handled({})

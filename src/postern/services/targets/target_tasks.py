@@ -30,7 +30,7 @@ from postern.domain.text import one_line
 from postern.domain.tracing import trace_payload
 from postern.errors import Denied, Invalid, Malformed, NotFound, PosternError, TooMany, Unavailable, Unreachable
 from postern.services.admission import Access
-from postern.services.completion import CompletionSignals, poll_times
+from postern.services.completion_signals import CompletionSignals, poll_times
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.identity_ports import PrincipalStore
 from postern.store.ports.target_ports import TargetTaskStore

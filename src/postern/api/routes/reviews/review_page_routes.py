@@ -87,7 +87,7 @@ async def decide_on_page(id: str, request: Request, services: Use, info: Info) -
     problem, status = "", 200
     try:
         if choice is not Choice.APPROVED and not reason:
-            raise Invalid("reason: must not be empty", field="reason")
+            raise Invalid("reason: give a reason for the rejection", field="reason")
         await services.reviews.decide(account.principal, id, choice, force=force, comment=reason)
     except NotFound as error:
         return review_pages.missing(error.message)

@@ -19,7 +19,7 @@ from postern.api.schemas.runbooks.runbook_run_schemas import (
 )
 from postern.api.schemas.sessions.session_schemas import ExecAnswer
 from postern.domain.sessions.session import SessionStatus
-from postern.services.completion import CompletionSignals
+from postern.services.completion_signals import CompletionSignals
 
 router = APIRouter(tags=["Runbooks"], route_class=AuditedRoute)
 

@@ -28,7 +28,7 @@ from postern.domain.targets.command import Invocation, check_arguments, decoded_
 from postern.domain.targets.connection import OF_VALUES
 from postern.errors import NotFound
 from postern.services.bundle import Services
-from postern.services.completion import CompletionSignals, poll_times
+from postern.services.completion_signals import CompletionSignals, poll_times
 
 router = APIRouter(tags=["Sessions"], route_class=AuditedRoute)
 

@@ -25,7 +25,7 @@ from postern.domain.identity.principal import Account, Principal
 from postern.domain.rules.permit import Permit
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, TooMany, Unauthenticated
-from postern.services.completion import CompletionSignals, poll_times
+from postern.services.completion_signals import CompletionSignals, poll_times
 from postern.services.identity.logins import codes
 from postern.services.identity.logins.code_exchange import CodeExchange, provided_to_json, provided_until_expiry
 from postern.services.identity.logins.login_throttle import neighbourhood
