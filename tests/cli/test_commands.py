@@ -90,7 +90,7 @@ def test_who_must_be_let_in_waits_at_the_terminal_until_ctrl_c(sit: Callable[...
     session = newest(gateway)
     assert (session["connection"], session["status"]) == ("asked", "open")
     sitting.type("\x03")
-    sitting.shows("you no longer wait")
+    sitting.shows("Stopped waiting")
     assert sitting.leaves() == 255
     assert newest(gateway) == session  # the review stays, and what waits for it
 
@@ -122,7 +122,7 @@ def test_ctrl_c_ends_the_waiting_of_a_pipe_that_nobody_takes_more_of(
         client.send_signal(by)
         output, errors = client.communicate(timeout=60)
     assert (client.returncode, output) == (128 + by, b"")
-    assert b"you no longer wait" in errors
+    assert b"Stopped waiting" in errors
     assert newest(gateway) == session
     assert (session["connection"], session["status"]) == (name, "open")
 

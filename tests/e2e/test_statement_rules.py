@@ -171,7 +171,7 @@ def test_a_warning_in_every_mode(gateway: Gateway, ruled: Connection, direct: ps
             *("WARNING", "01000"),
             'warning of guard rail "care" (rule "where"): UPDATE has no condition',
         )
-        assert "let through" in (heard[0][3] or "")
+        assert "not blocked" in (heard[0][3] or "")
         with connection.pipeline():
             first = connection.execute("select 1 as one")
             connection.execute("update kept set t = 'piped'")

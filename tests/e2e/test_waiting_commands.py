@@ -125,7 +125,7 @@ def test_ctrl_c_ends_the_waiting_and_not_the_review(gateway: Gateway, dba: Princ
         await there(gateway, opened)
         opened.type("\x03")
         assert (await opened.ends()).code == m.ENDED
-        assert "you no longer wait" in opened.client.text(m.STDERR)
+        assert "Stopped waiting" in opened.client.text(m.STDERR)
 
     talk(gateway, shell, leaves)
     review = waiting(gateway, gateway.admin)

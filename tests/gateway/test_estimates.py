@@ -156,7 +156,7 @@ async def test_bind_values_are_given_and_those_that_only_set_something_are_left_
     assert part.rows == len([n for n in range(11, 101) if n % 7 == 3])
     (part,) = await count(server, dialer, text, b"new", None, b"90")
     assert part.rows == 10
-    assert "$3 is not there" in await why_not(server, dialer, text, b"new")
+    assert "$3 is missing" in await why_not(server, dialer, text, b"new")
     assert "refused to count (22P02)" in await why_not(server, dialer, text, b"new", b"p3", b"secret")
     assert "not text" in await why_not(server, dialer, text, b"new", b"\xff", b"10")
     estimates = RowCountEstimates(dialer, PostgresCounter().plans, LIMITS)
@@ -425,7 +425,7 @@ ATTACKS = {
         "delete from people where (jsonb_populate_record(null::people, '{}')).id = 1",
         "it calls jsonb_populate_record()",
     ),
-    "who the user is": ([], "delete from people where name = current_user", "who the session's user is"),
+    "who the user is": ([], "delete from people where name = current_user", "it uses the session's user"),
     "a setting": ([], "delete from people where current_setting('x.y', true) is null", "it calls current_setting()"),
     "a lock": ([], "delete from people where id in (select id from moods for update)", "it locks"),
     "a change in a WITH": (
@@ -543,14 +543,14 @@ ATTACKS = {
     "a natural join": (
         [],
         "delete from people using moods natural join parts where moods.id = people.id",
-        "joins tables",
+        "NATURAL JOIN",
     ),
     "a sample": (
         [],
         "delete from people where id in (select id from moods tablesample system (1))",
         "RangeTableSample",
     ),
-    "a cursor": ([], "delete from people where current of c", "a cursor stands"),
+    "a cursor": ([], "delete from people where current of c", "at a cursor"),
     "XML": ([], "delete from people where xmlserialize(document '<a/>' as public.t) = ''", "XmlSerialize"),
     "a text that is none": ([], "delete from people where", ""),
     "two ways to read": ([], "delete from people where name = '\\' or id > 0 --'", "read in two ways"),

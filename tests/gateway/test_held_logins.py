@@ -465,7 +465,7 @@ async def test_who_stops_a_command_that_waits_waits_no_more(size: int, at_termin
     client.send(frames.START_FRAME + sent, size)
     text, kinds = words_of(await client.ended())
     assert kinds == [frames.STDERR, frames.EXIT]
-    assert "you no longer wait" in text
+    assert "Stopped waiting" in text
     assert not place.opened
     assert place.held.held == 0
     assert place.table.only.status is ReviewStatus.PENDING
