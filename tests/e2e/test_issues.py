@@ -201,7 +201,7 @@ def test_what_the_tracker_refuses_is_told_in_the_clients_own_protocol(desk: Desk
     desk.jira.faults.append(Fault(CREATE, status=503))
     refused = psql(desk.gateway.url(OPEN), "-c", "select 42")
     assert refused.returncode != 0
-    assert "connection 'opens-issues' opens an issue for each session, and it could not be made" in refused.stderr
+    assert "connection 'opens-issues' opens an issue for each session, and it could not be created" in refused.stderr
     desk.jira.faults.append(Fault(CREATE, status=503))
     with pytest.raises(Unavailable):
         submitted(desk, OPEN)

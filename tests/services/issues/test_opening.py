@@ -237,7 +237,7 @@ async def test_a_session_is_refused_with_the_trackers_words(
             raise kind("the tracker said no")
 
     office.tracker.before, office.tracker.after = (None, fails) if made else (fails, None)
-    with pytest.raises(Unavailable, match=r"connection 'shop' .* could not be made: the tracker said no; try again"):
+    with pytest.raises(Unavailable, match=r"connection 'shop' .* could not be created: the tracker said no; try again"):
         await office.issues().open(office.connection, session_of(office.world, uuid4()), GIVEN)
     office.tracker.before = office.tracker.after = None
     await office.deliver(process)

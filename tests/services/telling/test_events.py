@@ -264,7 +264,7 @@ async def test_a_process_that_dies_between_what_happened_and_telling_loses_nothi
     async def dies(*_: object) -> None:
         raise Unavailable("the store went away in the middle")
 
-    for method in ("tell_reviews", "tell_violations"):
+    for method in ("queue_review_events", "queue_violation_events"):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(postprocessing, method, dies)
             with pytest.raises(Unavailable):
