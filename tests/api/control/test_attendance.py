@@ -342,7 +342,7 @@ async def test_one_agent_cannot_take_all_the_streams(place: Place, monkeypatch: 
             if number < 3:
                 assert (await calls[-1].read()).WhichOneof("order") == "welcome"
         assert await asyncio.wait_for(calls[3].code(), 60) is grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert "3 instances of this agent attend already" in await calls[3].details()
+        assert "3 instances of this agent are connected already" in await calls[3].details()
         assert not calls[0].done()
 
 

@@ -376,7 +376,7 @@ def with_unknown_condition(root: etree._Element) -> None:
         (setting("SubjectConfirmationData", "NotBefore", "2099-01-01T00:00:00Z"), "not valid yet"),
         (setting("Conditions", "NotOnOrAfter", "2020-01-01T00:00:00Z"), "expired"),
         (setting("Conditions", "NotBefore", "2099-01-01T00:00:00Z"), "not valid yet"),
-        (setting("Conditions", "NotOnOrAfter", "soon"), "not a moment"),
+        (setting("Conditions", "NotOnOrAfter", "soon"), "not a valid timestamp"),
         (setting("Assertion", "IssueInstant", "2099-01-01T00:00:00Z"), "in the future"),
         (setting("AuthnStatement", "SessionNotOnOrAfter", "2020-01-01T00:00:00Z"), "session"),
         (setting("SubjectConfirmation", "Method", "urn:oasis:names:tc:SAML:2.0:cm:sender-vouches"), "bearer"),
