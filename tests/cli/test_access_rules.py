@@ -30,7 +30,7 @@ def test_access_is_explained(root: Served) -> None:
     assert "the access rule 'for dba' is for the group 'dba'" in root.ok("access", "shop", "--user", ANN).stdout
     root.ok("admin", "users", "update", ANN, "--no-groups")
     shown = root.ok("access", "shop", "--user", ANN).stdout
-    assert "may use it  no" in shown
+    assert "can use it  no" in shown
     assert "would allow it: for dba, for dba" in shown
     assert root.json("access", "shop")["user"] == ROOT
     root.log_in(ANN)
