@@ -249,7 +249,7 @@ def test_who_is_refused_hears_it(gateway: Gateway, clients: Clients, ann: Princi
     code, number = invited(client)
     with pytest.raises(Denied):
         decide(gateway, ann, code, str((int(number) + 1) % 100))
-    assert b"refused" in shows(client, b"browser")
+    assert b"denied" in shows(client, b"browser")
     assert client.wait(60) == 255
 
 

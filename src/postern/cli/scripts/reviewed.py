@@ -157,7 +157,7 @@ def wait_for_access(api: Client, review: ReviewShape, *, quiet: bool = False) ->
             return _decided(api, review, None)
     except KeyboardInterrupt:
         if not quiet:
-            print_lines(f"you no longer wait; review {review['id']} stays")
+            print_lines(f"stopped waiting; review {review['id']} is still pending")
         sys.exit(INTERRUPTED)
 
 

@@ -163,7 +163,7 @@ class Ends(asyncio.Protocol):
             return
         # Nothing runs that the signal could be for, and it would queue behind all the pending input.
         self._code = 128 + signal.Signals[f"SIG{name}"]
-        said = self._status(Status.INFO, "you no longer wait; the review stays: connect again to use its approval")
+        said = self._status(Status.INFO, "Stopped waiting. The request is still pending; reconnect to resume it.")
         self._unwritten.put_nowait((sys.stderr.fileno(), said))
         self._unwritten.put_nowait(None)
         self._stream.abort()
