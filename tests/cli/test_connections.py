@@ -120,7 +120,7 @@ def test_removing_all_types_switches_masking_off_and_says_so(
     shown = known.json("connections", "show", "shop")
     assert (shown["redact_enabled"], shown["redact_types"]) == (False, [])
     assert done.stderr == (
-        "postern: shop: no information types are masked any more; masking rules still hold (`postern masking` lists "
+        "postern: shop: no information types are masked any more; masking rules still apply (`postern masking` lists "
         "them)\n"
     )
 
@@ -233,16 +233,16 @@ def test_a_password_in_clear_is_warned_of(console: Served, name: str, value: str
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--env", "hunter 2"), "--env: needs KEY=VALUE or KEY"),
-        (("--env", "hunter-2=x"), "--env: needs KEY=VALUE or KEY"),
+        (("--env", "hunter 2"), "--env: write it as KEY=VALUE or KEY"),
+        (("--env", "hunter-2=x"), "--env: write it as KEY=VALUE or KEY"),
         (("--env", "NO_SUCH_VARIABLE"), "set the environment variable NO_SUCH_VARIABLE"),
         (("--env", "PASS=_hunter2:x:y"), "PASS=- or PASS=base64://"),
         (("--env", "PASS=_vaultkv2:hunter2"), "is written _vaultkv2:PATH:KEY"),
         (("--env", "PASS=base64://hunter2"), "is not base64"),
         (("--env", "PASS=file:///no/hunter2"), "the file cannot be read: No such file"),
         (("--env", "PASS=a", "--secret-file", "PASS=b"), "PASS is given twice"),
-        (("--secret-file", "hunter2"), "--secret-file: needs KEY=PATH"),
-        (("--secret-file", "KEY=/dev/zero"), "at most 1048576 bytes"),
+        (("--secret-file", "hunter2"), "--secret-file: write it as KEY=PATH"),
+        (("--secret-file", "KEY=/dev/zero"), "larger than 1048576 bytes"),
         (("--secret-file", "KEY=-", "--env", "PASS=-"), "no other option can read it"),
     ],
 )
@@ -281,8 +281,8 @@ def test_at_a_terminal_a_password_is_asked_for_without_being_shown(known: Served
     [
         ((), "nothing to change"),
         (("--set", "x"), "write it as FIELD=VALUE"),
-        (("--set", "secret={}"), "by --env"),
-        (("--unset", "name"), "cannot be emptied; these can: command"),
+        (("--set", "secret={}"), "use --env"),
+        (("--unset", "name"), "cannot be cleared; these fields can: command"),
     ],
 )
 def test_a_change_that_says_nothing_is_refused(known: Served, arguments: tuple[str, ...], says: str) -> None:
@@ -338,9 +338,9 @@ def test_applying_twice_changes_nothing(known: Served, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ([{"name": "a" * 3}, {"name": "a" * 3}], "named twice: aaa"),
-        ([{}], "connection 1 is no JSON object with a `name`"),
-        (7, "connection 1 is no JSON object"),
+        ([{"name": "a" * 3}, {"name": "a" * 3}], "occur twice: aaa"),
+        ([{}], "connection 1 is not a JSON object with a `name`"),
+        (7, "connection 1 is not a JSON object"),
     ],
 )
 def test_a_file_that_cannot_be_meant_is_refused_whole(known: Served, body: Any, says: str) -> None:

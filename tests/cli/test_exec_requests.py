@@ -137,6 +137,6 @@ def test_exec_sends_one_request_for_a_short_answer(
     done = ann.cli("exec", "shop", "-i", SCRIPT, *options)
     assert (done.exit_code, done.stdout) == (code, stdout)
     (session,) = ann.json("sessions", "list")["data"]
-    cut = "postern: the output was cut at the gateway's limit\n" if ran.metrics else ""
+    cut = "postern: the output was truncated at the gateway's limit\n" if ran.metrics else ""
     assert done.stderr == f"{stderr}postern: session {session['id']}\n{cut}"
     assert sent[:-1] == requests

@@ -47,7 +47,7 @@ def test_every_preset_can_be_saved(shop: Served, preset: str) -> None:
         (("create", "x", "--type", "NOTHING"), 1, "'NOTHING' is not known"),
         (("create", "x", "--strategy", "hide"), 2, "'hide' is not one of"),
         (("update", "none", "--column", "a"), 5, "no masking rule 'none'"),
-        (("update", "none"), 2, "give either options"),
+        (("update", "none"), 2, "nothing to change"),
     ],
 )
 def test_wrong_rule_is_refused_with_what_to_do(shop: Served, arguments: tuple[str, ...], code: int, says: str) -> None:

@@ -45,7 +45,7 @@ def test_from_a_session_to_its_proof(gate: Served, proving: Records, tmp_path: P
     key = tmp_path / "ledger.pem"
     key.write_text(gate.ok("recordings", "key").stdout)
     assert gate.json("recordings", "checkpoints")["data"][0]["number"] == newest
-    assert "signs from now on" in gate.ok("recordings", "rotate-key", "--yes").stdout
+    assert "is now signed with" in gate.ok("recordings", "rotate-key", "--yes").stdout
     gate.run(proving.recorded(0))
     for name in ("all.tar", "all"):
         output = tmp_path / name
@@ -109,7 +109,7 @@ def test_findings_are_told_in_full_and_end_with_1(export: tuple[Path, Path], tmp
     last.write_bytes(data)
     result = verify(folder, "--key", key)
     assert result.exit_code == 1
-    assert "FOUND changed: the segment 1 of session 00000000-0000-0000-0000-0000000003ec" in result.output
+    assert "FOUND changed: segment 1 of session 00000000-0000-0000-0000-0000000003ec" in result.output
     assert "in bytes " in result.output
     findings = json.loads(verify(folder, "--key", key, "--json").stdout)["findings"]
     assert findings[0]["segment"] == 1
@@ -169,9 +169,9 @@ def test_the_gateways_own_store_is_verified_where_a_bucket_holds_the_recordings(
         assert "1, in 2 segments" in run().output
         storage.client.copy_object(Bucket=BUCKET, Key=second.name, CopySource=f"{BUCKET}/{first.name}")
         assert run().exit_code == 1
-        assert "FOUND unreadable: the segment 2" in run().output
+        assert "FOUND unreadable: segment 2" in run().output
         storage.client.delete_object(Bucket=BUCKET, Key=first.name)
-        assert "FOUND unreadable: the segment 1" in run().output
+        assert "FOUND unreadable: segment 1" in run().output
 
 
 def test_the_gateways_own_store_is_verified_on_its_host(home: Path) -> None:
@@ -188,5 +188,5 @@ def test_the_gateways_own_store_is_verified_on_its_host(home: Path) -> None:
     assert run("--quick").exit_code == 0
     result = run()
     assert result.exit_code == 1
-    assert "FOUND unreadable: the segment 1" in result.output
+    assert "FOUND unreadable: segment 1" in result.output
     assert "no organisation" in run("--organisation", "away").output

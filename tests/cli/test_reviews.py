@@ -159,7 +159,7 @@ def test_reviews_are_listed_and_shown_safely(ann: Served) -> None:
     assert as_root(ann, "reviews", "list", "--type", "jit").stdout == ""
     shown = as_root(ann, "reviews", "show", key)
     assert "delete from orders\n-- \\x1b[2J\\u202e" in shown.stdout
-    assert "needs: admin (the connection's reviewers) has 0 of 1; admin may approve alone by --force" in shown.stdout
+    assert "needs: admin (the connection's reviewers) has 0 of 1; admin can approve alone with --force" in shown.stdout
     assert f"{ann.url}/api/reviews/page/{key}" in shown.stdout
     for text in (shown.output, as_root(ann, "reviews", "show", key, "--json").output):
         assert "\x1b" not in text
@@ -291,7 +291,7 @@ def test_access_is_requested_ahead_of_time_and_connects_at_once(ann: Served, mon
     (review,) = ann.json("reviews")["data"]
     assert (review["type"], review["access_duration"], review["reason"]) == ("jit", 1200, "ticket 4711")
     lines = waits.stderr.splitlines()
-    assert lines[0] == "postern: access to guarded needs a review: 1 of admin"
+    assert lines[0] == "postern: access to guarded needs approval: 1 of admin"
     assert f"{ann.url}/api/reviews/page/{review['id']}" in lines[1]
     again = ann.cli(*request, "--json")
     assert (again.exit_code, json.loads(again.stdout)["review"]["id"]) == (7, review["id"])
@@ -309,7 +309,7 @@ def test_access_is_requested_ahead_of_time_and_connects_at_once(ann: Served, mon
         (("reviews", "request", "guarded"), False, "EXPIRED", "has expired: nobody decided in time"),
         (("reviews", "request", "guarded"), True, "ENDED", "was approved, and the access has expired"),
         ((*EXEC, "--no-wait"), False, "EXPIRED", "has expired: nobody decided in time"),
-        ((*EXEC, "--no-wait"), True, "UNUSED", "was approved, and nobody ran it in time"),
+        ((*EXEC, "--no-wait"), True, "UNUSED", "was approved, but not run in time"),
     ],
 )
 def test_reviews_that_nobody_decided_are_listed_apart_from_used_ones(
@@ -335,7 +335,7 @@ def test_request_for_access_that_is_refused_has_the_code_of_a_refusal(
     review = json.loads(ann.cli("reviews", "request", "guarded", "--json").stdout)["review"]
     monkeypatch.setattr(reviewed, "PAUSE", 0.01)
     monkeypatch.setattr(
-        reviewed, "wanted", lambda one: as_root(ann, "reviews", "reject", one["id"], "--comment", "no").output
+        reviewed, "missing_approvals", lambda one: as_root(ann, "reviews", "reject", one["id"], "--comment", "no").output
     )
     refused = ann.cli("reviews", "request", "guarded", "--wait")
     assert refused.exit_code == 8

@@ -90,7 +90,7 @@ def test_what_is_wrong_is_said_and_nothing_is_put_up(ann: Served, tmp_path: Path
         (("-p", f"user=@{tmp_path / 'gone'}"), 2, "user: the file cannot be read"),
         (("-p", f"user=@{tmp_path / 'bin'}"), 2, "not UTF-8"),
         (("--parameters", str(tmp_path / "list.json")), 2, "one JSON object"),
-        (("--parameters", str(tmp_path / "number.json")), 2, "user: must be a text"),
+        (("--parameters", str(tmp_path / "number.json")), 2, "user: must be a string"),
         (("-p", "user=x", "-p", "usr=y"), 1, "no inputs [usr]"),
         (("-p", "user=x", "--commit", "0" * 40), 1, "is at commit"),
         (("-p", "user=x", "-e", "A"), 2, "NAME=VALUE"),
@@ -127,7 +127,7 @@ def test_what_has_no_values_is_told_before_it_runs(ann: Served, form: str) -> No
     for line in (exec_, (*RUN, "hello.runbook.sh", "-c", "console"), ("exec", "--resume", waiting)):
         done = ann.cli(*line, "--format", form, "--no-wait")
         assert done.exit_code == 2, done.stderr
-        assert f"--format {form} is for values, and what runs on a connection of subtype bash" in done.stderr
+        assert f"--format {form} is for values, and connections of subtype bash" in done.stderr
     assert len(ann.json("reviews")["data"]) == 1
     assert ann.cli("exec", "--resume", waiting, "--format", "text", "--no-wait").exit_code == 7
     assert ann.cli("exec", "nowhere", "-i", "select 1", "--format", form).exit_code == 5
@@ -154,7 +154,7 @@ def test_at_a_terminal_what_is_missing_is_asked_for(ann: Served, sitting: Sittin
     sitting.shows("Who is locked out")
     sitting.shows("user: ")
     sitting.type("\r")
-    sitting.shows("user is needed")
+    sitting.shows("user is required")
     sitting.type("o'hara\r")
     sitting.shows("pin: ")
     sitting.type("4711\r")

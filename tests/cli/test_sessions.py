@@ -102,7 +102,7 @@ def test_a_session_is_named_by_its_beginning_or_as_last(root: Served) -> None:
         assert root.cli("sessions", command, "last").stdout == root.cli("sessions", command, new).stdout
     assert root.json("sessions", "show", old[:9])["id"] == old
     held = root.cli("sessions", "legal-hold", "add", old[:8], "last", "--name", "case", "--reason", "court order")
-    assert held.stdout == f"Held {old}, {new} by 'case'.\n"
+    assert held.stdout == f"Added the legal hold 'case' to {old}, {new}.\n"
     missing = root.cli("sessions", "show", "0123456789")
     assert (missing.exit_code, "there is no session" in missing.stderr) == (5, True)
 

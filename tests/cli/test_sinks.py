@@ -45,7 +45,7 @@ def test_a_webhooks_secret_is_shown_once_and_alone(root: Served) -> None:
     made = root.ok("admin", "sinks", "create", "siem", "webhook", "https://siem.example.com/x", *EVENTS)
     secret = made.stdout.strip()
     assert secret.startswith("whsec_")
-    assert "shown this once" in made.stderr
+    assert "shown only once" in made.stderr
     for command in (("list",), ("show", "siem")):
         assert secret not in root.ok("admin", "sinks", *command, "--json").output
     shown = root.json("admin", "sinks", "show", "siem")
@@ -57,7 +57,7 @@ def test_a_webhooks_secret_is_shown_once_and_alone(root: Served) -> None:
     moved = root.ok("admin", "sinks", "update", "siem", "--address", "https://other.example.com/x")
     assert moved.stdout.strip().startswith("whsec_")
     assert moved.stdout.strip() != other
-    assert "shown this once" in moved.stderr
+    assert "shown only once" in moved.stderr
     assert root.ok("admin", "sinks", "update", "siem", "--with-script").stdout == "Changed siem.\n"
 
 
@@ -126,7 +126,7 @@ def test_a_test_tells_what_became_of_it_and_what_was_given_up_is_sent_again(root
         root.ok("admin", "sinks", "resume", "siem")  # tries again at once
         root.run(_send(root))
         assert len(root.json("admin", "sinks", "deliveries", "siem", "--state", "delivered")["data"]) == 2
-        assert root.ok("admin", "sinks", "redeliver", "siem").stdout.startswith("0 of siem")
+        assert root.ok("admin", "sinks", "redeliver", "siem").stdout.startswith("0 deliveries of siem")
         root.ok("admin", "sinks", "redeliver", "siem", "--number", str(first["number"]))
         assert root.cli("admin", "sinks", "redeliver", "siem", "--number", str(first["number"])).exit_code == 5
         root.run(_send(root))

@@ -113,7 +113,7 @@ def test_a_waiting_ssh_client_is_let_in_or_refused(gate: Served) -> None:
     waiting = gate.run(gate.services.ssh_logins.begin("198.51.100.9", wanted))
     done = gate.ok("ssh-login", "approve", waiting.code, stdin=f"{waiting.number}\n")
     assert "198.51.100.9" in done.stderr
-    assert "Let in: ann on web-1." in done.stdout
+    assert "Approved: ann on web-1." in done.stdout
     assert gate.run(gate.services.ssh_logins.wait(waiting)).principal.email == ANN
     wrong = gate.run(gate.services.ssh_logins.begin("198.51.100.9", wanted))
     assert gate.cli("ssh-login", "approve", wrong.code, "--number", "x").exit_code == 4
