@@ -155,4 +155,4 @@ def test_ctrl_c_leaves_what_waits_and_says_how_to_go_on(capsys: pytest.CaptureFi
     assert ended.value.code == 130
     said = capsys.readouterr().err
     assert "`postern exec --resume s1` continues once it is approved" in said
-    assert "`postern reviews withdraw s1` gives it up" in said
+    assert "`postern reviews withdraw s1` withdraws it" in said

@@ -335,7 +335,9 @@ def test_request_for_access_that_is_refused_has_the_code_of_a_refusal(
     review = json.loads(ann.cli("reviews", "request", "guarded", "--json").stdout)["review"]
     monkeypatch.setattr(reviewed, "PAUSE", 0.01)
     monkeypatch.setattr(
-        reviewed, "missing_approvals", lambda one: as_root(ann, "reviews", "reject", one["id"], "--comment", "no").output
+        reviewed,
+        "missing_approvals",
+        lambda one: as_root(ann, "reviews", "reject", one["id"], "--comment", "no").output,
     )
     refused = ann.cli("reviews", "request", "guarded", "--wait")
     assert refused.exit_code == 8

@@ -69,7 +69,8 @@ def _print_reading(read: Row, as_json: bool, done: str = "") -> None:
     if not read["error"]:
         print_result(read, as_json, f"{done or f'Read {name}. '}It is at commit {commit}.")
         return
-    shown = f"runbooks of the last successful read stay, at {commit}" if commit else "none of its runbooks are shown yet"
+    stay = f"runbooks of the last successful read stay, at {commit}"
+    shown = stay if commit else "none of its runbooks are shown yet"
     print_result(read, as_json, f"{done}{'It' if done else name} could not be read: {shown}.")
 
 
