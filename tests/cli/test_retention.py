@@ -36,7 +36,7 @@ def test_a_retention_is_previewed_set_and_takes_effect_after_a_day(gate: Served,
     told = gate.ok(*wanted, stdin="y\n")
     assert "purge 2 recordings" in told.stderr
     assert "It takes effect at" in told.stdout
-    assert "for ever / for ever holds" in told.stdout
+    assert "forever / forever applies" in told.stdout
     own = gate.ok("admin", "retention", "set", "--connection", "shop", "--recordings", "forever",
                   "--sessions", "forever", "--yes")  # fmt: skip
     assert "for shop: for ever / for ever" in own.stdout

@@ -299,7 +299,7 @@ def test_access_is_requested_ahead_of_time_and_connects_at_once(ann: Served, mon
     monkeypatch.setattr(reviewed, "PAUSE", 0.01)
     approved = ann.ok(*request, "--wait")
     assert "Approved until" in approved.stdout
-    assert "`postern connect guarded` goes through now" in approved.stdout
+    assert "run `postern connect guarded` now" in approved.stdout
     assert [one["id"] for one in ann.json("reviews")["data"]] == [review["id"]]
 
 

@@ -94,7 +94,7 @@ def test_what_is_wrong_is_said_and_nothing_is_put_up(ann: Served, tmp_path: Path
         (("-p", "user=x", "-p", "usr=y"), 1, "no inputs [usr]"),
         (("-p", "user=x", "--commit", "0" * 40), 1, "is at commit"),
         (("-p", "user=x", "-e", "A"), 2, "NAME=VALUE"),
-        (("-p", "user=x", "--resume", "s1"), 2, "nothing else"),
+        (("-p", "user=x", "--resume", "s1"), 2, "leave out its other options"),
     ):
         done = ann.cli(*RUN, "users/unlock.runbook.sql", "-c", "shop", *more)
         assert (done.exit_code, says in done.stderr, "s3cr3t" in done.stderr) == (code, True, False), done.stderr

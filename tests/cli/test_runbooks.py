@@ -64,7 +64,7 @@ def test_what_could_not_be_read_is_told_as_that(root: Served) -> None:
     assert failed.stdout == f"{NAME} could not be read: none of its runbooks are shown yet.\n"
     root.world.fetcher.remotes[URL] = made
     commit = root.json(*REPOS, "refresh", NAME)["commit"]
-    assert root.ok(*REPOS, "refresh", NAME).stdout == f"Read {NAME}. It is at {commit}.\n"
+    assert root.ok(*REPOS, "refresh", NAME).stdout == f"Read {NAME}. It is at commit {commit}.\n"
     root.world.fetcher.remotes[URL] = Unavailable("it is away")
     failed = root.cli(*REPOS, "refresh", NAME)
     assert failed.stdout == f"{NAME} could not be read: it is shown as it was read before, at {commit}.\n"
@@ -103,7 +103,7 @@ def test_runbooks_are_listed_and_shown(root: Served) -> None:
     assert "name\ttext\trequired\t-\t\twhom to greet" in shown
     assert shown.endswith(TEXT)
     broken = root.cli("runbooks", "show", "/bad.runbook.sh", "--repository", NAME)
-    assert (broken.exit_code, "this runbook cannot run: line 1" in broken.stderr) == (1, True)
+    assert (broken.exit_code, "this runbook is invalid: line 1" in broken.stderr) == (1, True)
     assert root.cli("runbooks", "show", "no-such").exit_code == 5
     assert root.json("runbooks", "list")["errors"] == []
     root.log_in()
