@@ -85,7 +85,7 @@ def test_issues_that_were_given_up_are_listed_and_tried_again(root: Served) -> N
     assert str(one.session_id) in shown
     assert "no such project" in shown
     assert "No issue matches." in root.ok("admin", "tracker", "issues", "--state", "made").output
-    assert root.ok("admin", "tracker", "retry", str(one.session_id)).stdout == "1 are tried again.\n"
+    assert root.ok("admin", "tracker", "retry", str(one.session_id)).stdout == "1 issues are being retried.\n"
     assert root.cli("admin", "tracker", "retry", str(one.session_id)).exit_code == 5
     assert root.json("admin", "tracker", "retry") == {"waiting": 1}
     assert root.json("admin", "tracker", "issues", "--state", "wanted")["total"] == 2

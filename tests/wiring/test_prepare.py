@@ -161,7 +161,7 @@ async def test_a_damaged_file_says_what_to_do(settings: Settings) -> None:
 
 
 async def test_a_certificate_of_your_own_is_checked_first(settings: Settings, tmp_path: Path) -> None:
-    with pytest.raises(Misconfigured, match="belong together"):
+    with pytest.raises(Misconfigured, match="must be set together"):
         await prepare._prepare(replace(settings, tls_cert="x.crt"))
     with pytest.raises(Misconfigured, match="cannot be used"):
         await prepare._prepare(replace(settings, tls_cert="/x.crt", tls_key="/x.key"))
