@@ -143,7 +143,7 @@ async def test_security_headers_and_no_cross_origin(api: Api) -> None:
 async def test_unknown_paths_and_methods_have_the_one_shape(api: Api) -> None:
     assert message(await api.as_admin.get("/nothing"), 404) == "there is no resource at /api/nothing; check the path"
     answer = await api.as_admin.patch("/guardrails")
-    assert "PATCH is not possible" in message(answer, 405)
+    assert "PATCH is not allowed" in message(answer, 405)
     assert answer.headers["allow"]
 
 
