@@ -246,7 +246,7 @@ async def test_a_kill_anywhere_leaves_no_lie(
         elif point == "clean":
             patched.setattr(killed, "_clean", die_at_once)
         else:
-            patched.setattr(type(keeping.records.world.stores.purges), "done", die)
+            patched.setattr(type(keeping.records.world.stores.purges), "mark_done", die)
         with pytest.raises(Killed):
             await killed.once()
     await killed.stop()  # its lease ends by itself, which takes a minute
