@@ -364,7 +364,7 @@ async def test_a_flood_of_questions_is_bounded(
 
 
 async def test_an_answer_beyond_the_bound_is_not_stored(target_tasks: TargetTasks) -> None:
-    with pytest.raises(ValueError, match="larger"):
+    with pytest.raises(ValueError, match="maximum size"):
         await target_tasks.answer(uuid4(), "w1", TargetTaskAnswer({"databases": ["x" * (2 * MAX_ANSWER)]}))
 
 
