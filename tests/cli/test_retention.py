@@ -39,11 +39,11 @@ def test_a_retention_is_previewed_set_and_takes_effect_after_a_day(gate: Served,
     assert "forever / forever applies" in told.stdout
     own = gate.ok("admin", "retention", "set", "--connection", "shop", "--recordings", "forever",
                   "--sessions", "forever", "--yes")  # fmt: skip
-    assert "for shop: for ever / for ever" in own.stdout
+    assert "for shop: forever / forever" in own.stdout
     shown = gate.ok("admin", "retention", "show").stdout.splitlines()
     assert [line.split("\t")[:3] for line in shown] == [
         ["(organisation)", "1 days", "730 days"],
-        ["shop", "for ever", "for ever"],
+        ["shop", "forever", "forever"],
     ]
     back = gate.json("admin", "retention", "inherit", "--connection", "shop")
     assert back["is_own"] is False

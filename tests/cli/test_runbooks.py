@@ -67,7 +67,7 @@ def test_what_could_not_be_read_is_told_as_that(root: Served) -> None:
     assert root.ok(*REPOS, "refresh", NAME).stdout == f"Read {NAME}. It is at commit {commit}.\n"
     root.world.fetcher.remotes[URL] = Unavailable("it is away")
     failed = root.cli(*REPOS, "refresh", NAME)
-    assert failed.stdout == f"{NAME} could not be read: it is shown as it was read before, at {commit}.\n"
+    assert failed.stdout == f"{NAME} could not be read: runbooks of the last successful read stay, at {commit}.\n"
     failed = root.cli(*REPOS, "refresh", NAME, "--json")
     assert (failed.exit_code, json.loads(failed.stdout)["error"]) == (1, "it is away")
     changed = root.ok(*REPOS, "update", NAME, "--branch", "next")
