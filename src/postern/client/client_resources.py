@@ -7,7 +7,6 @@ import base64
 import builtins
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, cast
 from urllib.parse import quote
@@ -267,24 +266,8 @@ class SshLoginsClient:
         return cast(Row, self._http.call("POST", "/sshlogins/confirm", body=body))
 
 
-@dataclass(frozen=True, slots=True)
-class _Lookup:
-    """How to find an item that the API addresses in one way only, or cannot return by itself.
-
-    `keys` are the fields that a user can give, `address` the field that the route takes.
-    """
-
-    noun: str
-    keys: tuple[str, ...] = ("name", "id")
-    address: str = "id"
-    has_get: bool = True
-
-
-# Collections whose routes do not take both names and ids. The client lists them to find an item. Delete a line when its
-# routes take both, and `_Lookup` with the last line.
-_LOOKUPS: Mapping[tuple[str, ...], _Lookup] = {
-    ("orgs",): _Lookup("organisation", has_get=False),
-}
+# Its routes take ids only, and do not return a single item: the client lists organisations to find one.
+_ORGANISATIONS = ("orgs",)
 
 
 class Change(StrEnum):
@@ -305,13 +288,12 @@ _CHANGES: Mapping[tuple[str, ...], Change] = {
 class Collection:
     """A resource with the API's list style, below a path. Rows are the API's answers unchanged.
 
-    Return an item. The key is a name or an id, whichever the API's routes take.
+    An item's key is its name or its id.
     """
 
     def __init__(self, http: Http, *parts: str) -> None:
         self._http = http
         self._parts = parts
-        self._lookup = _LOOKUPS.get(parts)
 
     def page(self, limit: int | None = None, offset: int = 0, **filters: Any) -> RowPage:
         query = {"limit": limit, "offset": offset, **filters}
@@ -323,8 +305,8 @@ class Collection:
         return {"data": rows, "total": len(rows), "has_next_page": False}
 
     def get(self, key: str) -> Row:
-        if self._lookup is not None and not self._lookup.has_get and not self._is_own_organisation(key):
-            return self._find(self._lookup, key)
+        if self._is_found_by_listing(key):
+            return self._find(key)
         return cast(Row, self._http.call("GET", self._item(key)))
 
     def create(self, body: Row) -> Row:
@@ -364,25 +346,23 @@ class Collection:
 
     def _address(self, key: str) -> str:
         """Return the key that the API's routes take for this item. Raises NotFound."""
-        if self._lookup is None or self._is_own_organisation(key):
-            return key
-        if self._lookup.address != "id" and not is_identifier(key):
+        if not self._is_found_by_listing(key):
             return key
         try:
-            return str(self._find(self._lookup, key)[self._lookup.address])
+            return str(self._find(key)["id"])
         except NotFound:
             if is_identifier(key):
                 return key  # an id that the list does not show; the API decides
             raise
 
-    def _is_own_organisation(self, key: str) -> bool:
-        return (self._parts, key) == (("orgs",), "self")
+    def _is_found_by_listing(self, key: str) -> bool:
+        return self._parts == _ORGANISATIONS and key != "self"
 
-    def _find(self, lookup: _Lookup, key: str) -> Row:
+    def _find(self, key: str) -> Row:
         """Return the listed item; a name takes precedence over an equal id. Raises NotFound."""
         rows = self.everything()["data"]
-        for field in lookup.keys:
+        for field in ("name", "id"):
             for row in rows:
                 if row[field] == key:
                     return row
-        raise NotFound(f"there is no {lookup.noun} {key!r}")
+        raise NotFound(f"there is no organisation {key!r}")

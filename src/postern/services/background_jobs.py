@@ -39,7 +39,7 @@ class Task:
 
 
 def _unheard(_name: str, _seconds: float, _failed: bool) -> None:
-    """Report to nobody."""
+    """Ignore the report of a task."""
 
 
 class BackgroundJobs:

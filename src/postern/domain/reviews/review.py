@@ -215,7 +215,7 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """`makers` are the users who created the owner's login, where that was somebody else.
+    """`makers` are the users who created the owner's login, if another user did.
 
     `access_duration` is in seconds, 0 where no access is given. `input` is a held statement with its values; a script
     is its session's. `expires_at`: while it is pending, its deadline; for an approved script, when it is too late to
