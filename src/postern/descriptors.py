@@ -16,6 +16,9 @@ from postern.errors import TooMany
 # come in. It is larger than a listener's backlog: that many clients can be accepted before one of them is looked at.
 RESERVE = 2048
 PER_SESSION = 4  # beyond its client's socket: the target's, a recording, and what one of them needs for a moment
+# A client that is let in must not be refused after its login: its recording and its socket at an agent in this process
+# are open by the time that PER_SESSION is asked for once more.
+PER_CLIENT = PER_SESSION + 2
 MOST = 1 << 20  # containers may have limits of billions, and some tables grow with the limit
 INHERITED = "POSTERN_SOFT_DESCRIPTORS"  # the soft limit from before it was raised, for programs that are not ours
 _COUNT_EVERY = 0.1  # seconds, where counting takes a look at each descriptor

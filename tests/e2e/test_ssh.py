@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -160,6 +161,25 @@ def test_attack_a_refused_line_is_not_run_by_the_next_enter(gateway: Gateway, cl
         shows(client, b"next ")
         types(client, f"echo a''live{number}\r".encode())
         shows(client, f"alive{number}".encode())
+    types(client, b"exit\r")
+    assert client.wait(60) == 0
+    assert len(list(tmp_path.iterdir())) == 10
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.05, 0.2])
+def test_attack_what_a_shell_keeps_of_a_refused_line_is_not_run_later(
+    gateway: Gateway, clients: Clients, tmp_path: Path, pause: float
+) -> None:
+    """A busy shell has read a part of the line when Ctrl-C comes, and bash shows that part at its next prompt."""
+    client = clients.start(gateway.credential("guarded"), "-tt")
+    types(client, f"cd {tmp_path}; PS1='ne''xt '\r".encode())
+    shows(client, b"next ")
+    for number in range(10):
+        (tmp_path / f"x{number}").touch()
+        types(client, f"echo b''usy{number}\r rm -rf x{number}\r".encode())
+        time.sleep(pause)
+        types(client, f"\recho a''live{number}\r".encode())
+        assert b"not found" not in shows(client, f"alive{number}".encode())
     types(client, b"exit\r")
     assert client.wait(60) == 0
     assert len(list(tmp_path.iterdir())) == 10

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from postern.descriptors import PER_SESSION, Descriptors, no_room
+from postern.descriptors import PER_CLIENT, Descriptors, no_room
 from postern.errors import PosternError, ProtocolViolation, TooMany
 from postern.gateway.clients.login_turns import SLOT_TIME, LoginTurns, Turn
 from postern.relay.relay_handshake import StreamHandshake
@@ -148,7 +148,7 @@ class HandshakeRunner:
 
     def has_room(self) -> bool:
         """Return True if there are file descriptors for one more client and its session, besides all current logins."""
-        return self._descriptors.has_room(PER_SESSION * (self._places.taken + 1))
+        return self._descriptors.has_room(PER_CLIENT * (self._places.taken + 1))
 
     def why_not(self) -> str:
         """Return the reason why no client can log in now, from any address; empty if there is none."""

@@ -7,7 +7,7 @@ from typing import Final
 LONGEST: Final = 8 * 1024  # bytes of a line that are stored; characters beyond are not evaluated
 ENTER: Final = frozenset(b"\r\n")
 INTERRUPT: Final = b"\x03"
-CLEAR: Final = b"\x15 "  # Ctrl-U, and a space for shells that lose a character
+ERASE_LINE: Final = b"\x15"  # Ctrl-U
 
 _ERASE: Final = frozenset(b"\x08\x7f")
 _ERASE_LINE: Final = frozenset(b"\x03\x15")  # Ctrl-C, Ctrl-U

@@ -20,7 +20,7 @@ from postern.interception.verdicts import Refuse
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.files.detection import ProtocolDetector
 from postern.protocols.terminal.program_wire import ENDED, NEW, REQUESTED, RUNNING, ProgramWire
-from postern.protocols.terminal.terminal_lines import CLEAR, ENTER, INTERRUPT, LONGEST, TypedLine
+from postern.protocols.terminal.terminal_lines import ENTER, ERASE_LINE, INTERRUPT, LONGEST, TypedLine
 from postern.protocols.terminal.terminal_output import OutputBuffer, ProgramOutput, gateway_message, refusal_message
 from postern.protocols.wire_base import Piece, Request
 
@@ -311,12 +311,12 @@ class ConversationWire(PrintingWire):
 class TypingState(Enum):
     """The handling of typed input.
 
-        PASSES ──a line is refused──▶ SETTLES ──flush, more was typed──▶ CLEARS ──Ctrl-U is sent──▶ PASSES
-                                         └──────flush, nothing was typed───────────────────────────────▲
+        PASSES ──a line is refused, send Ctrl-C──▶ SETTLES ──flush──▶ CLEARS ──more is typed, send Ctrl-U──▶ PASSES
 
     A shell that reads Ctrl-C together with the next characters treats them as part of the cancelled line: Enter would
-    run it. So type-ahead is held. For a slow shell, Ctrl-U and a space are sent first, because bash can lose the first
-    character of the next line.
+    run it. So type-ahead is held. Bash can also keep what it had read of the cancelled line for the new one, so Ctrl-U
+    comes before whatever is typed next, however late. Type-ahead gets a space as well: a slow bash can lose the first
+    character.
     """
 
     PASSES = "passes"
@@ -338,13 +338,14 @@ class TypedWire(ConversationWire):
         super().__init__(arguments, is_terminal=True, size=size, files=files)
         self._line = TypedLine()
         self._typing: TypingState = _PASSES
+        self._erasing = ERASE_LINE
 
     def poll_client(self) -> bytes | Request | Resized | None:
         if not self._upward or self._typing is _SETTLES:
             return None
         if self._typing is _CLEARS:
             self._typing = _PASSES
-            return m.frames(m.STDIN, CLEAR)
+            return m.frames(m.STDIN, self._erasing)
         return self._upward.popleft()
 
     def _take_input(self, data: bytes) -> None:
@@ -390,7 +391,8 @@ class TypedWire(ConversationWire):
 
     def flush(self) -> None:
         if self._typing is _SETTLES:
-            self._typing = _CLEARS if self._upward else _PASSES
+            self._typing = _CLEARS
+            self._erasing = ERASE_LINE + b" " if self._upward else ERASE_LINE
         self._let_out()
 
 
