@@ -1,4 +1,4 @@
-"""pgbench under guard rails and masking rules, none of which hits: what it costs to leave them on."""
+"""pgbench under guardrails and masking rules, none of which hits: what it costs to leave them on."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from bench import pgbench
 from bench import stage as s
 from postern.domain.rules.masking import Strategy
 
-SELECTS = "Guard rails on point queries (pgbench, select-only)"
-TPCB = "Guard rails on transactions of seven statements (pgbench, tpcb-like)"
+SELECTS = "Guardrails on point queries (pgbench, select-only)"
+TPCB = "Guardrails on transactions of seven statements (pgbench, tpcb-like)"
 
 MARKED = s.MARKED[Strategy.REPLACE]
 _ROUTES = {

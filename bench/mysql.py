@@ -179,7 +179,7 @@ def _routes(stack: ExitStack) -> list[Route]:
         direct,
         Route("haproxy", passing, "bench", "bench", passer),
         Route("Postern", port, *gateway.credential("plain"), gateway.worker_pid),
-        Route("Postern, guard rail", port, *gateway.credential("guarded"), gateway.worker_pid),
+        Route("Postern, guardrail", port, *gateway.credential("guarded"), gateway.worker_pid),
     ]
 
 

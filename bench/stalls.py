@@ -4,8 +4,8 @@
     python -m bench.stalls --seconds 3   # shorter runs
 
 Cases: many constants in one statement, and 8,000 statements that are prepared in one pipeline, each with text that
-nobody sent before. Connections: one with a guard rail about statements, and one with a masking rule about columns,
-which reads statements up to 64 KB: 10,000 constants, where guard rails read 70,000 (MySQL: 45,000).
+nobody sent before. Connections: one with a guardrail about statements, and one with a masking rule about columns,
+which reads statements up to 64 KB: 10,000 constants, where guardrails read 70,000 (MySQL: 45,000).
 
 The small query of the fifth client is sent without a pause, on a connection of the same kind; alone first, then beside
 the four. The longest is what the event loop stands still for, and the way through it.

@@ -45,13 +45,13 @@ def _selects(results: Results) -> Iterable[Judged]:
         for clients in CLIENTS:
             name = case(mode, clients)
             at = f"{mode}, {clients} client{'s' if clients > 1 else ''}"
-            yield from _at_least(results, 1.0, c.SELECTS, name, TPS, f"throughput with a guard rail, {at}")
-            yield from _at_most(results, 3.0, c.SELECTS, name, P99, f"p99 with a guard rail, {at}")
+            yield from _at_least(results, 1.0, c.SELECTS, name, TPS, f"throughput with a guardrail, {at}")
+            yield from _at_most(results, 3.0, c.SELECTS, name, P99, f"p99 with a guardrail, {at}")
         direct = results.median(c.SELECTS, case(mode, 1), s.DIRECT, P50)
         ours = results.median(c.SELECTS, case(mode, 1), s.GUARDED, P50)
         if direct and ours:
             added = ours - direct
-            yield Judged(f"added p50 with a guard rail, {mode}, 1 client ≤ 45 µs", f"{added:.0f} µs", added <= 45)
+            yield Judged(f"added p50 with a guardrail, {mode}, 1 client ≤ 45 µs", f"{added:.0f} µs", added <= 45)
 
 
 def _at_least(results: Results, bound: float, section: str, name: str, metric: Metric, text: str) -> Iterable[Judged]:

@@ -1,4 +1,4 @@
-"""Guard rails over HTTP (spec 2.5, 4.6)."""
+"""Guardrails over HTTP (spec 2.5, 4.6)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.api.conftest import Api, message
 from postern.store.ports.common_ports import Topic
 
 
-async def test_a_guard_rail_reads_back_in_full(api: Api) -> None:
+async def test_a_guardrail_reads_back_in_full(api: Api) -> None:
     connection = await api.make_connection()
     body = {
         "name": "no destructive statements",
@@ -185,7 +185,7 @@ async def test_a_draft_is_tried_on_a_text(api: Api) -> None:
     body = {"text": "delete from shop.orders", "guardrail": {"input": {"rules": rules}}}
     found = (await api.as_auditor.post("/guardrails/test", json=body)).json()
     assert found["outcome"] == "deny"
-    assert found["message"] == 'blocked by guard rail "draft" (rule "where"): DELETE has no condition'
+    assert found["message"] == 'blocked by guardrail "draft" (rule "where"): DELETE has no condition'
     assert found["statements"] == [
         {"tag": "DELETE", "effects": ["write"], "objects": ["shop.orders"], "without_where": True, "reason": ""}
     ]

@@ -9,11 +9,11 @@ from uuid import UUID
 
 from tests.bypass.cases import Case, Truth
 
-from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
+from postern.domain.rules.guardrail import Action, Guardrail, Rule, RuleType
 from postern.domain.rules.guardrail_presets import PRESETS, Preset
 from postern.domain.rules.statement import Effect
 from postern.domain.targets.dialect import DIALECTS
-from postern.inspection.guardrails.guardrail_findings import GuardRailFinding
+from postern.inspection.guardrails.guardrail_findings import GuardrailFinding
 from postern.inspection.guardrails.guardrail_rules import CompiledRules, judge_text
 
 _HARMLESS = frozenset({Effect.READ, Effect.SESSION})
@@ -49,7 +49,7 @@ def presets_of(dialect: str) -> Iterator[Preset]:
 
 def score_of(preset: Preset, cases: ModuleType) -> PresetScore:
     parser = cases.parser()
-    rail = GuardRail(UUID(int=1), UUID(int=2), preset.name, input=preset.input)
+    rail = Guardrail(UUID(int=1), UUID(int=2), preset.name, input=preset.input)
     rules = CompiledRules((rail,), parser, cases.SCHEMA)
     result = PresetScore(preset.name, parser.dialect)
     for case in cases.CASES:
@@ -67,7 +67,7 @@ def score_of(preset: Preset, cases: ModuleType) -> PresetScore:
     return result
 
 
-def _stops(found: GuardRailFinding | None) -> bool:
+def _stops(found: GuardrailFinding | None) -> bool:
     return found is not None and found.action in (Action.DENY, Action.REVIEW)
 
 

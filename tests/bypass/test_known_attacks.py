@@ -9,14 +9,14 @@ from tests.bypass.cases import lets_through
 from tests.support.links import links
 from tests.support.protocols import postgres_test_messages as pg
 
-from postern.domain.rules.guardrail import GuardRail, Rule, RuleType, unenforceable
+from postern.domain.rules.guardrail import Guardrail, Rule, RuleType, unenforceable
 from postern.domain.rules.guardrail_presets import preset
 from postern.domain.rules.masking import InfoType
 from postern.domain.rules.statement import Effect
 from postern.domain.targets.connection import TERMINAL
 from postern.domain.targets.target_schema import ColumnRef, Origin, Relation, TargetSchema
 from postern.errors import Invalid
-from postern.inspection.guardrails.guardrail_interceptor import GuardRailInterceptor
+from postern.inspection.guardrails.guardrail_interceptor import GuardrailInterceptor
 from postern.inspection.masking.masking_interceptor import Masking
 from postern.inspection.masking.samples import SampleTexts
 from postern.interception.events import Column, Operation, TextKind
@@ -125,8 +125,8 @@ def test_quoted_commented_and_qualified_names_of_functions(session: SessionView,
     assert stopped("postgres", text)
     made = preset("files-and-programs")
     assert made is not None
-    rails = GuardRailInterceptor(
-        (GuardRail(UUID(int=1), UUID(int=2), "care", input=made.input),), parser_of("postgres")
+    rails = GuardrailInterceptor(
+        (Guardrail(UUID(int=1), UUID(int=2), "care", input=made.input),), parser_of("postgres")
     )
     assert isinstance(rails.see(Operation(1, text), session), Refuse)
 
@@ -134,10 +134,10 @@ def test_quoted_commented_and_qualified_names_of_functions(session: SessionView,
 def test_a_dialect_that_is_misspelt_or_not_the_servers() -> None:
     """No lenient default: without a parser such a rule is refused, and a parser is its own server's."""
     assert parser_of("postgre") is None
-    rail = GuardRail(UUID(int=1), UUID(int=2), "care", input=(Rule(RuleType.READ_ONLY),))
+    rail = Guardrail(UUID(int=1), UUID(int=2), "care", input=(Rule(RuleType.READ_ONLY),))
     assert unenforceable(rail, "postgre", PARSED) is not None
     with pytest.raises(Invalid):
-        GuardRailInterceptor((rail,), parser_of("postgre"))
+        GuardrailInterceptor((rail,), parser_of("postgre"))
     assert not stopped("postgres", "select $$; drop table orders; --$$")
     assert stopped("mysql", "select $$; drop table orders; --$$")
     assert not stopped("postgres", "/*!50000 drop table orders */ select 1")
@@ -160,7 +160,7 @@ def test_a_dialect_that_is_misspelt_or_not_the_servers() -> None:
 def test_code_whose_effect_nobody_knows_is_denied(session: SessionView, dialect: str, text: str) -> None:
     assert stopped(dialect, text)
     rule = Rule(RuleType.DENY_STATEMENTS, effects=frozenset({Effect.DDL}))
-    rails = GuardRailInterceptor((GuardRail(UUID(int=1), UUID(int=2), "care", input=(rule,)),), parser_of(dialect))
+    rails = GuardrailInterceptor((Guardrail(UUID(int=1), UUID(int=2), "care", input=(rule,)),), parser_of(dialect))
     assert isinstance(rails.see(Operation(1, text), session), Refuse)
 
 
@@ -255,11 +255,11 @@ def test_commands_at_a_terminal_are_advice_and_say_so(session: SessionView, line
     made = preset("destructive-commands")
     assert made is not None
     assert "no wall" in made.description
-    rails = GuardRailInterceptor((GuardRail(UUID(int=1), UUID(int=2), "care", input=made.input),))
+    rails = GuardrailInterceptor((Guardrail(UUID(int=1), UUID(int=2), "care", input=made.input),))
     for plain in ("rm -rf /", "\\rm -rf /", "true; rm  -r -f /"):
         assert isinstance(rails.see(Operation(1, plain), session), Refuse)
     assert rails.see(Operation(2, line), session) is FORWARD
-    rail = GuardRail(UUID(int=1), UUID(int=2), "care", input=(Rule(RuleType.READ_ONLY),))
+    rail = Guardrail(UUID(int=1), UUID(int=2), "care", input=(Rule(RuleType.READ_ONLY),))
     assert unenforceable(rail, TERMINAL, PARSED) is not None
 
 

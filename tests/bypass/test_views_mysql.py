@@ -12,10 +12,10 @@ from tests.protocols.mysql.test_catalogue_on_server import ask
 from tests.support.mariadb import MariaDbServer
 from tests.support.mysql import running_mariadb
 
-from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType, Unknown
+from postern.domain.rules.guardrail import Action, Guardrail, Rule, RuleType, Unknown
 from postern.domain.rules.statement import Effect
 from postern.domain.targets.target_schema import TargetSchema
-from postern.inspection.guardrails.guardrail_findings import GuardRailFinding
+from postern.inspection.guardrails.guardrail_findings import GuardrailFinding
 from postern.inspection.guardrails.guardrail_rules import CompiledRules, judge_text
 from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
 from postern.protocols.mysql.dialect.mysql_prepared import MySqlPreparedStatements
@@ -65,11 +65,11 @@ def judged(
     schema: TargetSchema | None,
     rule: Rule | None = None,
     before: tuple[str, ...] = (),
-) -> GuardRailFinding | None:
+) -> GuardrailFinding | None:
     """What a session says that has sent `before`."""
     parser = MySqlParser()
     made = rule or Rule(RuleType.DENY_STATEMENTS, objects=(views_mysql.GUARDED,), name="vault")
-    rules = CompiledRules((GuardRail(UUID(int=1), UUID(int=2), "rail", input=(made,)),), parser, schema)
+    rules = CompiledRules((Guardrail(UUID(int=1), UUID(int=2), "rail", input=(made,)),), parser, schema)
     session = MySqlPreparedStatements(parser)
     for each in before:
         session.record_statement(each)

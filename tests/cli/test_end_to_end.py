@@ -90,7 +90,7 @@ def test_the_psql_line_works_as_pasted(gateway: Gateway) -> None:
         check=False,
     )
     assert done.stdout == "500\n"
-    assert 'blocked by guard rail "no destructive statements"' in done.stderr
+    assert 'blocked by guardrail "no destructive statements"' in done.stderr
 
 
 def test_a_driver_is_refused_and_goes_on(gateway: Gateway) -> None:
@@ -127,7 +127,7 @@ def test_sessions_show_what_happened(gateway: Gateway) -> None:
     shown = gateway.run("sessions", "show", session["id"]).stdout
     assert "select 41 + 1 as answer" in shown
     assert "-> SELECT 1" in shown
-    assert 'blocked by guard rail "no destructive statements" (rule "truncate")' in shown
+    assert 'blocked by guardrail "no destructive statements" (rule "truncate")' in shown
     assert "42\n" not in shown
     assert "42\n" in gateway.run("sessions", "show", session["id"], "--output").stdout
     replayed = gateway.run("sessions", "replay", session["id"], "--max-pause", "0.05s").stdout
@@ -262,7 +262,7 @@ def test_connections_are_made_shown_and_deleted(gateway: Gateway) -> None:
     assert (gone.returncode, gone.stdout) == (5, "")
 
 
-def test_guard_rails_are_made_changed_and_deleted(gateway: Gateway) -> None:
+def test_guardrails_are_made_changed_and_deleted(gateway: Gateway) -> None:
     made = gateway.run("guardrails", "create", "-", stdin=json.dumps(RULE))
     assert made.returncode == 0, made.stderr
     shown = gateway.run("guardrails", "show", "no secrets")
@@ -275,7 +275,7 @@ def test_guard_rails_are_made_changed_and_deleted(gateway: Gateway) -> None:
     refused = gateway.run("exec", "shop-demo", "-i", "select 'launch codes'")
     assert refused.returncode == 1
     assert "no secrets" in refused.stderr
-    assert "ask an administrator to change the guard rail" in refused.stderr
+    assert "ask an administrator to change the guardrail" in refused.stderr
     said = "Ask at https://access.example.com"
     assert gateway.run("admin", "orgs", "update", "--access-help", said).returncode == 0
     refused = gateway.run("exec", "shop-demo", "-i", "select 'launch codes'")
@@ -287,7 +287,7 @@ def test_guard_rails_are_made_changed_and_deleted(gateway: Gateway) -> None:
     assert preset.returncode == 0, preset.stderr
     refused = gateway.run("exec", "shop-demo", "-i", "create table x (n int)")
     assert refused.returncode == 1
-    assert 'guard rail "reads" (rule "read only"): CREATE TABLE (ddl)' in refused.stderr
+    assert 'guardrail "reads" (rule "read only"): CREATE TABLE (ddl)' in refused.stderr
     tried = gateway.run("guardrails", "test", "reads", stdin="delete from orders")
     assert tried.returncode == 1
     assert "DELETE (write)" in tried.stdout

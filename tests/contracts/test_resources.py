@@ -112,7 +112,7 @@ KINDS = {
         can_be_renamed=False,
         renewal="key",
     ),
-    "guard rail": Kind("/guardrails", lambda made: made.guardrails, {}, {"input": TEXT, "description": "why"}),
+    "guardrail": Kind("/guardrails", lambda made: made.guardrails, {}, {"input": TEXT, "description": "why"}),
     "masking rule": Kind(
         "/datamasking-rules",
         lambda made: made.masking_rules,

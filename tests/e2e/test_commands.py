@@ -135,7 +135,7 @@ def test_a_refused_script_never_runs_and_names_the_rule(gateway: Gateway) -> Non
     session = execute(gateway, "echo ran; rm -rf /nowhere", "guarded")
     assert session.exit_code == 1
     assert "ran" not in stream(gateway, session, "o")
-    assert 'guard rail "no-rm" (rule "denied")' in stream(gateway, session, "e")
+    assert 'guardrail "no-rm" (rule "denied")' in stream(gateway, session, "e")
     assert session.metrics["refused"] == 1
 
 

@@ -121,7 +121,7 @@ def test_pipes_and_what_was_done_is_on_record(gateway: Gateway, shell: AgentProc
     assert "on-record" in gateway.run("sessions", "show", newest["id"]).stdout
 
 
-def test_a_guard_rail_holds_on_it_and_outlives_what_is_declared_anew(
+def test_a_guardrail_holds_on_it_and_outlives_what_is_declared_anew(
     gateway: Gateway, key: str, shell: AgentProcess
 ) -> None:
     rule = {"type": "pattern_match", "pattern_regex": "forbidden", "name": "no"}

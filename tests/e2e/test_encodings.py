@@ -21,7 +21,7 @@ def encoded(gateway: Gateway, target: PostgresServer) -> Connection:
 
 @pytest.fixture(params=["guarded", "encoded"])
 def ruled(request: pytest.FixtureRequest, guarded: Connection, encoded: Connection) -> str:
-    """The name of a connection with guard rails, and of one where values are masked."""
+    """The name of a connection with guardrails, and of one where values are masked."""
     return str(request.param)
 
 

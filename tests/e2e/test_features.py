@@ -95,7 +95,7 @@ def api(gateway: Gateway) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def name(gateway: Gateway, way: Way) -> Iterator[str]:
-    """Of a connection that no other test has, and of its guard rail and its user. Nothing is left of them."""
+    """Of a connection that no other test has, and of its guardrail and its user. Nothing is left of them."""
     name = f"ft-{uuid4().hex[:8]}"
     yield name
     services = gateway.services
@@ -187,11 +187,11 @@ def test_what_it_shows_is_masked(gateway: Gateway, way: Way, name: str) -> None:
     assert session.metrics["data_masking"]["info_types"]["EMAIL_ADDRESS"] >= 1
 
 
-def test_a_guard_rail_on_input(gateway: Gateway, way: Way, connection: Connection) -> None:
+def test_a_guardrail_on_input(gateway: Gateway, way: Way, connection: Connection) -> None:
     rail = gateway.guardrail(connection.name, connection, deny=f"forbidden_{connection.name[3:]}")
     table = rail.input[0].pattern_regex
     with way.start(gateway.credential(connection.name), way.makes(table)) as client:
-        assert way.refusal in client.hears(f'blocked by guard rail "{rail.name}"')
+        assert way.refusal in client.hears(f'blocked by guardrail "{rail.name}"')
         client.leaves()
     assert not way.is_made(table)
     session = gateway.newest_finished(connection.name)
@@ -202,7 +202,7 @@ def test_a_guard_rail_on_input(gateway: Gateway, way: Way, connection: Connectio
         client.hears("goes on")
 
 
-def test_a_guard_rail_on_what_is_typed_is_advice(gateway: Gateway, way: Way, connection: Connection) -> None:
+def test_a_guardrail_on_what_is_typed_is_advice(gateway: Gateway, way: Way, connection: Connection) -> None:
     """Where the table says so: the line is refused, and what says the same in another way is not."""
     word = f"forbidden_{connection.name[3:]}"
     gateway.guardrail(connection.name, connection, deny=word)
@@ -212,7 +212,7 @@ def test_a_guard_rail_on_what_is_typed_is_advice(gateway: Gateway, way: Way, con
         client.says(way.shows("ready"))
         client.hears("ready")  # a shell that still starts would end with the line that is refused
         client.says(way.makes(f"{word}_kept"))
-        assert way.refusal in client.hears(f'blocked by guard rail "{connection.name}"')
+        assert way.refusal in client.hears(f'blocked by guardrail "{connection.name}"')
         if is_advice:
             type_until_done(client, way.round(f"{word}_made") or "", lambda: way.is_made(f"{word}_made"))
         client.says(way.shows("done"))
@@ -235,11 +235,11 @@ def type_until_done(client: Client, line: str, is_done: Callable[[], bool]) -> N
     wait_until(typed)
 
 
-def test_a_guard_rail_on_output(gateway: Gateway, way: Way, connection: Connection) -> None:
+def test_a_guardrail_on_output(gateway: Gateway, way: Way, connection: Connection) -> None:
     assert ENFORCED in HOLDS[way.row]["guardrails on output"]
     rail = gateway.guardrail(connection.name, connection, deny_output="top-secret")
     with way.start(gateway.credential(connection.name), way.shows("top-secret")) as client:
-        assert way.refusal in client.hears(f'blocked by guard rail "{rail.name}"')
+        assert way.refusal in client.hears(f'blocked by guardrail "{rail.name}"')
         assert "top-secret" not in client.leaves()
     session = gateway.newest_finished(connection.name)
     assert "top-secret" not in gateway.text(session.id)

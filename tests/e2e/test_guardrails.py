@@ -1,4 +1,4 @@
-"""Guard rails on every way in and out: what is refused did not run, and the connection goes on."""
+"""Guardrails on every way in and out: what is refused did not run, and the connection goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every protocol holds for MySQL: guard rails, masking, reviews, recordings, scripts, kills, errands."""
+"""What holds for every protocol holds for MySQL: guardrails, masking, reviews, recordings, scripts, kills, errands."""
 
 from __future__ import annotations
 
@@ -91,12 +91,12 @@ def execute(gateway: Gateway, script: str, connection: str = "shop") -> Session:
     return gateway.finished(submitted.id)
 
 
-# Guard rails
+# Guardrails
 
 
 def test_what_is_refused_did_not_run_and_the_connection_goes_on(client: Any, maria: MariaDbServer) -> None:
     run(maria, "create or replace table shop.kept (n int)")
-    assert 'blocked by guard rail "my rules"' in refused(lambda: ask(client, "drop table kept"))
+    assert 'blocked by guardrail "my rules"' in refused(lambda: ask(client, "drop table kept"))
     assert "where" in refused(lambda: ask(client, "delete from kept"))
     assert "where" in refused(lambda: ask(client, "select 1; delete from kept"))
     assert ask(client, "select count(*) from kept") == [(0,)]

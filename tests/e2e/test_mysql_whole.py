@@ -165,7 +165,7 @@ def test_the_main_way_on_the_other_store(
         # No text of PostgreSQL's holds a NUL, and what a client says of itself may.
         with connect(gateway, gateway.credential("shop"), program_name="a\0b") as client:
             assert MAIL not in str(ask(client, f"select '{MAIL}' as who, %s", "grüße"))
-            with pytest.raises(pymysql.err.MySQLError, match="blocked by guard rail"):
+            with pytest.raises(pymysql.err.MySQLError, match="blocked by guardrail"):
                 ask(client, "drop table a\0b")
         session = gateway.newest_finished("shop")
         assert session.metadata["application_name"] == "a\ufffdb"

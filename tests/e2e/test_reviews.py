@@ -16,7 +16,7 @@ from tests.support.promises import wait_until
 from postern.domain.identity.principal import Principal, PrincipalStatus
 from postern.domain.lists import Page
 from postern.domain.reviews.review import Choice, Review, ReviewKind, ReviewStatus
-from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
+from postern.domain.rules.guardrail import Action, Guardrail, Rule, RuleType
 from postern.domain.targets.connection import Connection
 from postern.errors import Conflict, Denied, NotFound
 from postern.store.ports.review_ports import ReviewFilter
@@ -29,7 +29,7 @@ REFUSED = psycopg.errors.InsufficientPrivilege
 def reviewed(gateway: Gateway, target: PostgresServer) -> Iterator[Connection]:
     connection = gateway.connection("reviewed", target)
     fields = {"name": "four eyes", "input": (REVIEW,), "connection_ids": (str(connection.id),)}
-    made: GuardRail = gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
+    made: Guardrail = gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
     yield connection
     gateway.call(gateway.services.guardrails.remove(gateway.admin, str(made.id)))
 

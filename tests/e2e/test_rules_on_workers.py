@@ -16,7 +16,7 @@ from tests.support.promises import wait_until, within
 
 from postern.domain.identity.principal import Principal, PrincipalStatus
 from postern.domain.reviews.review import ReviewStatus
-from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
+from postern.domain.rules.guardrail import Action, Guardrail, Rule, RuleType
 from postern.domain.sessions.session import Session
 from postern.domain.targets.connection import Connection, ConnectionType, Toggle
 from postern.errors import Conflict
@@ -49,13 +49,13 @@ def other(two: tuple[Gateway, int]) -> Principal:
     return gateway.call(gateway.services.users.create(gateway.admin, fields)).principal
 
 
-def create(gateway: Gateway, name: str, *rules: Rule, connection: str = "target") -> GuardRail:
+def create(gateway: Gateway, name: str, *rules: Rule, connection: str = "target") -> Guardrail:
     found = gateway.call(gateway.services.connections.get(gateway.admin, connection))
     fields = {"name": name, "input": rules, "connection_ids": (str(found.id),)}
     return gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
 
 
-def remove(gateway: Gateway, made: GuardRail) -> None:
+def remove(gateway: Gateway, made: Guardrail) -> None:
     gateway.call(gateway.services.guardrails.remove(gateway.admin, str(made.id)))
 
 

@@ -138,7 +138,7 @@ def test_a_secret_goes_in_a_variable_and_is_kept_nowhere(gateway: Gateway, ann: 
     assert b"planted-s3cr3t" not in events
 
 
-def test_a_guard_rail_judges_what_a_runbook_says(gateway: Gateway, ann: Principal, direct: psycopg.Connection) -> None:
+def test_a_guardrail_judges_what_a_runbook_says(gateway: Gateway, ann: Principal, direct: psycopg.Connection) -> None:
     session = run(gateway, ann, "guarded", "danger.runbook.sql", verb="drop")
     assert (session.exit_code, session.metrics["refused"]) == (1, 1)
     assert is_whole(direct)

@@ -93,7 +93,7 @@ def test_attack_a_statement_that_is_run_by_a_name(gateway: Gateway, target: Post
     name = f"warned-{list(CONVERSATIONS.values()).index(steps)}"
     with ruled(gateway, target, name, WARN):
         found = said(gateway.url(name), steps)
-    assert b"warning of guard rail" in found
+    assert b"warning of guardrail" in found
 
 
 @pytest.mark.usefixtures("world")
@@ -104,4 +104,4 @@ def test_attack_words_that_a_portal_is_bound_to(gateway: Gateway, target: Postgr
     bound = b"B" + struct.pack("!I", 4 + len(body)) + body
     with ruled(gateway, target, "worded", WORDS):
         steps = [query("begin"), parse("s", "select $1::text") + bound + SYNC, query("fetch all from c")]
-        assert b"warning of guard rail" in said(gateway.url("worded"), steps)
+        assert b"warning of guardrail" in said(gateway.url("worded"), steps)

@@ -1,4 +1,4 @@
-"""Guard rails about statements, rows, warnings and masks, on a real PostgreSQL: what is refused did not run, what is
+"""Guardrails about statements, rows, warnings and masks, on a real PostgreSQL: what is refused did not run, what is
 warned of did, and the connection goes on."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
 from tests.support.promises import wait_until
 
-from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType, Unknown
+from postern.domain.rules.guardrail import Action, Guardrail, Rule, RuleType, Unknown
 from postern.domain.rules.statement import Effect
 from postern.domain.rules.trial import Simulation
 from postern.domain.targets.connection import Connection
@@ -46,7 +46,7 @@ def rows(direct: psycopg.Connection) -> int:
 
 
 @contextmanager
-def rules(gateway: Gateway, connection: Connection, *given: Rule, output: tuple[Rule, ...] = ()) -> Iterator[GuardRail]:
+def rules(gateway: Gateway, connection: Connection, *given: Rule, output: tuple[Rule, ...] = ()) -> Iterator[Guardrail]:
     fields = {"name": "care", "input": given, "output": output, "connection_ids": (str(connection.id),)}
     made = gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
     try:
@@ -59,7 +59,7 @@ NO_DDL = Rule(RuleType.DENY_STATEMENTS, effects=frozenset({Effect.DDL, Effect.GR
 WHERE = Rule(RuleType.REQUIRE_WHERE, name="where")
 READ_ONLY = Rule(RuleType.READ_ONLY, name="read only")
 NO_KEPT = Rule(RuleType.DENY_STATEMENTS, objects=("public.kept",), effects=frozenset({Effect.WRITE}), name="not kept")
-DRAFT = GuardRail(UUID(int=1), UUID(int=2), "draft")
+DRAFT = Guardrail(UUID(int=1), UUID(int=2), "draft")
 WARN_WHERE = Rule(RuleType.REQUIRE_WHERE, name="where", action=Action.WARN, unknown=Unknown.ALLOW)
 
 
@@ -86,7 +86,7 @@ def test_refused_in_both_protocols(
 ) -> None:
     with rules(gateway, ruled, rule):
         done = psql(gateway.url("ruled"), "-c", statement, "-c", "select 'goes on'")
-        assert f'guard rail "care" (rule "{rule.name}")' in done.stderr
+        assert f'guardrail "care" (rule "{rule.name}")' in done.stderr
         assert "goes on" in done.stdout
         with psycopg.connect(gateway.url("ruled"), autocommit=True) as connection:
             if ";" not in statement:
@@ -169,7 +169,7 @@ def test_a_warning_in_every_mode(gateway: Gateway, ruled: Connection, direct: ps
         assert len(heard) == 3
         assert heard[0][:3] == (
             *("WARNING", "01000"),
-            'warning of guard rail "care" (rule "where"): UPDATE has no condition',
+            'warning of guardrail "care" (rule "where"): UPDATE has no condition',
         )
         assert "not blocked" in (heard[0][3] or "")
         with connection.pipeline():
@@ -183,7 +183,7 @@ def test_a_warning_in_every_mode(gateway: Gateway, ruled: Connection, direct: ps
         assert len(heard) == 4
     assert direct.execute("select array_agg(t order by n) from kept").fetchone() == (["mine", "piped", "piped"],)
     session = gateway.newest_finished("ruled")
-    assert "warning of guard rail" in gateway.text(session.id)
+    assert "warning of guardrail" in gateway.text(session.id)
     assert session.metrics["warned"] == 4
 
 

@@ -12,7 +12,7 @@ from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
 from tests.support.promises import wait_until
 
-from postern.domain.rules.guardrail import GuardRail, Rule, RuleType
+from postern.domain.rules.guardrail import Guardrail, Rule, RuleType
 from postern.domain.targets.connection import Connection
 
 pytestmark = pytest.mark.slow
@@ -39,7 +39,7 @@ def judged(gateway: Gateway, talkative: PostgresServer) -> Connection:
     connection = gateway.connection("judged", talkative)
     rule = Rule(RuleType.DENY_STATEMENTS, pattern_regex=r"[^\s\S]", objects=("nothing_has_this_name",))
     now = datetime.now(UTC)
-    rail = GuardRail(uuid4(), connection.org_id, "nothing", "", (rule,), (), (connection.id,), now, now)
+    rail = Guardrail(uuid4(), connection.org_id, "nothing", "", (rule,), (), (connection.id,), now, now)
     gateway.call(gateway.stores.guardrails.add(rail))
     return connection
 

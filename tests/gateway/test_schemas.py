@@ -16,7 +16,7 @@ from tests.support.postgres import PostgresServer
 from tests.support.promises import within
 
 from postern.domain.identity.principal import Principal
-from postern.domain.rules.guardrail import GuardRail, Rule, RuleType
+from postern.domain.rules.guardrail import Guardrail, Rule, RuleType
 from postern.domain.rules.masking import MaskingRule, TypeGroup
 from postern.domain.rules.permit import Permit, seal
 from postern.domain.rules.policy import Policy, needs_schema
@@ -238,7 +238,7 @@ async def test_a_login_that_is_refused_is_told_in_the_log(
 
 def test_who_asks() -> None:
     def rails(kind: RuleType) -> Policy:
-        return Policy(guardrails=(GuardRail(uuid4(), ORG, "rail", input=(Rule(kind),)),))
+        return Policy(guardrails=(Guardrail(uuid4(), ORG, "rail", input=(Rule(kind),)),))
 
     assert needs_schema(COLUMNS)
     assert needs_schema(rails(RuleType.READ_ONLY))

@@ -67,7 +67,7 @@ def test_copies_errors_and_notices_are_texts() -> None:
 
 def test_messages_of_the_gateway_are_not_answers() -> None:
     """A rule about `drop` does not hit the error that quotes it; the record of it is behind what was shown."""
-    refused = 'blocked by guard rail "care" (rule "1"): "drop" matches it'
+    refused = 'blocked by guardrail "care" (rule "1"): "drop" matches it'
     said = pg.error(refused, "42501")
     found = read(
         Operation(1, "drop table x"), ClientOutput(said), Refusal(1, "care / 1", refused), Operation(2, "select 1")

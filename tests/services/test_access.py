@@ -14,7 +14,7 @@ from tests.support.world import World
 
 from postern.domain.identity.credential import Grant
 from postern.domain.identity.principal import Account, Principal, PrincipalStatus
-from postern.domain.rules.guardrail import GuardRail, Rule, RuleType
+from postern.domain.rules.guardrail import Guardrail, Rule, RuleType
 from postern.domain.rules.masking import DEFAULT_TYPES, InfoType, MaskingRule, Strategy
 from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import Toggle
@@ -58,12 +58,12 @@ async def grant_for(world: World, access: Access, principal: Principal, seconds:
     return grant
 
 
-def a_guardrail(org_id: UUID, *connections: UUID, name: str = "no drops", rule: Rule | None = None) -> GuardRail:
+def a_guardrail(org_id: UUID, *connections: UUID, name: str = "no drops", rule: Rule | None = None) -> Guardrail:
     rule = rule or Rule(RuleType.DENY_WORDS_LIST, ("drop",))
-    return GuardRail(uuid4(), org_id, name, "", (rule,), (), connections)
+    return Guardrail(uuid4(), org_id, name, "", (rule,), (), connections)
 
 
-async def add_guardrail(world: World, *connections: UUID, name: str = "no drops") -> GuardRail:
+async def add_guardrail(world: World, *connections: UUID, name: str = "no drops") -> Guardrail:
     guardrail = a_guardrail(world.org_id, *connections, name=name)
     guardrail = replace(guardrail, created_at=world.clock(), updated_at=world.clock())
     await world.stores.guardrails.add(guardrail)

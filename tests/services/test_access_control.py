@@ -198,7 +198,7 @@ async def test_opening_a_native_session_costs_no_further_statement(
         assert again is not None
         permit = await services.access.admit(again, source="::1")
         await services.sessions.open(permit, session_id=uuid4(), worker="w1", metadata={})
-    assert len(statements) == 2  # the guard rails are kept, too
+    assert len(statements) == 2  # the guardrails are kept, too
     async with counted(world) as statements:
         assert await services.access.still_allowed(permit) is None
     assert len(statements) == 1

@@ -1,4 +1,4 @@
-"""Connections, guard rails, agents and the audit log on both engines; the details are in tests/api."""
+"""Connections, guardrails, agents and the audit log on both engines; the details are in tests/api."""
 
 from __future__ import annotations
 

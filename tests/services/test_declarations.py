@@ -146,7 +146,7 @@ async def test_a_change_replaces_what_was_declared_and_keeps_what_others_set(
     assert newest.before["reviewers"] == ["dba"]
 
 
-async def test_a_guard_rail_that_is_attached_at_the_same_moment_stays(
+async def test_a_guardrail_that_is_attached_at_the_same_moment_stays(
     services: Services, admin: Principal, agent: Agent, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await declared(services, agent, SHOP)
@@ -174,7 +174,7 @@ async def test_many_instances_at_once_make_one(services: Services, admin: Princi
     assert (await found(services, admin)).agent_id == agent.id
 
 
-async def test_another_name_takes_the_place_of_the_one_before_with_its_guard_rails(
+async def test_another_name_takes_the_place_of_the_one_before_with_its_guardrails(
     world: World, services: Services, admin: Principal, agent: Agent
 ) -> None:
     await declared(services, agent, SHOP)

@@ -33,7 +33,7 @@ from tests.support.world import logged_in
 from postern.domain.identity.credential import Issued
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.rules.guardrail import GuardRail, Rule, RuleType
+from postern.domain.rules.guardrail import Guardrail, Rule, RuleType
 from postern.domain.rules.masking import MaskingRule
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import Session, SessionStatus
@@ -256,8 +256,8 @@ class Gateway:
     def credential(self, connection: str, seconds: int | None = None, principal: Principal | None = None) -> Issued:
         return self.call(self.services.credentials.issue(principal or self.admin, connection, seconds))
 
-    def guardrail(self, name: str, *connections: Connection, deny: str = "", deny_output: str = "") -> GuardRail:
-        """A guard rail of one pattern, for input or output."""
+    def guardrail(self, name: str, *connections: Connection, deny: str = "", deny_output: str = "") -> Guardrail:
+        """A guardrail of one pattern, for input or output."""
         fields = {
             "name": name,
             "input": (Rule(RuleType.PATTERN_MATCH, (), deny, "denied"),) if deny else (),

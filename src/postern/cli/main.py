@@ -74,7 +74,7 @@ COMMANDS = {
     "runbooks": Lazy(
         "postern.cli.commands.runbooks.runbook_commands:runbooks", "List, show and run scripts that are stored in git."
     ),
-    "guardrails": Lazy("postern.cli.commands.guardrail_commands:guardrails", "List and manage guard rails."),
+    "guardrails": Lazy("postern.cli.commands.guardrail_commands:guardrails", "List and manage guardrails."),
     "masking": Lazy("postern.cli.commands.masking_commands:masking", "List, manage and try masking rules."),
     "credentials": Lazy(
         "postern.cli.commands.credential_commands:credentials", "Issue and revoke connection credentials."

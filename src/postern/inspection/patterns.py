@@ -1,6 +1,6 @@
 """User-written words and patterns, matched in time that is linear in the text.
 
-The engine is RE2. These rules are repeated in the documentation of guard rails:
+The engine is RE2. These rules are repeated in the documentation of guardrails:
 
 pattern   RE2 syntax, as written. It can match anywhere in a text. `.` also matches line breaks, `^` and `$` also
           match at them (as with a leading `(?ms)`; `(?-s)` and `(?-m)` undo it). Case-sensitive unless the pattern

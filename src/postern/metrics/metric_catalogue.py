@@ -24,7 +24,7 @@ METRICS: dict[str, Metric] = {
     "postern_target_open_seconds": Metric("histogram", "Time to dial a target and log in to it.", ("verb",)),
     "postern_sessions_open": Metric("gauge", "Sessions that are open now."),
     "postern_operations": Metric("counter", "Statements and commands of ended sessions."),
-    "postern_operations_refused": Metric("counter", "Statements and commands that a guard rail denied."),
+    "postern_operations_refused": Metric("counter", "Statements and commands that a guardrail denied."),
     "postern_rules_violated": Metric("counter", "Rule violations, by action: deny, warn, review.", ("action",)),
     "postern_session_hooks": Metric(
         "counter", "Session hooks, by outcome: succeeded, failed, not_run.", ("kind", "outcome")

@@ -80,7 +80,7 @@ class _Cached:
 class Access:
     """Admission to connections.
 
-    `signals` report which policies changed. Guard rails and masking rules are cached per connection until then.
+    `signals` report which policies changed. Guardrails and masking rules are cached per connection until then.
     """
 
     def __init__(
@@ -364,7 +364,7 @@ class Access:
             rules = await self._store.rules_of(connection.id)
         except (ValueError, KeyError, TypeError) as error:
             raise Unavailable(
-                f"a guard rail or masking rule of connection {connection.name!r} cannot be read, so the connection is "
+                f"a guardrail or masking rule of connection {connection.name!r} cannot be read, so the connection is "
                 "denied; ask an administrator to save them again"
             ) from error
         if rules is None:

@@ -34,7 +34,7 @@ from postern.store.sql.reviews.sql_review_rules import SqlReviewRules
 from postern.store.sql.reviews.sql_reviews import SqlReviews
 from postern.store.sql.rules.sql_access import SqlAccess
 from postern.store.sql.rules.sql_access_rules import SqlAccessRules
-from postern.store.sql.rules.sql_guardrails import SqlGuardRails
+from postern.store.sql.rules.sql_guardrails import SqlGuardrails
 from postern.store.sql.rules.sql_masking_rules import SqlMaskingRules
 from postern.store.sql.rules.sql_violations import SqlViolations
 from postern.store.sql.runbooks.sql_issue_templates import SqlIssueTemplates
@@ -74,7 +74,7 @@ class Stores:
         self.postprocessing = SqlPostprocessing(database)
         self.organisation_bootstrap = SqlOrganisationBootstrap(database, encryption)
         self.groups = SqlGroups(database)
-        self.guardrails = SqlGuardRails(database)
+        self.guardrails = SqlGuardrails(database)
         self.holds = SqlHolds(database)
         self.hook_runs = SqlHookRuns(database, encryption)
         self.host_keys = SqlHostKeys(database)

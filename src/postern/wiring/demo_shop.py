@@ -12,7 +12,7 @@ import base64
 from postern.demo.demo_target import DemoTarget
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.rules.guardrail import GuardRail, Rule, RuleType
+from postern.domain.rules.guardrail import Guardrail, Rule, RuleType
 from postern.domain.secret import Secret
 from postern.domain.targets.connection import ConnectionType
 from postern.errors import Conflict, NotFound
@@ -73,7 +73,7 @@ async def follow(services: Services, setter: Principal, target: DemoTarget) -> N
         await services.connections.update(setter, NAME, {"secret": {**current.secret, **secret}})
 
 
-async def _guardrail(services: Services, setter: Principal) -> GuardRail:
+async def _guardrail(services: Services, setter: Principal) -> Guardrail:
     seen = 0
     while found := (await services.guardrails.find(setter, Page(offset=seen))).items:
         if known := next((one for one in found if one.name == GUARDRAIL), None):

@@ -7,7 +7,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import cast
 
-from postern.domain.rules.guardrail import GuardRail
+from postern.domain.rules.guardrail import Guardrail
 from postern.domain.rules.policy import Policy
 from postern.domain.rules.trial import Trial
 from postern.domain.targets.dialect import DIALECTS
@@ -18,7 +18,7 @@ from postern.interception.pipeline import Interceptor, SessionView
 from postern.protocols.registry import PROTOCOLS
 from postern.protocols.spec import DialectSpec
 
-# Parsers of dialects that no protocol supports yet: guard rails can be tried on them. A process loads only the parsers
+# Parsers of dialects that no protocol supports yet: guardrails can be tried on them. A process loads only the parsers
 # that it needs: together they take half a second and 60 MB.
 _UNSPOKEN: Mapping[str, tuple[str, str]] = {
     "tsql": ("postern.inspection.sql.tsql", "TSqlParser"),
@@ -89,15 +89,15 @@ def client_encodings(policy: Policy, protocol: str, view: SessionView) -> Interc
 
 
 class ParserJudge:
-    """Return guard rail trials outside of sessions, for `services.guardrail_trials`."""
+    """Return guardrail trials outside of sessions, for `services.guardrail_trials`."""
 
-    def try_input(self, rail: GuardRail, text: str, dialect: str) -> Trial:
+    def try_input(self, rail: Guardrail, text: str, dialect: str) -> Trial:
         return try_input(rail, text, parser_of(dialect))
 
-    def try_output(self, rail: GuardRail, text: str) -> Trial:
+    def try_output(self, rail: Guardrail, text: str) -> Trial:
         return try_output(rail, text)
 
-    def over(self, rail: GuardRail, dialect: str) -> Callable[[], SessionTrier]:
+    def over(self, rail: Guardrail, dialect: str) -> Callable[[], SessionTrier]:
         parser = parser_of(dialect)
         trier = Trier(rail, parser)
 

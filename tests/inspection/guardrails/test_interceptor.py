@@ -5,11 +5,11 @@ from uuid import UUID
 import pytest
 from tests.support.protocols import postgres_test_messages as pg
 
-from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType, Unknown
+from postern.domain.rules.guardrail import Action, Guardrail, Rule, RuleType, Unknown
 from postern.errors import Invalid
 from postern.inspection.guardrails import guardrail_findings
 from postern.inspection.guardrails.guardrail_findings import StatementCache
-from postern.inspection.guardrails.guardrail_interceptor import GuardRailInterceptor
+from postern.inspection.guardrails.guardrail_interceptor import GuardrailInterceptor
 from postern.interception.events import Channel, ClientOutput, Operation, Output, Phase, Rows
 from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Refuse
@@ -40,8 +40,8 @@ def pattern(expression: str, name: str | None = None) -> Rule:
     return Rule(RuleType.PATTERN_MATCH, pattern_regex=expression, name=name)
 
 
-def rail(name: str, *, on_input: tuple[Rule, ...] = (), on_output: tuple[Rule, ...] = ()) -> GuardRail:
-    return GuardRail(UUID(int=1), UUID(int=2), name, input=on_input, output=on_output)
+def rail(name: str, *, on_input: tuple[Rule, ...] = (), on_output: tuple[Rule, ...] = ()) -> Guardrail:
+    return Guardrail(UUID(int=1), UUID(int=2), name, input=on_input, output=on_output)
 
 
 DESTRUCTIVE = rail(
@@ -65,11 +65,11 @@ DESTRUCTIVE = rail(
         ("DO $$ begin drop --\n table x; end $$", "drop"),
     ],
 )
-def test_refusal_names_the_guard_rail_and_the_rule(session: SessionView, text: str, rule: str) -> None:
-    verdict = GuardRailInterceptor((DESTRUCTIVE,)).see(Operation(1, text), session)
+def test_refusal_names_the_guardrail_and_the_rule(session: SessionView, text: str, rule: str) -> None:
+    verdict = GuardrailInterceptor((DESTRUCTIVE,)).see(Operation(1, text), session)
     assert isinstance(verdict, Refuse)
     beginning, hit = verdict.message.split(': "')
-    assert beginning == f'blocked by guard rail "no destructive statements" (rule "{rule}")'
+    assert beginning == f'blocked by guardrail "no destructive statements" (rule "{rule}")'
     assert hit.endswith('" matches it')
     assert verdict.rule == f"no destructive statements / {rule}"
     assert "shop" in verdict.hint
@@ -77,41 +77,41 @@ def test_refusal_names_the_guard_rail_and_the_rule(session: SessionView, text: s
 
 @pytest.mark.parametrize("text", ["select 1", "select dropped, granted from t", "", "insert into drops values (1)"])
 def test_statement_without_matching_rule_is_forwarded(session: SessionView, text: str) -> None:
-    assert GuardRailInterceptor((DESTRUCTIVE,)).see(Operation(1, text), session) is FORWARD
+    assert GuardrailInterceptor((DESTRUCTIVE,)).see(Operation(1, text), session) is FORWARD
 
 
 @pytest.mark.parametrize("phase", Phase)
 def test_preparing_is_judged_like_running(session: SessionView, phase: Phase) -> None:
-    assert isinstance(GuardRailInterceptor((DESTRUCTIVE,)).see(Operation(1, "drop table x", phase), session), Refuse)
+    assert isinstance(GuardrailInterceptor((DESTRUCTIVE,)).see(Operation(1, "drop table x", phase), session), Refuse)
 
 
 def test_bind_values_are_judged_each_on_its_own(session: SessionView) -> None:
-    rails = GuardRailInterceptor((DESTRUCTIVE,))
+    rails = GuardrailInterceptor((DESTRUCTIVE,))
     assert isinstance(rails.see(Operation(1, "select $1", values=(None, b"x", b"drop table y")), session), Refuse)
     assert rails.see(Operation(1, "select $1", values=(b"drop", b"table")), session) is FORWARD
     assert rails.see(Operation(1, "select $1", values=(None,)), session) is FORWARD
 
 
 def test_cached_verdict_equals_the_first(session: SessionView) -> None:
-    rails = GuardRailInterceptor((DESTRUCTIVE,))
+    rails = GuardrailInterceptor((DESTRUCTIVE,))
     first = [rails.see(Operation(n, text), session) for n, text in enumerate(["select 1", "drop table x"])]
     again = [rails.see(Operation(n, text), session) for n, text in enumerate(["select 1", "drop table x"])]
     assert first == again
 
 
 def test_statement_too_large_to_be_judged_is_denied(session: SessionView) -> None:
-    verdict = GuardRailInterceptor((DESTRUCTIVE,)).see(
+    verdict = GuardrailInterceptor((DESTRUCTIVE,)).see(
         Operation(1, "select $1", values=(b"x",), truncated=True), session
     )
     assert isinstance(verdict, Refuse)
-    assert verdict.message.startswith("this is too large to be judged by guard rail")
+    assert verdict.message.startswith("this is too large to be judged by guardrail")
 
 
 SECRET = rail("no secrets", on_output=(pattern("BEGIN [A-Z ]*PRIVATE KEY", name="keys"), words("top secret")))
 
 
 def test_answers_are_judged_in_every_column_and_channel(session: SessionView) -> None:
-    rails = GuardRailInterceptor((SECRET,))
+    rails = GuardrailInterceptor((SECRET,))
     clean = rows([("a", 25), ("b", INTEGER_OID)], (b"a", b"1"), (b"b", b"2"))
     assert rails.see(clean, session) is FORWARD
     dirty = rows([("a", 25), ("b", JSON_OID)], (b"a", b"{}"), (b"b", b'{"k": "-----BEGIN RSA PRIVATE KEY"}'))
@@ -125,14 +125,14 @@ def test_answers_are_judged_in_every_column_and_channel(session: SessionView) ->
 
 
 def test_interceptor_wants_only_events_that_rules_need() -> None:
-    assert GuardRailInterceptor(()).wants == frozenset()
-    assert GuardRailInterceptor((DESTRUCTIVE,)).wants == {Operation}
-    assert GuardRailInterceptor((SECRET,)).wants == {Rows, Output}
-    assert GuardRailInterceptor((SECRET, DESTRUCTIVE)).wants == {Operation, Rows, Output}
+    assert GuardrailInterceptor(()).wants == frozenset()
+    assert GuardrailInterceptor((DESTRUCTIVE,)).wants == {Operation}
+    assert GuardrailInterceptor((SECRET,)).wants == {Rows, Output}
+    assert GuardrailInterceptor((SECRET, DESTRUCTIVE)).wants == {Operation, Rows, Output}
 
 
 def test_input_rule_ignores_output_and_output_rule_ignores_input(session: SessionView) -> None:
-    rails = GuardRailInterceptor((SECRET, DESTRUCTIVE))
+    rails = GuardrailInterceptor((SECRET, DESTRUCTIVE))
     assert rails.see(Operation(1, "select 'top secret'"), session) is FORWARD
     assert rails.see(output([b"drop table x"]), session) is FORWARD
     assert rails.see(ClientOutput(b"drop table x"), session) is FORWARD
@@ -140,11 +140,11 @@ def test_input_rule_ignores_output_and_output_rule_ignores_input(session: Sessio
 
 def test_a_rule_that_cannot_be_loaded_refuses_the_session() -> None:
     with pytest.raises(Invalid, match="does not compile"):
-        GuardRailInterceptor((rail("broken", on_input=(words("x"), pattern("(a"))),))
+        GuardrailInterceptor((rail("broken", on_input=(words("x"), pattern("(a"))),))
 
 
 def test_sessions_under_the_same_rules_share_what_is_compiled() -> None:
-    assert GuardRailInterceptor((DESTRUCTIVE,))._rules is GuardRailInterceptor((DESTRUCTIVE,))._rules
+    assert GuardrailInterceptor((DESTRUCTIVE,))._rules is GuardrailInterceptor((DESTRUCTIVE,))._rules
 
 
 def test_the_cache_is_bounded_in_number_and_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,4 +199,4 @@ def test_the_cache_keeps_what_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_need_for_batches_is_that_of_the_strictest_outcome(rules: tuple[Rule, ...], need: BatchNeed) -> None:
     rails = (rail("some", on_input=rules), rail("output", on_output=(words("b"),)))
-    assert GuardRailInterceptor(rails, PostgresParser()).batch_need is need
+    assert GuardrailInterceptor(rails, PostgresParser()).batch_need is need

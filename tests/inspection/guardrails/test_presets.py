@@ -6,16 +6,16 @@ from uuid import UUID
 
 import pytest
 
-from postern.domain.rules.guardrail import Action, GuardRail
+from postern.domain.rules.guardrail import Action, Guardrail
 from postern.domain.rules.guardrail_presets import preset
 from postern.inspection.guardrails.guardrail_trial import try_input, try_output
 from postern.wiring.parsers import parser_of
 
 
-def rail(name: str) -> GuardRail:
+def rail(name: str) -> Guardrail:
     found = preset(name)
     assert found is not None
-    return GuardRail(UUID(int=1), UUID(int=2), name, input=found.input, output=found.output)
+    return Guardrail(UUID(int=1), UUID(int=2), name, input=found.input, output=found.output)
 
 
 STOPPED = [

@@ -7,11 +7,11 @@ from uuid import UUID
 
 import pytest
 
-from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType, Unknown
+from postern.domain.rules.guardrail import Action, Guardrail, Rule, RuleType, Unknown
 from postern.domain.rules.statement import Effect, ObjectKind, ObjectName, Statement
 from postern.domain.targets.target_schema import Relation, TargetSchema
 from postern.errors import Invalid
-from postern.inspection.guardrails.guardrail_interceptor import GuardRailInterceptor
+from postern.inspection.guardrails.guardrail_interceptor import GuardrailInterceptor
 from postern.inspection.guardrails.guardrail_trial import try_input
 from postern.inspection.guardrails.statements import MAX_PARSED
 from postern.inspection.sql.oracle import OracleParser
@@ -62,11 +62,11 @@ def _named(word: str) -> ObjectName:
 
 
 def judge(rule: Rule, text: str, session: SessionView, target: TargetSchema | None = None) -> Verdict:
-    return GuardRailInterceptor((rail(rule),), Fake(), lambda: target).see(Operation(1, text), session)
+    return GuardrailInterceptor((rail(rule),), Fake(), lambda: target).see(Operation(1, text), session)
 
 
-def rail(*rules: Rule) -> GuardRail:
-    return GuardRail(UUID(int=1), UUID(int=2), "care", input=rules)
+def rail(*rules: Rule) -> Guardrail:
+    return Guardrail(UUID(int=1), UUID(int=2), "care", input=rules)
 
 
 def statements(*effects: Effect, objects: tuple[str, ...] = (), unknown: Unknown | None = None) -> Rule:
@@ -78,7 +78,7 @@ def test_denied_effect_is_found_anywhere_in_a_statement(session: SessionView) ->
     assert judge(rule, "read t; write t", session) is FORWARD
     refused = judge(rule, "read t; ddl t", session)
     assert isinstance(refused, Refuse)
-    assert refused.message == 'blocked by guard rail "care" (rule "it"): DDL (ddl)'
+    assert refused.message == 'blocked by guardrail "care" (rule "it"): DDL (ddl)'
     assert "shop" in refused.hint
 
 
@@ -139,7 +139,7 @@ def test_refusal_suggests_a_schema_only_where_one_is_missing_and_would_help(
 
 def test_rules_follow_the_catalogue_as_it_becomes_known(session: SessionView) -> None:
     targets: list[TargetSchema | None] = [None]
-    rails = GuardRailInterceptor((rail(statements(objects=("pay",))),), Fake(), lambda: targets[0])
+    rails = GuardrailInterceptor((rail(statements(objects=("pay",))),), Fake(), lambda: targets[0])
     assert isinstance(rails.see(Operation(1, "read orders"), session), Refuse)
     targets[0] = TargetSchema(relations={("pay", "salaries"): Relation("pay", "salaries", ())})
     assert rails.see(Operation(2, "read orders"), session) is FORWARD
@@ -151,7 +151,7 @@ def test_rules_follow_the_catalogue_as_it_becomes_known(session: SessionView) ->
 def test_rules_are_compiled_once_for_one_catalogue(session: SessionView) -> None:
     parser = Fake()
     target = TargetSchema(relations={("pay", "salaries"): Relation("pay", "salaries", ())})
-    rails = GuardRailInterceptor((rail(statements(objects=("pay",))),), parser, lambda: target)
+    rails = GuardrailInterceptor((rail(statements(objects=("pay",))),), parser, lambda: target)
     for exchange in range(3):
         assert rails.see(Operation(exchange, "read orders"), session) is FORWARD
     assert parser.parsed == ["read orders"], "the second statement is answered by the cache of the same rules"
@@ -198,7 +198,7 @@ def test_functions_that_a_rule_allows_are_harmless_for_that_rule_alone(session: 
     lenient = Rule(RuleType.READ_ONLY, allow_functions=("app.total()",))
     assert judge(lenient, "read app.total()", session) is FORWARD
     assert isinstance(judge(lenient, "read app.other()", session), Refuse)
-    both = GuardRailInterceptor((rail(lenient, Rule(RuleType.READ_ONLY)),), Fake())
+    both = GuardrailInterceptor((rail(lenient, Rule(RuleType.READ_ONLY)),), Fake())
     assert isinstance(both.see(Operation(1, "read app.total()"), session), Refuse)
 
 
@@ -206,7 +206,7 @@ def test_most_severe_rule_decides_in_any_order(session: SessionView) -> None:
     warning = Rule(RuleType.DENY_STATEMENTS, effects=frozenset({Effect.WRITE}), action=Action.WARN)
     review = Rule(RuleType.DENY_WORDS_LIST, words=("payroll",), action=Action.REVIEW)
     denial = Rule(RuleType.REQUIRE_WHERE)
-    rails = GuardRailInterceptor((rail(warning, review, denial),), Fake())
+    rails = GuardrailInterceptor((rail(warning, review, denial),), Fake())
     assert isinstance(rails.see(Operation(1, "write t"), session), Warn)
     assert isinstance(rails.see(Operation(1, "write payroll"), session), Hold)
     assert isinstance(rails.see(Operation(1, "write payroll all"), session), Refuse)
@@ -215,22 +215,22 @@ def test_most_severe_rule_decides_in_any_order(session: SessionView) -> None:
 
 def test_prepared_statement_is_judged_and_parsed_once(session: SessionView) -> None:
     parser = Fake()
-    rails = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser)
+    rails = GuardrailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser)
     for phase in (Phase.PREPARE, Phase.RUN):
         assert isinstance(rails.see(Operation(1, "write t", phase), session), Refuse)
     assert parser.parsed == ["write t"]
     for action in (Action.WARN, Action.REVIEW):
-        lenient = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY, action=action)),), Fake())
+        lenient = GuardrailInterceptor((rail(Rule(RuleType.READ_ONLY, action=action)),), Fake())
         assert lenient.see(Operation(1, "write t", Phase.PREPARE), session) is FORWARD
         assert isinstance(lenient.see(Operation(1, "write t"), session), Warn | Hold)
-    other = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY, unknown=Unknown.ALLOW, name="other")),), parser)
+    other = GuardrailInterceptor((rail(Rule(RuleType.READ_ONLY, unknown=Unknown.ALLOW, name="other")),), parser)
     assert isinstance(other.see(Operation(1, "write t"), session), Refuse)
     assert parser.parsed == ["write t"] * 2  # other rules, another judgement
 
 
 def test_large_text_is_judged_in_another_process(session: SessionView) -> None:
     parser = Fake()
-    rails = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser)
+    rails = GuardrailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser)
     text = "read t; " * AT_ONCE
     held = rails.see(Operation(1, text), session)
     assert isinstance(held, Hold)
@@ -250,7 +250,7 @@ def test_attack_short_text_that_executes_a_long_one_is_judged_in_another_process
     """Two hundred EXECUTEs of a large text are two thousand characters, and were a minute of everybody's time."""
     parser = PostgresParser() if dialect == "postgres" else MySqlParser()
     names = PreparedStatements(parser) if isinstance(parser, PostgresParser) else MySqlPreparedStatements(parser)
-    rails = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser, session_parser=names)
+    rails = GuardrailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser, session_parser=names)
     small = "prepare p as select 1" if dialect == "postgres" else "prepare p from 'select 1'"
     assert rails.see(Operation(1, small), session) is FORWARD
     assert rails.see(Operation(1, "execute p"), session) is FORWARD
@@ -268,7 +268,7 @@ def test_statement_without_names_is_judged_at_once_after_a_large_prepare(session
     """What the session prepared has to be read again for an EXECUTE only."""
     parser = PostgresParser() if dialect == "postgres" else MySqlParser()
     names = PreparedStatements(parser) if isinstance(parser, PostgresParser) else MySqlPreparedStatements(parser)
-    rails = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser, session_parser=names)
+    rails = GuardrailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser, session_parser=names)
     many = f"select {'1, ' * AT_ONCE} 1"
     large = f"prepare p as {many}" if dialect == "postgres" else f"prepare p from '{many}'"
     held = rails.see(Operation(1, large), session)
@@ -290,7 +290,7 @@ def test_statement_without_names_is_judged_at_once_after_a_large_prepare(session
 def test_execute_is_judged_where_no_session_parser_follows_names(
     session: SessionView, parser: Parser, harmless: str, forbidden: str
 ) -> None:
-    rails = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser)
+    rails = GuardrailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser)
     assert rails.see(Operation(1, harmless), session) is FORWARD
     assert isinstance(rails.see(Operation(2, forbidden), session), Refuse)
 
@@ -308,7 +308,7 @@ def test_rule_about_unknown_effects_hits_statements_of_unknown_effect(
 
 def test_large_text_is_judged_in_another_process_once(session: SessionView) -> None:
     parser = Fake()
-    rails = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser)
+    rails = GuardrailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser)
     for text, expected in (("read t; " * 300, Forward), ("write t; " * 300, Refuse)):
         held = rails.see(Operation(1, text), session)
         assert isinstance(held, Hold)
@@ -321,7 +321,7 @@ def test_large_text_is_judged_in_another_process_once(session: SessionView) -> N
 @pytest.mark.parametrize("shapes", [POSTGRES_SHAPES, MYSQL_SHAPES], ids=["postgres", "mysql"])
 def test_statements_of_the_same_shape_are_parsed_once(session: SessionView, shapes: Shapes) -> None:
     parser = Fake(shapes=shapes)
-    rails = GuardRailInterceptor((rail(statements(Effect.WRITE, unknown=Unknown.ALLOW)),), parser)
+    rails = GuardrailInterceptor((rail(statements(Effect.WRITE, unknown=Unknown.ALLOW)),), parser)
     for number in range(10):
         assert rails.see(Operation(number, f"select a from t where b = {number}"), session) is FORWARD
     assert len(parser.parsed) == 1
@@ -333,7 +333,7 @@ def test_statements_of_the_same_shape_are_parsed_once(session: SessionView, shap
 def test_matching_statement_is_parsed_each_time(session: SessionView) -> None:
     """What is said of it may tell of its text."""
     parser = Fake(shapes=POSTGRES_SHAPES)
-    rails = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser)
+    rails = GuardrailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser)
     for number in range(3):
         assert isinstance(rails.see(Operation(number, f"select a from t where b = {number}"), session), Refuse)
     assert len(parser.parsed) == 3
@@ -352,7 +352,7 @@ def test_matching_statement_is_parsed_each_time(session: SessionView) -> None:
     ],
 )
 def test_attack_a_condition_that_looks_like_a_harmless_one(session: SessionView, harmless: str, attack: str) -> None:
-    rails = GuardRailInterceptor((rail(Rule(RuleType.REQUIRE_WHERE)),), PostgresParser())
+    rails = GuardrailInterceptor((rail(Rule(RuleType.REQUIRE_WHERE)),), PostgresParser())
     for _ in range(2):
         assert rails.see(Operation(1, harmless), session) is FORWARD
         assert isinstance(rails.see(Operation(2, attack), session), Refuse)
@@ -374,20 +374,20 @@ def test_attack_a_condition_that_looks_like_a_harmless_one(session: SessionView,
 def test_attack_a_condition_of_mysql_that_looks_like_a_harmless_one(
     session: SessionView, harmless: str, attack: str
 ) -> None:
-    rails = GuardRailInterceptor((rail(Rule(RuleType.REQUIRE_WHERE)),), MySqlParser())
+    rails = GuardrailInterceptor((rail(Rule(RuleType.REQUIRE_WHERE)),), MySqlParser())
     for _ in range(2):
         assert rails.see(Operation(1, harmless), session) is FORWARD
         assert isinstance(rails.see(Operation(2, attack), session), Refuse)
 
 
 def test_attack_many_small_statements_in_one_batch_do_not_stop_the_others(session: SessionView) -> None:
-    rails = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),), Fake())
+    rails = GuardrailInterceptor((rail(Rule(RuleType.READ_ONLY)),), Fake())
     verdicts = [rails.see(Operation(n, f"read t{n} " + "x " * 500), session) for n in range(20)]
     assert any(isinstance(verdict, Hold) for verdict in verdicts)
 
 
 def test_attack_a_text_too_long_to_parse_is_unknown(session: SessionView) -> None:
-    held = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),), Fake()).see(
+    held = GuardrailInterceptor((rail(Rule(RuleType.READ_ONLY)),), Fake()).see(
         Operation(1, "read t" + " " * MAX_PARSED), session
     )
     assert isinstance(held, Hold)
@@ -397,7 +397,7 @@ def test_attack_a_text_too_long_to_parse_is_unknown(session: SessionView) -> Non
 
 def test_without_a_parser_no_session_begins() -> None:
     with pytest.raises(Invalid, match="no parser"):
-        GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),))
+        GuardrailInterceptor((rail(Rule(RuleType.READ_ONLY)),))
 
 
 def test_message_of_a_rule_is_shown(session: SessionView) -> None:
@@ -411,34 +411,34 @@ class TestPreparedNames:
     """EXECUTE is judged by what the session prepared, whichever way."""
 
     @pytest.fixture
-    def rails(self) -> GuardRailInterceptor:
+    def rails(self) -> GuardrailInterceptor:
         parser = PostgresParser()
         rule = statements(Effect.WRITE)
-        return GuardRailInterceptor((rail(rule),), parser, lambda: None, PreparedStatements(parser))
+        return GuardrailInterceptor((rail(rule),), parser, lambda: None, PreparedStatements(parser))
 
     @staticmethod
-    def passes(rails: GuardRailInterceptor, session: SessionView, text: str, phase: Phase = Phase.RUN) -> bool:
+    def passes(rails: GuardrailInterceptor, session: SessionView, text: str, phase: Phase = Phase.RUN) -> bool:
         return isinstance(rails.see(Operation(1, text, phase), session), Forward)
 
     def test_execute_of_a_known_harmless_statement_passes(
-        self, rails: GuardRailInterceptor, session: SessionView
+        self, rails: GuardrailInterceptor, session: SessionView
     ) -> None:
         assert not self.passes(rails, session, "execute p")
         assert self.passes(rails, session, "prepare p as select 1")
         assert self.passes(rails, session, "execute p")
         assert not self.passes(rails, session, "execute q")
 
-    def test_prepared_names_of_sessions_are_separate(self, rails: GuardRailInterceptor, session: SessionView) -> None:
+    def test_prepared_names_of_sessions_are_separate(self, rails: GuardrailInterceptor, session: SessionView) -> None:
         assert self.passes(rails, session, "prepare p as select 1")
         parser = PostgresParser()
-        other = GuardRailInterceptor(
+        other = GuardrailInterceptor(
             (rail(statements(Effect.WRITE)),), parser, lambda: None, PreparedStatements(parser)
         )
         assert not self.passes(other, session, "execute p")
         assert self.passes(rails, session, "execute p")
 
     def test_attack_the_protocol_prepares_a_write_under_a_harmless_name(
-        self, rails: GuardRailInterceptor, session: SessionView
+        self, rails: GuardrailInterceptor, session: SessionView
     ) -> None:
         assert self.passes(rails, session, "prepare p as select 1")
         assert self.passes(rails, session, "deallocate p")
@@ -446,7 +446,7 @@ class TestPreparedNames:
         assert not self.passes(rails, session, "execute p")
 
     def test_attack_a_refused_prepare_beside_a_harmless_one(
-        self, rails: GuardRailInterceptor, session: SessionView
+        self, rails: GuardrailInterceptor, session: SessionView
     ) -> None:
         assert self.passes(rails, session, "prepare p as select 1")
         assert not self.passes(rails, session, "prepare p as delete from t where id = 1")
@@ -461,7 +461,7 @@ def test_rule_about_a_table_denies_tables_when_the_catalogue_could_not_be_read(
 
     def denies(text: str, rule: Rule, target: TargetSchema | None = None) -> bool:
         return (
-            GuardRailInterceptor((rail(rule),), parser(), lambda: target).see(Operation(1, text), session)
+            GuardrailInterceptor((rail(rule),), parser(), lambda: target).see(Operation(1, text), session)
             is not FORWARD
         )
 

@@ -9,9 +9,9 @@ from uuid import UUID
 import pytest
 from tests.bypass import cases_mysql, cases_oracle, cases_postgres, cases_tsql
 
-from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
+from postern.domain.rules.guardrail import Action, Guardrail, Rule, RuleType
 from postern.domain.rules.guardrail_presets import PRESETS
-from postern.inspection.guardrails.guardrail_interceptor import SEARCHED_AT_ONCE, GuardRailInterceptor
+from postern.inspection.guardrails.guardrail_interceptor import SEARCHED_AT_ONCE, GuardrailInterceptor
 from postern.inspection.guardrails.guardrail_rules import judge_text, load
 from postern.inspection.guardrails.guardrail_tasks import JudgeText, read_answer
 from postern.inspection.schema_ref import pack_schema
@@ -28,8 +28,8 @@ DIALECTS = {"postgres": cases_postgres, "mysql": cases_mysql, "tsql": cases_tsql
 EVERY = 7  # each seventh case of the corpora: all of them are judged elsewhere, and here their way is tested
 
 
-def rails(*rules: Rule) -> tuple[GuardRail, ...]:
-    return (GuardRail(UUID(int=1), UUID(int=2), "care", input=rules),)
+def rails(*rules: Rule) -> tuple[Guardrail, ...]:
+    return (Guardrail(UUID(int=1), UUID(int=2), "care", input=rules),)
 
 
 def elsewhere(task: JudgeText) -> object:
@@ -82,7 +82,7 @@ def test_schema_is_unpacked_once_for_each_snapshot() -> None:
 
 def test_attack_large_text_without_a_rule_about_statements_is_searched_elsewhere() -> None:
     session = SessionView(UUID(int=1), "ann@example.com", frozenset(), "shop", "database", "postgres", {})
-    guard = GuardRailInterceptor(rails(Rule(RuleType.DENY_WORDS_LIST, words=("secret",))))
+    guard = GuardrailInterceptor(rails(Rule(RuleType.DENY_WORDS_LIST, words=("secret",))))
     assert guard.see(Operation(1, "x" * (AT_ONCE + 1)), session) is FORWARD
     held = guard.see(Operation(1, "x" * SEARCHED_AT_ONCE + " secret"), session)
     assert isinstance(held, Hold)
@@ -94,7 +94,7 @@ def test_attack_large_text_without_a_rule_about_statements_is_searched_elsewhere
 def test_attack_many_statements_of_one_read_wait_for_their_turn() -> None:
     """Each of them is short, and a read may bring thousands."""
     session = SessionView(UUID(int=1), "ann@example.com", frozenset(), "shop", "database", "postgres", {})
-    guard = GuardRailInterceptor(rails(Rule(RuleType.READ_ONLY)), PostgresParser())
+    guard = GuardrailInterceptor(rails(Rule(RuleType.READ_ONLY)), PostgresParser())
     verdicts = [guard.see(Operation(number, f"select {number} from t{number}"), session) for number in range(200)]
     waiting = [verdict for verdict in verdicts if isinstance(verdict, Hold)]
     assert len(waiting) > 50

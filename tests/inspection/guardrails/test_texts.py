@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 from tests.support.protocols import postgres_test_messages as pg
 
-from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
-from postern.inspection.guardrails.guardrail_interceptor import GuardRailInterceptor
+from postern.domain.rules.guardrail import Action, Guardrail, Rule, RuleType
+from postern.inspection.guardrails.guardrail_interceptor import GuardrailInterceptor
 from postern.interception.events import Channel, Operation, Output, Rows
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict, Warn
@@ -19,8 +19,8 @@ from postern.protocols.postgres.wire.postgres_rows import PostgresRows, layout_o
 TEXT, JSON, NUMERIC = 25, 114, 1700
 
 
-def rails(*rules: Rule, on_input: tuple[Rule, ...] = ()) -> GuardRailInterceptor:
-    return GuardRailInterceptor((GuardRail(UUID(int=1), UUID(int=2), "care", input=on_input, output=rules),))
+def rails(*rules: Rule, on_input: tuple[Rule, ...] = ()) -> GuardrailInterceptor:
+    return GuardrailInterceptor((Guardrail(UUID(int=1), UUID(int=2), "care", input=on_input, output=rules),))
 
 
 def rows(oid: int, *cells: bytes) -> PostgresRows:
@@ -36,7 +36,7 @@ def copied(*lines: bytes) -> Output:
 
 def is_masked(verdict: Verdict) -> bool:
     """Which is said, where it is the first."""
-    return isinstance(verdict, Warn) and verdict.message.startswith('masked by guard rail "care" (rule "no secrets!")')
+    return isinstance(verdict, Warn) and verdict.message.startswith('masked by guardrail "care" (rule "no secrets!")')
 
 
 MASK = Rule(RuleType.PATTERN_MATCH, pattern_regex="secret-[0-9]+", name="no secrets!", action=Action.MASK)
@@ -56,8 +56,8 @@ def test_match_is_masked_and_the_rest_is_unchanged(session: SessionView) -> None
 
 def test_client_is_warned_of_masking_once_per_rule(session: SessionView) -> None:
     other = Rule(RuleType.DENY_WORDS_LIST, words=("hush",), action=Action.MASK, message="Hush is not for you.")
-    found = GuardRailInterceptor(
-        (GuardRail(UUID(int=1), UUID(int=2), "care", output=(MASK, other)),), access_help="Ask in #access."
+    found = GuardrailInterceptor(
+        (Guardrail(UUID(int=1), UUID(int=2), "care", output=(MASK, other)),), access_help="Ask in #access."
     )
     first = found.see(rows(TEXT, b"secret-1"), session)
     assert isinstance(first, Warn)
@@ -120,7 +120,7 @@ def test_a_denial_wins_over_a_mask_and_a_mask_goes_with_a_warning(session: Sessi
     event = rows(TEXT, b"mind secret-1")
     verdict = rails(MASK, warn, deny).see(event, session)
     assert isinstance(verdict, Warn)
-    assert verdict.message == 'warning of guard rail "care" (rule "2")'
+    assert verdict.message == 'warning of guardrail "care" (rule "2")'
     assert event.texts(0) == [b"mind [masked:no-secrets-]"]
 
 
@@ -154,7 +154,7 @@ def test_rows_are_counted_by_answer(session: SessionView) -> None:
     assert isinstance(judge.see(lines, session), Refuse)
 
 
-def fetched(judge: GuardRailInterceptor, session: SessionView, exchange: int, text: str, count: int) -> bool:
+def fetched(judge: GuardrailInterceptor, session: SessionView, exchange: int, text: str, count: int) -> bool:
     """Whether they are shown."""
     judge.see(Operation(exchange, text), session)
     event = PostgresRows(exchange, layout_of(pg.row_description(("c", TEXT))[5:]), pg.data_row("1") * count, count)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
+from postern.domain.rules.guardrail import Action, Guardrail, Rule, RuleType
 from postern.domain.rules.statement import Effect, Statement
 from postern.domain.rules.trial import Answered, Hit, RecordedStatement
 from postern.domain.targets.target_schema import TargetSchema
@@ -41,7 +41,7 @@ def rule(text: str, action: Action, name: str) -> Rule:
 
 
 def session_trier(*, on_input: tuple[Rule, ...] = (), on_output: tuple[Rule, ...] = ()) -> SessionTrier:
-    return Trier(GuardRail(UUID(int=1), UUID(int=2), "tried", input=on_input, output=on_output), None).session(None)
+    return Trier(Guardrail(UUID(int=1), UUID(int=2), "tried", input=on_input, output=on_output), None).session(None)
 
 
 def decided(hit: Hit | None) -> tuple[str, Action] | None:
@@ -75,7 +75,7 @@ def test_the_most_severe_output_rule_decides(
 
 def test_a_statement_that_recurs_is_parsed_once() -> None:
     parser = CountingParser()
-    rails = GuardRail(UUID(int=1), UUID(int=2), "read only", input=(Rule(RuleType.READ_ONLY),))
+    rails = Guardrail(UUID(int=1), UUID(int=2), "read only", input=(Rule(RuleType.READ_ONLY),))
     trier = Trier(rails, parser)
     for session in (trier.session(None), trier.session(None)):
         for _ in range(3):
@@ -135,7 +135,7 @@ def test_rail_without_input_rules_judges_no_statement() -> None:
 def test_execute_is_judged_by_what_the_recorded_session_prepared(
     parser: Parser, names: Callable[[Any], SessionParser], before: list[str], prepared: str, is_hit: bool
 ) -> None:
-    rails = GuardRail(UUID(int=1), UUID(int=2), "read only", input=(Rule(RuleType.READ_ONLY),))
+    rails = Guardrail(UUID(int=1), UUID(int=2), "read only", input=(Rule(RuleType.READ_ONLY),))
     trier = Trier(rails, parser)
     session = trier.session(names(parser))
     for text in before:
@@ -195,16 +195,16 @@ def test_rows_are_counted_for_each_answer(parts: list[int | str], hits: list[boo
     ],
 )
 def test_hits_of_a_text_have_their_places(text: str, spans: list[tuple[int, int]] | None) -> None:
-    rail = GuardRail(UUID(int=1), UUID(int=2), "tried", input=(DENY, WARN), output=(DENY, WARN))
+    rail = Guardrail(UUID(int=1), UUID(int=2), "tried", input=(DENY, WARN), output=(DENY, WARN))
     for trial in (try_input(rail, text, None), try_output(rail, text)):
         assert [(hit.rule, list(hit.spans)) for hit in trial.hits] == ([] if spans is None else [("deny", spans)])
         assert trial.outcome is (None if spans is None else Action.DENY)
-        assert trial.message == ("" if spans is None else 'blocked by guard rail "tried" (rule "deny")')
+        assert trial.message == ("" if spans is None else 'blocked by guardrail "tried" (rule "deny")')
 
 
 def test_hit_across_a_comment_has_no_place() -> None:
     pattern = Rule(RuleType.PATTERN_MATCH, pattern_regex=r"drop\s+table", name="drop")
-    rail = GuardRail(UUID(int=1), UUID(int=2), "tried", input=(pattern,), output=(pattern,))
+    rail = Guardrail(UUID(int=1), UUID(int=2), "tried", input=(pattern,), output=(pattern,))
     found = try_input(rail, "drop/**/table t", None)
     assert [(hit.rule, hit.spans) for hit in found.hits] == [("drop", ())]
     assert try_output(rail, "drop/**/table t").hits == ()

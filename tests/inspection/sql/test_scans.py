@@ -6,11 +6,11 @@ from uuid import UUID
 
 import pytest
 
-from postern.domain.rules.guardrail import GuardRail, Rule, RuleType
+from postern.domain.rules.guardrail import Guardrail, Rule, RuleType
 from postern.domain.rules.guardrail_presets import preset
 from postern.domain.rules.statement import Effect
 from postern.domain.targets.dialect import DIALECTS
-from postern.inspection.guardrails.guardrail_interceptor import GuardRailInterceptor
+from postern.inspection.guardrails.guardrail_interceptor import GuardrailInterceptor
 from postern.inspection.sql.oracle import OracleParser
 from postern.inspection.sql.sql_parser import Parser
 from postern.inspection.sql.tsql import TSqlParser
@@ -143,7 +143,7 @@ def test_the_preset(session: SessionView, parser: type[Parser]) -> None:
     made = preset("full-scans")
     assert made is not None
     assert made.protocols == tuple(DIALECTS)
-    rails = GuardRailInterceptor((GuardRail(UUID(int=1), UUID(int=2), "care", input=made.input),), parser())
+    rails = GuardrailInterceptor((Guardrail(UUID(int=1), UUID(int=2), "care", input=made.input),), parser())
     verdict = rails.see(Operation(1, "select a from t"), session)
     assert isinstance(verdict, Refuse)
     assert "SELECT reads all of" in verdict.message
@@ -153,7 +153,7 @@ def test_the_preset(session: SessionView, parser: type[Parser]) -> None:
 
 def test_of_some_tables_only(session: SessionView) -> None:
     rule = Rule(RuleType.DENY_FULL_SCANS, objects=("hr.salary", "*.users"))
-    rails = GuardRailInterceptor((GuardRail(UUID(int=1), UUID(int=2), "care", input=(rule,)),), PostgresParser())
+    rails = GuardrailInterceptor((Guardrail(UUID(int=1), UUID(int=2), "care", input=(rule,)),), PostgresParser())
     for text in ("table hr.salary", "select * from salary", "select a from app.users", "copy users to stdout"):
         assert isinstance(rails.see(Operation(1, text), session), Refuse), text
     for text in ("select * from orders", "select * from app.salary", "select * from users where id = 1"):

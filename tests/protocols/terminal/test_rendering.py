@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.protocols.terminal.test_wire_terminal import PIPED, TYPED, How, Told, out
 
-from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
+from postern.domain.rules.guardrail import Action, Guardrail, Rule, RuleType
 from postern.domain.rules.masking import DEFAULT_TYPES
-from postern.inspection.guardrails.guardrail_interceptor import GuardRailInterceptor
+from postern.inspection.guardrails.guardrail_interceptor import GuardrailInterceptor
 from postern.inspection.masking.masking_interceptor import Masking
 from postern.interception.events import ClientOutput, Refusal
 from postern.protocols.terminal import terminal_frames as m
@@ -105,9 +105,9 @@ def shown(data: bytes, row: TerminalRow | None = None) -> str:
     return "\n".join(line.shown for line in render(data, row or TerminalRow()))
 
 
-def rail(action: Action = Action.DENY, pattern: str = rf"\b{WORD}\b") -> GuardRailInterceptor:
+def rail(action: Action = Action.DENY, pattern: str = rf"\b{WORD}\b") -> GuardrailInterceptor:
     rule = Rule(RuleType.PATTERN_MATCH, pattern_regex=pattern, name="secrets", action=action)
-    return GuardRailInterceptor((GuardRail(UUID(int=1), UUID(int=2), "rail", output=(rule,)),))
+    return GuardrailInterceptor((Guardrail(UUID(int=1), UUID(int=2), "rail", output=(rule,)),))
 
 
 def printed(data: bytes, *interceptors: Any, how: How = PIPED, size: int = 0) -> Told:

@@ -1,4 +1,4 @@
-"""Reviews of statements: who decides on what a guard rail holds, how many may wait, and when they go."""
+"""Reviews of statements: who decides on what a guardrail holds, how many may wait, and when they go."""
 
 from __future__ import annotations
 

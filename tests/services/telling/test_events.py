@@ -102,7 +102,7 @@ def violation(desk: Desk, session_id: UUID, number: int = 1, **fields: Any) -> V
         left_out=0,
         rule="no drops / 1",
         action="deny",
-        message="refused by guard rail",
+        message="refused by guardrail",
         statement="drop table orders",
         at=desk.world.clock(),
     )

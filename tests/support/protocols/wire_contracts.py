@@ -112,7 +112,7 @@ def check_masking(
     secret: bytes,
     read: Callable[[bytes], bytes] = bytes,
 ) -> None:
-    """Holds a protocol to what masking and guard rails on output rest on.
+    """Holds a protocol to what masking and guardrails on output rest on.
 
     The target says `secret` somewhere in `conversation`, in an answer that can be masked; the conversation ends with
     nothing owed. `read` makes of what a client is sent what it is shown: for protocols whose own messages may be cut

@@ -222,7 +222,7 @@ def _show_schema(found: Row) -> None:
     "guardrails",
     multiple=True,
     metavar="ID",
-    help="A guard rail to apply. Repeatable.",
+    help="A guardrail to apply. Repeatable.",
     shell_complete=completion.guardrail_ids,
 )
 @click.option(

@@ -2,7 +2,7 @@
 
 Three kinds, one state machine. `onetime`: one script, which runs exactly as it was reviewed, once. `jit`: access to a
 connection for a while, bound to the user, their address and their login. `statement`: one statement of a session that a
-guard rail holds.
+guardrail holds.
 
     (new) ──asked──▶ PENDING ──approved──▶ APPROVED ──started──▶ PROCESSING ──finished──▶ EXECUTED
                         │                     │                   (onetime)

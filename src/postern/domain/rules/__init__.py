@@ -1,1 +1,1 @@
-"""Rules: access to connections, guard rails for statements, masking of output."""
+"""Rules: access to connections, guardrails for statements, masking of output."""

@@ -1,4 +1,4 @@
-"""Guard rails: input or output that is denied, held, masked or warned about (spec 2.5)."""
+"""Guardrails: input or output that is denied, held, masked or warned about (spec 2.5)."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class GuardRail:
+class Guardrail:
     id: UUID
     org_id: UUID
     name: str
@@ -112,17 +112,17 @@ class GuardRail:
         return any(rule.type is RuleType.MAX_ROWS for rule in self.output)
 
 
-def unenforceable(rail: GuardRail, protocol: str, parsed: frozenset[str]) -> str | None:
-    """Return why this guard rail cannot be enforced on `protocol`; None where it can. `parsed` names the protocols
+def unenforceable(rail: Guardrail, protocol: str, parsed: frozenset[str]) -> str | None:
+    """Return why this guardrail cannot be enforced on `protocol`; None where it can. `parsed` names the protocols
     with a parser."""
     if rail.judges_statements and protocol not in parsed:
         return (
-            f"guard rail {rail.name!r} judges what statements do, which cannot be known where {protocol!r} is spoken: "
+            f"guardrail {rail.name!r} judges what statements do, which cannot be known where {protocol!r} is spoken: "
             "there is no parser for it; use rules about text there"
         )
     if rail.counts_rows and protocol in TEXTUAL:
         return (
-            f"guard rail {rail.name!r} counts rows, and what a command or a shell prints has none; "
+            f"guardrail {rail.name!r} counts rows, and what a command or a shell prints has none; "
             "use rules about text there"
         )
     return None

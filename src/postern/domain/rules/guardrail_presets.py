@@ -1,4 +1,4 @@
-"""Preset guard rails: common needs, as rules that can be saved as they are or changed."""
+"""Preset guardrails: common needs, as rules that can be saved as they are or changed."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from postern.domain.rules.guardrail import GuardRail, RuleType
+from postern.domain.rules.guardrail import Guardrail, RuleType
 from postern.domain.rules.masking import InfoType, MaskingRule
 from postern.domain.secret import Secret
 
@@ -15,7 +15,7 @@ class Policy:
     the rules of `masking`; `masking_key` is their key for hashes, where one uses them. `access_help` is the
     organisation's hint for denied users."""
 
-    guardrails: tuple[GuardRail, ...] = ()
+    guardrails: tuple[Guardrail, ...] = ()
     masked_types: frozenset[InfoType] = frozenset()
     masking: tuple[MaskingRule, ...] = ()
     masking_key: Secret = field(default_factory=lambda: Secret(""))

@@ -1,4 +1,4 @@
-"""The filter of lists of guard rails and of masking rules."""
+"""The filter of lists of guardrails and of masking rules."""
 
 from __future__ import annotations
 

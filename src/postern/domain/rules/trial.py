@@ -1,4 +1,4 @@
-"""Results of trials of guard rails: on one text, and on past sessions."""
+"""Results of trials of guardrails: on one text, and on past sessions."""
 
 from __future__ import annotations
 

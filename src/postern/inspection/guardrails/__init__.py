@@ -1,4 +1,4 @@
-"""Guard rails: deny, hold, mask or warn when a rule matches an operation or an answer (spec 2.5).
+"""Guardrails: deny, hold, mask or warn when a rule matches an operation or an answer (spec 2.5).
 
 Text rules (`guardrail_texts`) match the spelling of a statement, each bind value, and each text of an answer. Comments
 do not hide a match (see `sql_comments`), but quoting, dynamic SQL and other spellings of the same operation can.

@@ -1,4 +1,4 @@
-"""Findings of guard rails, and their cache."""
+"""Findings of guardrails, and their cache."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass
 
-from postern.domain.rules.guardrail import Action, GuardRail, Rule
+from postern.domain.rules.guardrail import Action, Guardrail, Rule
 
 CACHED_STATEMENTS = 1024
 CACHED_STATEMENT_BYTES = 16 * 1024
@@ -15,7 +15,7 @@ CACHED_BYTES = 2 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
-    """Rule that matched: its guard rail's name, its own name or number, and the message of its author."""
+    """Rule that matched: its guardrail's name, its own name or number, and the message of its author."""
 
     rail: str
     rule: str
@@ -27,11 +27,11 @@ class Culprit:
 
     @property
     def label(self) -> str:
-        return f'guard rail "{self.rail}" (rule "{self.rule}")'
+        return f'guardrail "{self.rail}" (rule "{self.rule}")'
 
 
 @dataclass(frozen=True, slots=True)
-class GuardRailFinding:
+class GuardrailFinding:
     """Match of a rule. `reason` gives details, if there are any. `unknown`: it cannot be determined whether the rule
     matches.
     """
@@ -51,7 +51,7 @@ class GuardRailFinding:
         return f"{beginning} {self.culprit.label}{why}"
 
 
-def name_rules(rail: GuardRail, rules: tuple[Rule, ...]) -> list[tuple[Culprit, Rule]]:
+def name_rules(rail: Guardrail, rules: tuple[Rule, ...]) -> list[tuple[Culprit, Rule]]:
     return [(Culprit(rail.name, rule.name or str(number), rule.message), rule) for number, rule in enumerate(rules, 1)]
 
 
@@ -62,13 +62,13 @@ class StatementCache:
     """
 
     def __init__(self) -> None:
-        self._found: OrderedDict[str, tuple[GuardRailFinding | None]] = OrderedDict()
+        self._found: OrderedDict[str, tuple[GuardrailFinding | None]] = OrderedDict()
         self._size = 0
 
     def __len__(self) -> int:
         return len(self._found)
 
-    def get(self, text: str) -> tuple[GuardRailFinding | None] | None:
+    def get(self, text: str) -> tuple[GuardrailFinding | None] | None:
         """Return the finding in a tuple, or None if the statement is not cached."""
         finding = self._found.get(text)
         if finding is not None:
@@ -76,7 +76,7 @@ class StatementCache:
                 self._found.move_to_end(text)
         return finding
 
-    def put(self, text: str, finding: GuardRailFinding | None) -> None:
+    def put(self, text: str, finding: GuardrailFinding | None) -> None:
         if len(text) > CACHED_STATEMENT_BYTES:
             return
         if text not in self._found:

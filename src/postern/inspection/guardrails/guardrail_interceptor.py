@@ -1,4 +1,4 @@
-"""Interceptor of guard rails.
+"""Interceptor of guardrails.
 
 An operation is judged by its text. Findings of texts that mean the same in every session are cached for all sessions
 under the same rules. A short text is judged at once; a long one, or a batch of many, becomes `Work` that the link waits
@@ -14,10 +14,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from postern.domain.rules.guardrail import Action, GuardRail
+from postern.domain.rules.guardrail import Action, Guardrail
 from postern.domain.targets.target_schema import TargetSchema
 from postern.inspection.guardrails.counting import SessionRowCounts
-from postern.inspection.guardrails.guardrail_findings import Culprit, GuardRailFinding
+from postern.inspection.guardrails.guardrail_findings import Culprit, GuardrailFinding
 from postern.inspection.guardrails.guardrail_rules import CompiledRules, judge_text, load, with_values
 from postern.inspection.guardrails.guardrail_tasks import JudgeText, read_answer
 from postern.inspection.guardrails.guardrail_texts import Masker
@@ -36,7 +36,7 @@ BY_NAME: Final = re.compile("[pPeE](?i:(?<=p)repare|(?<=e)xecute)")
 _tickets = itertools.count(1)
 
 
-def _batch_need(rails: tuple[GuardRail, ...]) -> BatchNeed:
+def _batch_need(rails: tuple[Guardrail, ...]) -> BatchNeed:
     """Return the need of the strictest outcome that an input rule can have. Rules that only warn need no batch."""
     outcomes = {str(outcome) for rail in rails for rule in rail.input for outcome in (rule.action, rule.unknown)}
     if Action.REVIEW in outcomes:
@@ -48,7 +48,7 @@ def _nothing() -> TargetSchema | None:
     return None
 
 
-class GuardRailInterceptor:
+class GuardrailInterceptor:
     """Interceptor of a session. Sessions under the same rules share compiled rules and cached findings.
 
     `parser` is that of the connection's dialect. `target` returns what is known now about the target's objects.
@@ -56,11 +56,11 @@ class GuardRailInterceptor:
     in the words of their organisation. Raises Invalid when a rule cannot be loaded; such a session must not start.
     """
 
-    name = "guard rails"
+    name = "guardrails"
 
     def __init__(
         self,
-        rules: tuple[GuardRail, ...],
+        rules: tuple[Guardrail, ...],
         parser: Parser | None = None,
         target: Callable[[], TargetSchema | None] = _nothing,
         session_parser: SessionParser | None = None,
@@ -125,7 +125,7 @@ class GuardRailInterceptor:
         rules: CompiledRules,
         event: Operation,
         session: SessionView,
-        cached: tuple[GuardRailFinding | None] | None,
+        cached: tuple[GuardrailFinding | None] | None,
         *,
         by_name: bool,
     ) -> Verdict:
@@ -135,7 +135,7 @@ class GuardRailInterceptor:
         """
         if event.truncated:
             assert rules.first is not None
-            large = GuardRailFinding(rules.first, Action.DENY)
+            large = GuardrailFinding(rules.first, Action.DENY)
             return _refuse(large, self._help(session), "this is too large to be judged by")
         if cached is not None:
             finding = with_values(rules, cached[0], event.values)
@@ -170,7 +170,7 @@ class GuardRailInterceptor:
         rules: CompiledRules,
         event: Operation,
         session: SessionView,
-        finding: GuardRailFinding | None,
+        finding: GuardrailFinding | None,
         *,
         by_name: bool,
     ) -> Verdict:
@@ -181,7 +181,7 @@ class GuardRailInterceptor:
 
     def _help(self, session: SessionView) -> str:
         """Return how to request what was denied."""
-        ask = self._access_help or "ask an administrator to change the guard rail."
+        ask = self._access_help or "ask an administrator to change the guardrail."
         return f'If you need this on connection "{session.connection}": {ask}'
 
     # Output
@@ -200,7 +200,7 @@ class GuardRailInterceptor:
         if not texts:
             return FORWARD
         seen = texts if isinstance(event, Rows) else [*texts, *event.rendered_texts()]
-        worst: GuardRailFinding | None = None
+        worst: GuardrailFinding | None = None
         for rule_set in rules.output:
             worst = worse(worst, rule_set.judge(seen))
         if worst is not None and worst.action is Action.DENY:
@@ -224,12 +224,12 @@ class GuardRailInterceptor:
         self._told_masks.add(new_culprits[0])
         return Warn(
             rule=new_culprits[0].title,
-            message=GuardRailFinding(new_culprits[0], Action.MASK).describe("masked by"),
+            message=GuardrailFinding(new_culprits[0], Action.MASK).describe("masked by"),
             hint=f"{self._help(session)} This notice appears once.",
             is_violation=False,
         )
 
-    def _find_excess_rows(self, event: Rows | Output) -> GuardRailFinding | None:
+    def _find_excess_rows(self, event: Rows | Output) -> GuardrailFinding | None:
         most = self._rules.most
         if most is None:
             return None
@@ -238,10 +238,10 @@ class GuardRailInterceptor:
             return None
         if self._counts.add(event, rows) <= most[0]:
             return None
-        return GuardRailFinding(most[1], Action.DENY, f"the answer has more than {most[0]} rows")
+        return GuardrailFinding(most[1], Action.DENY, f"the answer has more than {most[0]} rows")
 
 
-def _decide(finding: GuardRailFinding, event: Operation, access_help: str) -> Verdict:
+def _decide(finding: GuardrailFinding, event: Operation, access_help: str) -> Verdict:
     """Turn a finding into a verdict. Warnings and reviews wait until a prepared statement runs."""
     if event.phase is not RUN and finding.action is not Action.DENY:
         return FORWARD
@@ -256,7 +256,7 @@ def _ticket() -> str:
     return str(next(_tickets))
 
 
-def _warn(finding: GuardRailFinding, access_help: str) -> Warn:
+def _warn(finding: GuardrailFinding, access_help: str) -> Warn:
     return Warn(
         rule=finding.culprit.title,
         message=finding.describe("warning of"),
@@ -264,5 +264,5 @@ def _warn(finding: GuardRailFinding, access_help: str) -> Warn:
     )
 
 
-def _refuse(finding: GuardRailFinding, access_help: str, beginning: str = "blocked by") -> Refuse:
+def _refuse(finding: GuardrailFinding, access_help: str, beginning: str = "blocked by") -> Refuse:
     return Refuse(rule=finding.culprit.title, message=finding.describe(beginning), hint=access_help)

@@ -1,12 +1,12 @@
-"""Compiled rules of guard rails, and their judgement of a statement."""
+"""Compiled rules of guardrails, and their judgement of a statement."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
+from postern.domain.rules.guardrail import Action, Guardrail, Rule, RuleType
 from postern.domain.targets.target_schema import TargetSchema
-from postern.inspection.guardrails.guardrail_findings import Culprit, GuardRailFinding, StatementCache, name_rules
+from postern.inspection.guardrails.guardrail_findings import Culprit, GuardrailFinding, StatementCache, name_rules
 from postern.inspection.guardrails.guardrail_texts import Masker, by_severity, of_text
 from postern.inspection.guardrails.statements import StatementRules, worse
 from postern.inspection.sql.sql_parser import Parser, SessionParser
@@ -16,7 +16,7 @@ from postern.inspection.sql_comments import readings
 class CompiledRules:
     """Compiled rules by direction, shared by the sessions that they apply to."""
 
-    def __init__(self, rails: tuple[GuardRail, ...], parser: Parser | None, target: TargetSchema | None) -> None:
+    def __init__(self, rails: tuple[Guardrail, ...], parser: Parser | None, target: TargetSchema | None) -> None:
         inputs = [each for rail in rails for each in name_rules(rail, rail.input)]
         outputs = [each for rail in rails for each in name_rules(rail, rail.output)]
         about_statements = [(culprit, rule) for culprit, rule in inputs if rule.judges_statements]
@@ -39,12 +39,12 @@ def _strictest_max_rows(outputs: list[tuple[Culprit, Rule]]) -> tuple[int, Culpr
 
 
 @lru_cache(maxsize=64)
-def load(rails: tuple[GuardRail, ...], parser: Parser | None, target: TargetSchema | None) -> CompiledRules:
+def load(rails: tuple[Guardrail, ...], parser: Parser | None, target: TargetSchema | None) -> CompiledRules:
     return CompiledRules(rails, parser, target)
 
 
-def judge_text(rules: CompiledRules, text: str, parser: SessionParser | None = None) -> GuardRailFinding | None:
-    worst: GuardRailFinding | None = None
+def judge_text(rules: CompiledRules, text: str, parser: SessionParser | None = None) -> GuardrailFinding | None:
+    worst: GuardrailFinding | None = None
     if rules.input:
         spellings = readings(text.encode("utf-8", "replace"))
         for rule_set in rules.input:
@@ -55,8 +55,8 @@ def judge_text(rules: CompiledRules, text: str, parser: SessionParser | None = N
 
 
 def with_values(
-    rules: CompiledRules, finding: GuardRailFinding | None, bind_values: tuple[bytes | None, ...]
-) -> GuardRailFinding | None:
+    rules: CompiledRules, finding: GuardrailFinding | None, bind_values: tuple[bytes | None, ...]
+) -> GuardrailFinding | None:
     """Add the findings for bind values to that of the text. Each value is judged on its own."""
     if not bind_values or not rules.input:
         return finding

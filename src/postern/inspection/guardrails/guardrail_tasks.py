@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import cast
 
-from postern.domain.rules.guardrail import Action, GuardRail
+from postern.domain.rules.guardrail import Action, Guardrail
 from postern.domain.targets.target_schema import TargetSchema
-from postern.inspection.guardrails.guardrail_findings import GuardRailFinding
+from postern.inspection.guardrails.guardrail_findings import GuardrailFinding
 from postern.inspection.guardrails.guardrail_rules import CompiledRules, judge_text, load
 from postern.inspection.schema_ref import pack_schema
 from postern.inspection.sql.sql_parser import Parser, SessionParser
@@ -22,7 +22,7 @@ class JudgeText:
 
     def __init__(
         self,
-        rails: tuple[GuardRail, ...],
+        rails: tuple[Guardrail, ...],
         parser: Parser | None,
         target: TargetSchema | None,
         text: str,
@@ -43,9 +43,9 @@ class JudgeText:
         return rules.culprits.index(finding.culprit), finding.action.value, finding.reason, finding.unknown
 
 
-def read_answer(rules: CompiledRules, answer: object) -> GuardRailFinding | None:
+def read_answer(rules: CompiledRules, answer: object) -> GuardrailFinding | None:
     """Return the finding, with the rules of this process."""
     if answer is None:
         return None
     place, action, reason, unknown = cast("_Answer", answer)
-    return GuardRailFinding(rules.culprits[place], Action(action), reason, unknown)
+    return GuardrailFinding(rules.culprits[place], Action(action), reason, unknown)

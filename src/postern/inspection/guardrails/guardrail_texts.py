@@ -1,4 +1,4 @@
-"""Text rules of guard rails: words and patterns."""
+"""Text rules of guardrails: words and patterns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from postern.domain.rules.guardrail import Action, Rule, RuleType
 from postern.domain.text import one_line
-from postern.inspection.guardrails.guardrail_findings import Culprit, GuardRailFinding
+from postern.inspection.guardrails.guardrail_findings import Culprit, GuardrailFinding
 from postern.inspection.patterns import Lookup, readable, word_pattern
 from postern.interception.events import Channel, Output, Rows, TextKind
 
@@ -37,7 +37,7 @@ class RuleSet:
     def first(self) -> Culprit:
         return self._each[0][0]
 
-    def judge(self, texts: Sequence[bytes], *, quotes: bool = False) -> GuardRailFinding | None:
+    def judge(self, texts: Sequence[bytes], *, quotes: bool = False) -> GuardrailFinding | None:
         """Return the finding of the first rule that matches, for the first text that matches, or None.
 
         `quotes` adds the matched text to the reason. Only the sender of a text gets it quoted.
@@ -47,7 +47,7 @@ class RuleSet:
             return None
         whole = readable(texts[index])
         culprit = self.culprit(whole)
-        return GuardRailFinding(culprit, self._action, self._quote_match(culprit, whole) if quotes else "")
+        return GuardrailFinding(culprit, self._action, self._quote_match(culprit, whole) if quotes else "")
 
     def _quote_match(self, culprit: Culprit, text: bytes) -> str:
         spans = next(lookup.spans(text) for one, lookup in self._each if one is culprit)
@@ -107,7 +107,7 @@ class Masker:
         finding = self._rules.judge(texts)
         return None if finding is None else finding.culprit
 
-    def mask_rows(self, rows: Rows) -> GuardRailFinding | None:
+    def mask_rows(self, rows: Rows) -> GuardrailFinding | None:
         self._reset()
         masked: list[tuple[int, list[bytes]]] = []
         for index, column in enumerate(rows.columns):
@@ -115,7 +115,7 @@ class Masker:
             if not texts or self._rules.judge(texts) is None:
                 continue
             new = self._mask_texts(texts, column.kind, is_line=False)
-            if isinstance(new, GuardRailFinding):
+            if isinstance(new, GuardrailFinding):
                 return new
             masked.append((index, new))
         for index, new in masked:
@@ -126,24 +126,24 @@ class Masker:
         self.size = 0
         self.culprits = []
 
-    def mask_output(self, output: Output, texts: list[bytes]) -> GuardRailFinding | None:
+    def mask_output(self, output: Output, texts: list[bytes]) -> GuardrailFinding | None:
         self._reset()
         kind = TextKind.OPAQUE if output.channel is Channel.FUNCTION else TextKind.TEXT
         displayed = output.rendered_texts()
         if displayed and self._rules.judge(displayed) is not None:
             new = self._mask_texts(displayed, kind, is_line=False)
-            if isinstance(new, GuardRailFinding):
+            if isinstance(new, GuardrailFinding):
                 return new
             output.replace_rendered_texts(new)
             texts = output.texts()
         if texts and self._rules.judge(texts) is not None:
             new = self._mask_texts(texts, kind, is_line=output.channel is Channel.COPY)
-            if isinstance(new, GuardRailFinding):
+            if isinstance(new, GuardrailFinding):
                 return new
             output.replace(new)
         return None
 
-    def _mask_texts(self, texts: list[bytes], kind: TextKind, *, is_line: bool) -> list[bytes] | GuardRailFinding:
+    def _mask_texts(self, texts: list[bytes], kind: TextKind, *, is_line: bool) -> list[bytes] | GuardrailFinding:
         new: list[bytes] = []
         for text in texts:
             whole = readable(text)
@@ -155,7 +155,7 @@ class Masker:
             mark = f"[masked:{_NOT_IN_NAMES.sub('-', culprit.rule)}]".encode()
             masked = self._mask_text(text, whole, spans, kind, mark, is_line=is_line)
             if masked is None:
-                return GuardRailFinding(
+                return GuardrailFinding(
                     culprit, Action.MASK, "its match cannot be masked here without breaking the answer"
                 )
             new.append(masked)

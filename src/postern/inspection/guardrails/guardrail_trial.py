@@ -1,11 +1,11 @@
-"""Trial of guard rails outside of a session: which rules match, where, and why."""
+"""Trial of guardrails outside of a session: which rules match, where, and why."""
 
 from __future__ import annotations
 
-from postern.domain.rules.guardrail import TEXT_TYPES, Action, GuardRail, Rule
+from postern.domain.rules.guardrail import TEXT_TYPES, Action, Guardrail, Rule
 from postern.domain.rules.statement import Statement
 from postern.domain.rules.trial import Answered, Hit, RecordedStatement, Trial
-from postern.inspection.guardrails.guardrail_findings import Culprit, GuardRailFinding, name_rules
+from postern.inspection.guardrails.guardrail_findings import Culprit, GuardrailFinding, name_rules
 from postern.inspection.guardrails.guardrail_interceptor import BY_NAME
 from postern.inspection.guardrails.guardrail_rules import CompiledRules, judge_text, with_values
 from postern.inspection.guardrails.guardrail_texts import patterns_of
@@ -15,9 +15,9 @@ from postern.inspection.sql.sql_parser import Parser, SessionParser
 from postern.inspection.sql_comments import readings
 
 
-def try_input(rail: GuardRail, text: str, parser: Parser | None) -> Trial:
+def try_input(rail: Guardrail, text: str, parser: Parser | None) -> Trial:
     """Try the input rules on a text. Raises Invalid when a rule judges statements and there is no parser."""
-    matches: list[tuple[GuardRailFinding, tuple[tuple[int, int], ...]]] = []
+    matches: list[tuple[GuardrailFinding, tuple[tuple[int, int], ...]]] = []
     spellings = readings(text.encode("utf-8", "replace"))
     rules = name_rules(rail, rail.input)
     about_statements = [pair for pair in rules if pair[1].judges_statements]
@@ -26,7 +26,7 @@ def try_input(rail: GuardRail, text: str, parser: Parser | None) -> Trial:
         if rule.type in TEXT_TYPES:
             lookup = Lookup(patterns_of(rule))
             if any(lookup.hits(spelling) for spelling in spellings):
-                matches.append((GuardRailFinding(culprit, rule.action), _spans(lookup, text)))
+                matches.append((GuardrailFinding(culprit, rule.action), _spans(lookup, text)))
         elif reader is not None:
             finding = _judge_statements(reader, culprit, rule, text)
             if finding is not None:
@@ -35,20 +35,20 @@ def try_input(rail: GuardRail, text: str, parser: Parser | None) -> Trial:
     return _trial(matches, statements)
 
 
-def try_output(rail: GuardRail, text: str) -> Trial:
+def try_output(rail: Guardrail, text: str) -> Trial:
     """Try the text rules for output. Rows are not counted, because there are none."""
-    matches: list[tuple[GuardRailFinding, tuple[tuple[int, int], ...]]] = []
+    matches: list[tuple[GuardrailFinding, tuple[tuple[int, int], ...]]] = []
     for culprit, rule in name_rules(rail, rail.output):
         if rule.type in TEXT_TYPES:
             lookup = Lookup(patterns_of(rule))
             if lookup.hits(text.encode("utf-8", "replace")):
-                matches.append((GuardRailFinding(culprit, rule.action), _spans(lookup, text)))
+                matches.append((GuardrailFinding(culprit, rule.action), _spans(lookup, text)))
     return _trial(matches, ())
 
 
-def _judge_statements(reader: StatementRules, culprit: Culprit, rule: Rule, text: str) -> GuardRailFinding | None:
+def _judge_statements(reader: StatementRules, culprit: Culprit, rule: Rule, text: str) -> GuardrailFinding | None:
     statement_rule = StatementRule(culprit, rule)
-    worst: GuardRailFinding | None = None
+    worst: GuardrailFinding | None = None
     for statement in reader.parse(text, statement_rule.harmless):
         worst = worse(worst, statement_rule.judge(statement, UNASKED))
     return worst
@@ -63,9 +63,9 @@ def _spans(lookup: Lookup, text: str) -> tuple[tuple[int, int], ...]:
 
 
 def _trial(
-    matches: list[tuple[GuardRailFinding, tuple[tuple[int, int], ...]]], statements: tuple[Statement, ...]
+    matches: list[tuple[GuardrailFinding, tuple[tuple[int, int], ...]]], statements: tuple[Statement, ...]
 ) -> Trial:
-    worst: GuardRailFinding | None = None
+    worst: GuardrailFinding | None = None
     for finding, _ in matches:
         worst = worse(worst, finding)
     hits = tuple(
@@ -85,12 +85,12 @@ _BEGINNINGS = {
 
 
 class Trier:
-    """Trial of one guard rail on recorded sessions of one dialect.
+    """Trial of one guardrail on recorded sessions of one dialect.
 
     Raises Invalid as `try_input` does.
     """
 
-    def __init__(self, rail: GuardRail, parser: Parser | None) -> None:
+    def __init__(self, rail: Guardrail, parser: Parser | None) -> None:
         self._rules = CompiledRules((rail,), parser, UNASKED)
 
     def session(self, names: SessionParser | None) -> SessionTrier:
@@ -122,11 +122,11 @@ class SessionTrier:
             return None
         return _hit(finding)
 
-    def _find(self, step: RecordedStatement) -> GuardRailFinding | None:
+    def _find(self, step: RecordedStatement) -> GuardrailFinding | None:
         rules = self._rules
         if step.truncated:
             assert rules.first is not None
-            return GuardRailFinding(rules.first, Action.DENY, "the statement is too large to be judged")
+            return GuardrailFinding(rules.first, Action.DENY, "the statement is too large to be judged")
         by_name = self._names if BY_NAME.search(step.text) else None
         cached = None if by_name is not None else rules.judged.get(step.text)
         if cached is not None:
@@ -144,18 +144,18 @@ class SessionTrier:
         rules = self._rules
         before, self._rows = self._rows, 0 if step.ends else self._rows + step.rows
         if rules.most is not None and before <= rules.most[0] < before + step.rows:
-            return _hit(GuardRailFinding(rules.most[1], Action.DENY, f"the answer has more than {rules.most[0]} rows"))
-        worst: GuardRailFinding | None = None
+            return _hit(GuardrailFinding(rules.most[1], Action.DENY, f"the answer has more than {rules.most[0]} rows"))
+        worst: GuardrailFinding | None = None
         for rule_set in rules.output:
             worst = worse(worst, rule_set.judge(step.texts))
         if rules.masker is not None and (worst is None or worst.action is not Action.DENY):
             culprit = rules.masker.hit_by(step.texts)
-            worst = worse(worst, None if culprit is None else GuardRailFinding(culprit, Action.MASK))
+            worst = worse(worst, None if culprit is None else GuardrailFinding(culprit, Action.MASK))
         return None if worst is None else _hit(worst)
 
 
 _REFUSED = 1_000
 
 
-def _hit(finding: GuardRailFinding) -> Hit:
+def _hit(finding: GuardrailFinding) -> Hit:
     return Hit(finding.culprit.rule, finding.action, finding.reason, unknown=finding.unknown)

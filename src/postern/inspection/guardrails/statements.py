@@ -16,7 +16,7 @@ from postern.domain.rules.guardrail import Action, Rule, RuleType, Unknown
 from postern.domain.rules.statement import EVERYTHING, Effect, ObjectKind, ObjectName, Statement
 from postern.domain.targets.target_schema import Function, TargetSchema
 from postern.errors import Invalid
-from postern.inspection.guardrails.guardrail_findings import Culprit, GuardRailFinding, StatementCache
+from postern.inspection.guardrails.guardrail_findings import Culprit, GuardrailFinding, StatementCache
 from postern.inspection.sql.sql_parser import Parser, SessionParser, unknown
 
 MAX_PARSED: Final = 1 << 20  # characters; longer texts are unknown
@@ -34,15 +34,15 @@ class StatementRule:
         self._guarded = [parse_guarded(spelled, "objects") for spelled in rule.objects]
         self.harmless = tuple(sorted({_function(spelled) for spelled in rule.allow_functions}))
 
-    def judge(self, statement: Statement, target: TargetSchema | None) -> GuardRailFinding | None:
+    def judge(self, statement: Statement, target: TargetSchema | None) -> GuardrailFinding | None:
         reason = self._hit(statement, target)
         if reason:
-            return GuardRailFinding(self.culprit, self._rule.action, reason)
+            return GuardrailFinding(self.culprit, self._rule.action, reason)
         why = self._unknown(statement, target)
         if not why or self._rule.unknown is Unknown.ALLOW:
             return None
         action = self._rule.action if self._rule.unknown is None else Action(str(self._rule.unknown))
-        return GuardRailFinding(self.culprit, action, why, unknown=True)
+        return GuardrailFinding(self.culprit, action, why, unknown=True)
 
     def _hit(self, statement: Statement, target: TargetSchema | None) -> str:
         """Return how the statement matches the rule; empty if it does not, or not for certain."""
@@ -121,7 +121,7 @@ class StatementRules:
             if statement_rule.harmless not in self._schemas:
                 self._schemas[statement_rule.harmless] = _with_harmless(target, statement_rule.harmless)
 
-    def judge(self, text: str, parser: SessionParser | None = None) -> GuardRailFinding | None:
+    def judge(self, text: str, parser: SessionParser | None = None) -> GuardrailFinding | None:
         """Return the most severe finding, and among those the first by the order of rules and statements.
 
         `parser` is that of the session, for texts that only mean something in it.
@@ -134,8 +134,8 @@ class StatementRules:
             self._harmless.put(shape, None)
         return worst
 
-    def _judge(self, text: str, parser: SessionParser | None) -> GuardRailFinding | None:
-        worst: GuardRailFinding | None = None
+    def _judge(self, text: str, parser: SessionParser | None) -> GuardrailFinding | None:
+        worst: GuardrailFinding | None = None
         for harmless, rules in self._by_harmless.items():
             statements = self.parse(text, harmless, parser)
             for rule in rules:
@@ -152,7 +152,7 @@ class StatementRules:
         return self._parser.parse(text, schema) if parser is None else parser.parse(text, schema)
 
 
-def worse(one: GuardRailFinding | None, other: GuardRailFinding | None) -> GuardRailFinding | None:
+def worse(one: GuardrailFinding | None, other: GuardrailFinding | None) -> GuardrailFinding | None:
     """Return the more severe of both, or the first if they are equal."""
     if one is None or other is None:
         return other if one is None else one

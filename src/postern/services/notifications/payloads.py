@@ -55,7 +55,7 @@ class GuardrailViolation(TypedDict):
     number: int
     """Of the violations of its session, from 1, those included that are not told one by one"""
     rule: str
-    """The guard rail and its rule, or another part of the gateway that refused"""
+    """The guardrail and its rule, or another part of the gateway that refused"""
     action: Done
     """deny: it was refused; warn: let through, and the client was told; review: held until somebody decides"""
     message: str
@@ -96,7 +96,7 @@ class ReviewVoice(TypedDict):
 
 class ReviewDemand(TypedDict):
     rule: str
-    """Of the review rule or guard rail; empty for the connection's own reviewers"""
+    """Of the review rule or guardrail; empty for the connection's own reviewers"""
     groups: list[str]
     min_approvals: int
     all_groups: bool
@@ -120,7 +120,7 @@ class ReviewWindow(TypedDict):
 class ReviewData(TypedDict):
     id: UUID
     type: Literal["onetime", "jit", "statement"]
-    """onetime: a script; jit: access for a while; statement: one that a guard rail holds"""
+    """onetime: a script; jit: access for a while; statement: one that a guardrail holds"""
     status: Literal["PENDING", "APPROVED", "REJECTED", "REVOKED", "EXPIRED", "WITHDRAWN", "PROCESSING", "EXECUTED"]
     """By this event"""
     session: UUID | None

@@ -199,7 +199,7 @@ class ReviewRequests:
         return asked
 
     async def hold(self, permit: Permit, session_id: UUID, rule: str, why: str, statement: str) -> Review:
-        """Return a review of one statement, with its values, that the guard rail `rule` holds in this session.
+        """Return a review of one statement, with its values, that the guardrail `rule` holds in this session.
 
         Raises TooMany, Invalid when it is longer than reviewers are shown, Denied where reviews are disabled.
         """

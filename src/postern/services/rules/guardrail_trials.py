@@ -1,4 +1,4 @@
-"""Trials of guard rails: on given text, and on past sessions. A trial changes nothing and denies nothing."""
+"""Trials of guardrails: on given text, and on past sessions. A trial changes nothing and denies nothing."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from uuid import UUID, uuid4
 
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Count, Page
-from postern.domain.rules.guardrail import GuardRail, check_rules
+from postern.domain.rules.guardrail import Guardrail, check_rules
 from postern.domain.rules.guardrail_presets import PRESETS, Preset
 from postern.domain.rules.trial import Answered, Hit, LostPart, RecordedStatement, Simulation, Step, Trial
 from postern.domain.sessions.session import Session
 from postern.domain.targets.dialect import DIALECTS
 from postern.errors import Denied, Invalid, NotFound, PosternError, TooMany
-from postern.services.rules.guardrails import GuardRails
+from postern.services.rules.guardrails import Guardrails
 from postern.store.ports.common_ports import Clock
 from postern.store.ports.target_ports import Recordings, SessionFilter, SessionStore
 
@@ -38,13 +38,13 @@ _PAGE = 100  # sessions
 
 
 class TrialJudge(Protocol):
-    """Evaluates guard rails. Calls may take long, and run in a thread. Raises Invalid for what cannot be evaluated."""
+    """Evaluates guardrails. Calls may take long, and run in a thread. Raises Invalid for what cannot be evaluated."""
 
-    def try_input(self, rail: GuardRail, text: str, dialect: str) -> Trial: ...
+    def try_input(self, rail: Guardrail, text: str, dialect: str) -> Trial: ...
 
-    def try_output(self, rail: GuardRail, text: str) -> Trial: ...
+    def try_output(self, rail: Guardrail, text: str) -> Trial: ...
 
-    def over(self, rail: GuardRail, dialect: str) -> Callable[[], SessionJudge]:
+    def over(self, rail: Guardrail, dialect: str) -> Callable[[], SessionJudge]:
         """Return a factory of judges, one for each session, with shared preparation."""
 
 
@@ -66,12 +66,12 @@ class Period:
     most: int = 1_000
 
 
-class GuardRailTrials:
+class GuardrailTrials:
     """Trials for administrators and auditors, who see every session anyway."""
 
     def __init__(
         self,
-        guardrails: GuardRails,
+        guardrails: Guardrails,
         sessions: SessionStore,
         recordings: Recordings,
         judge: TrialJudge | None,
@@ -89,23 +89,23 @@ class GuardRailTrials:
     def presets(self) -> tuple[Preset, ...]:
         return PRESETS
 
-    async def rail(self, principal: Principal, name_or_id: str | None, draft: Mapping[str, Any] | None) -> GuardRail:
+    async def rail(self, principal: Principal, name_or_id: str | None, draft: Mapping[str, Any] | None) -> Guardrail:
         """Return the saved one, or the draft, or the saved one with the draft's rules. Raises Denied, NotFound,
         Invalid."""
         _require_reader(principal)
         saved = None if name_or_id is None else await self._guardrails.get(principal, name_or_id)
         if draft is None:
             if saved is None:
-                raise Invalid("guardrail: give the identifier of a guard rail, or a draft of one", field="guardrail")
+                raise Invalid("guardrail: give the identifier of a guardrail, or a draft of one", field="guardrail")
             return saved
-        base = saved or GuardRail(uuid4(), principal.org_id, draft["name"])
+        base = saved or Guardrail(uuid4(), principal.org_id, draft["name"])
         rail = replace(base, input=draft["input"], output=draft["output"])
         check_rules(rail.input, "input", self._compiles)
         check_rules(rail.output, "output", self._compiles)
         return rail
 
     async def test(
-        self, principal: Principal, rail: GuardRail, text: str, *, dialect: str, is_output: bool = False
+        self, principal: Principal, rail: Guardrail, text: str, *, dialect: str, is_output: bool = False
     ) -> Trial:
         """Return the result for this text. Raises Denied, Invalid."""
         _require_reader(principal)
@@ -121,10 +121,10 @@ class GuardRailTrials:
 
     def _able(self) -> TrialJudge:
         if self._judge is None:
-            raise Invalid("guard rails cannot be tried by this process")
+            raise Invalid("guardrails cannot be tried by this process")
         return self._judge
 
-    async def simulate(self, principal: Principal, rail: GuardRail, period: Period) -> AsyncGenerator[Simulation]:
+    async def simulate(self, principal: Principal, rail: Guardrail, period: Period) -> AsyncGenerator[Simulation]:
         """Yield the same object as it grows, at least once for each page of sessions; the last time it `is_done`.
 
         Raises Denied, Invalid, TooMany before the first.
@@ -150,9 +150,9 @@ class GuardRailTrials:
             found.is_done = True
             yield found
 
-    def _validate_period(self, rail: GuardRail, period: Period) -> Period:
+    def _validate_period(self, rail: Guardrail, period: Period) -> Period:
         if not rail.input and not rail.output:
-            raise Invalid("input: this guard rail has no rules", field="input")
+            raise Invalid("input: this guardrail has no rules", field="input")
         end = period.end or self._now()
         start = period.start or end - timedelta(days=7)
         if not timedelta() < end - start <= MAX_PERIOD:
@@ -192,7 +192,7 @@ class GuardRailTrials:
 class _Run:
     """A running simulation."""
 
-    def __init__(self, judge: TrialJudge, rail: GuardRail, recordings: Recordings, found: Simulation) -> None:
+    def __init__(self, judge: TrialJudge, rail: Guardrail, recordings: Recordings, found: Simulation) -> None:
         self._judge = judge
         self._rail = rail
         self._recordings = recordings
@@ -275,7 +275,7 @@ class _Reading:
             found.hit(self.session_id, at, self.last, hit, direction)
 
 
-def _caveats(rail: GuardRail) -> list[str]:
+def _caveats(rail: Guardrail) -> list[str]:
     found = []
     if rail.judges_statements:
         found.append(
@@ -294,4 +294,4 @@ def _caveats(rail: GuardRail) -> list[str]:
 
 def _require_reader(principal: Principal) -> None:
     if not principal.sees_all:
-        raise Denied("only administrators and auditors can try guard rails")
+        raise Denied("only administrators and auditors can try guardrails")

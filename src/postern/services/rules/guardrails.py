@@ -1,11 +1,11 @@
-"""Guard rails: rules of administrators, checked when they are saved so that each can be enforced."""
+"""Guardrails: rules of administrators, checked when they are saved so that each can be enforced."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from uuid import UUID
 
-from postern.domain.rules.guardrail import GuardRail, check_rules, unenforceable
+from postern.domain.rules.guardrail import Guardrail, check_rules, unenforceable
 from postern.domain.targets.connection import TEXTUAL, Connection
 from postern.services.targets.connection_rules import ConnectionRules
 from postern.store.ports.common_ports import Clock, Signals
@@ -25,15 +25,15 @@ ADVISORY_OUTPUT = (
 )
 
 
-class GuardRails(ConnectionRules[GuardRail]):
+class Guardrails(ConnectionRules[Guardrail]):
     """`compiles(pattern)` returns None, or why the rules' engine rejects it; `parsed` names the protocols that have a
     parser."""
 
-    noun = "guard rail"
+    noun = "guardrail"
 
     def __init__(
         self,
-        store: NamedResourceStore[GuardRail],
+        store: NamedResourceStore[Guardrail],
         connections: ConnectionStore,
         signals: Signals,
         now: Clock,
@@ -46,18 +46,18 @@ class GuardRails(ConnectionRules[GuardRail]):
         self._compiles = compiles
         self._parsed = parsed
 
-    def blank(self, key: UUID, org_id: UUID) -> GuardRail:
-        return GuardRail(key, org_id, "")
+    def blank(self, key: UUID, org_id: UUID) -> Guardrail:
+        return Guardrail(key, org_id, "")
 
-    async def check(self, resource: GuardRail) -> None:
+    async def check(self, resource: Guardrail) -> None:
         check_rules(resource.input, "input", self._compiles)
         check_rules(resource.output, "output", self._compiles)
         await super().check(resource)
 
-    async def check_connection(self, rule: GuardRail, connection: Connection) -> str | None:
+    async def check_connection(self, rule: Guardrail, connection: Connection) -> str | None:
         return unenforceable(rule, connection.protocol, self._parsed)
 
-    async def advice(self, guardrail: GuardRail) -> list[str]:
+    async def advice(self, guardrail: Guardrail) -> list[str]:
         """Return hints for the author about where the rules are only advisory."""
         shells = [one.name for one in await self.connections_of(guardrail) if one.protocol in TEXTUAL]
         told = ((guardrail.input, ADVISORY), (guardrail.output, ADVISORY_OUTPUT))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
-from postern.domain.rules.guardrail import GuardRail, unenforceable
+from postern.domain.rules.guardrail import Guardrail, unenforceable
 from postern.domain.rules.masking import check_redact_types
 from postern.domain.secret import Secret
 from postern.domain.targets.connection import (
@@ -38,12 +38,12 @@ MAX_LABEL = 128  # characters
 
 
 class FieldChecks:
-    """`enforceable` names the protocols on which guard rails and masking take effect, `parsed` those that have a
+    """`enforceable` names the protocols on which guardrails and masking take effect, `parsed` those that have a
     parser, `models` the types that a language model finds here."""
 
     def __init__(
         self,
-        guardrails: NamedResourceStore[GuardRail],
+        guardrails: NamedResourceStore[Guardrail],
         templates: IssueTemplateStore,
         *,
         enforceable: frozenset[str],
@@ -96,7 +96,7 @@ class FieldChecks:
         return merged
 
     async def _check_rules(self, connection: Connection) -> None:
-        """Check that each of its guard rails can be enforced on it."""
+        """Check that each of its guardrails can be enforced on it."""
         for key in connection.guardrail_rules:
             rail = await self._guardrails.get(connection.org_id, key)
             reason = None if rail is None else unenforceable(rail, connection.protocol, self._parsed)
@@ -108,7 +108,7 @@ class FieldChecks:
         known = {str(key) for key in await self._guardrails.find_existing_ids(org_id, list(ids))} if ids else set()
         for key in given:
             if not is_identifier(key) or str(UUID(key)) not in known:
-                raise Invalid(f"guardrail_rules: there is no guard rail {key!r}", field="guardrail_rules")
+                raise Invalid(f"guardrail_rules: there is no guardrail {key!r}", field="guardrail_rules")
         return tuple(sorted(known))
 
     async def _known_template(self, current: Connection, given: str | None) -> str | None:

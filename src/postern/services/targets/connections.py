@@ -41,7 +41,7 @@ class ConnectionView:
 class Connections(ResourceService[Connection]):
     """Users read the connections in their scope.
 
-    An update that leaves out `secret`, `guardrail_rules` or `subtype` keeps them: secrets are never shown, guard rails
+    An update that leaves out `secret`, `guardrail_rules` or `subtype` keeps them: secrets are never shown, guardrails
     are also written from their own side, and a connection without its subtype would lose every protection.
     """
 

@@ -161,7 +161,7 @@ def _declared(given: Declaration) -> Mapping[str, Any]:
 
 
 def _successor(agent: Agent, given: Declaration, others: tuple[Connection, ...]) -> Connection:
-    """Return a new connection with the guard rails of the one that it replaces: a new name sheds no rule."""
+    """Return a new connection with the guardrails of the one that it replaces: a new name sheds no rule."""
     fresh = Connection(uuid4(), agent.org_id, given.name, given.type, "", agent.id)
     rules = {rule for other in others for rule in other.guardrail_rules}
     return replace(fresh, guardrail_rules=tuple(sorted(rules)))

@@ -22,8 +22,8 @@ from postern.services.reviews.reviewed_scripts import ReviewedScripts
 from postern.services.reviews.reviews import Reviews
 from postern.services.rules.access_control import AccessControl
 from postern.services.rules.access_rules import AccessRules
-from postern.services.rules.guardrail_trials import GuardRailTrials, TrialJudge
-from postern.services.rules.guardrails import GuardRails
+from postern.services.rules.guardrail_trials import GuardrailTrials, TrialJudge
+from postern.services.rules.guardrails import Guardrails
 from postern.services.rules.masking_rules import MaskingEngine, MaskingRules
 from postern.services.runbooks.allowed import RunbookRights
 from postern.services.runbooks.rules import RunbookRules
@@ -49,9 +49,9 @@ class Abilities:
     """What this gateway can do with traffic.
 
     `enforceable`: the protocols that have a relay, on which rules take effect and scripts run. `parsed`: those that
-    have a parser as well, so that rules about statements can be enforced. `judge`: tries guard rails outside of
+    have a parser as well, so that rules about statements can be enforced. `judge`: tries guardrails outside of
     sessions. `models`: the information types that a language model finds here. `compiles`: the check of a pattern, see
-    GuardRails. `masks`: tries a masking rule.
+    Guardrails. `masks`: tries a masking rule.
     """
 
     compiles: Callable[[str], str | None]
@@ -68,8 +68,8 @@ class RuleServices:
 
     access_rules: AccessRules
     control: AccessControl
-    guardrail_trials: GuardRailTrials
-    guardrails: GuardRails
+    guardrail_trials: GuardrailTrials
+    guardrails: Guardrails
     masking_rules: MaskingRules
     review_rules: ReviewRules
     runbook_rights: RunbookRights
@@ -160,7 +160,7 @@ def _build_approvals(on: _Ground) -> ApprovalServices:
 def _build_rules(on: _Ground, needed: RequirementLookup) -> RuleServices:
     stores, able, signals, now = on.stores, on.able, on.signals, on.now
     connections, enforceable, compiles = stores.connections, able.enforceable, able.compiles
-    rails = GuardRails(
+    rails = Guardrails(
         stores.guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable, parsed=able.parsed
     )
     return RuleServices(
@@ -174,7 +174,7 @@ def _build_rules(on: _Ground, needed: RequirementLookup) -> RuleServices:
             now=now,
         ),
         control=on.control,
-        guardrail_trials=GuardRailTrials(rails, stores.sessions, on.recordings, able.judge, compiles, now),
+        guardrail_trials=GuardrailTrials(rails, stores.sessions, on.recordings, able.judge, compiles, now),
         guardrails=rails,
         masking_rules=MaskingRules(
             stores.masking_rules,

@@ -17,7 +17,7 @@ from postern.domain.identity.principal import DEFAULT_ROLE_GROUPS, RoleGroups
 from postern.domain.lists import Listed, Page, Position, Stretch
 from postern.domain.reviews.review import ReviewStatus
 from postern.domain.rules.access import Reach
-from postern.domain.rules.guardrail import GuardRail
+from postern.domain.rules.guardrail import Guardrail
 from postern.domain.rules.masking import MaskingRule
 from postern.domain.rules.trial import Step
 from postern.domain.secret import Secret
@@ -91,7 +91,7 @@ class PermitStanding:
 class ConnectionRuleSet:
     """The rules of a connection, by name, and its organisation's hint for denied users."""
 
-    guardrails: tuple[GuardRail, ...] = ()
+    guardrails: tuple[Guardrail, ...] = ()
     masking: tuple[MaskingRule, ...] = ()
     access_help: str = ""
 

@@ -25,7 +25,7 @@ from sqlalchemy import Connection as DatabaseConnection
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from postern.domain.identity.principal import Account, Principal, PrincipalKind, PrincipalStatus, RoleGroups
-from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType, Unknown
+from postern.domain.rules.guardrail import Action, Guardrail, Rule, RuleType, Unknown
 from postern.domain.rules.masking import CustomType, MaskingRule, Strategy, Strictness, TypeGroup
 from postern.domain.rules.statement import Effect
 from postern.domain.runbook import RunbookRef
@@ -70,7 +70,7 @@ def role_groups_columns(prefix: str = "") -> list[Label[Any]]:
 
 
 def guardrail_ids_column(prefix: str = "") -> Label[str]:
-    """Return the ids of the connection's guard rails as one text."""
+    """Return the ids of the connection's guardrails as one text."""
     key = cast(connection_guardrails.c.guardrail_id, String)
     joined = select(func.aggregate_strings(key, SEPARATOR)).where(
         connection_guardrails.c.connection_id == connections.c.id
@@ -177,7 +177,7 @@ async def connection_of(
 
 
 async def connection_values(connection: Connection, encryption: Encryption) -> dict[str, Any]:
-    """Return the columns of a connection's row; guard rails have their own table. Not inside a transaction."""
+    """Return the columns of a connection's row; guardrails have their own table. Not inside a transaction."""
     names = [column.name for column in connections.c if column.name not in (*_CONNECTION_LISTS, "secret")]
     values: dict[str, Any] = {name: getattr(connection, name) for name in names}
     values |= {name: list(getattr(connection, name)) for name in _CONNECTION_LISTS}
@@ -198,9 +198,9 @@ async def open_secret(sealed: bytes, encryption: Encryption, org_id: UUID, conne
     return {key: Secret(value) for key, value in clear.items()}
 
 
-def guardrail_of(row: Row, connection_ids: Sequence[UUID], prefix: str = "") -> GuardRail:
-    """Return the guard rail. Raises ValueError or KeyError for a rule that this version does not know."""
-    return GuardRail(
+def guardrail_of(row: Row, connection_ids: Sequence[UUID], prefix: str = "") -> Guardrail:
+    """Return the guardrail. Raises ValueError or KeyError for a rule that this version does not know."""
+    return Guardrail(
         id=row[f"{prefix}id"],
         org_id=row[f"{prefix}org_id"],
         name=row[f"{prefix}name"],
@@ -214,7 +214,7 @@ def guardrail_of(row: Row, connection_ids: Sequence[UUID], prefix: str = "") -> 
     )
 
 
-def guardrail_values(guardrail: GuardRail) -> dict[str, Any]:
+def guardrail_values(guardrail: Guardrail) -> dict[str, Any]:
     """Return the columns that can change."""
     return {
         "name": guardrail.name,

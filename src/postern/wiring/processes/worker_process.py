@@ -46,7 +46,7 @@ from postern.gateway.script_execution import Executions
 from postern.gateway.target_task_runner import TargetTaskRunner
 from postern.gateway.worker_heartbeat import WorkerHeartbeat
 from postern.gateway.worker_hooks import SessionHooks
-from postern.inspection.guardrails.guardrail_interceptor import GuardRailInterceptor
+from postern.inspection.guardrails.guardrail_interceptor import GuardrailInterceptor
 from postern.integrations.secrets.env_json import referable
 from postern.integrations.secrets.sources import Sources
 from postern.interception.pipeline import Interceptor, Pipeline, SessionView
@@ -94,13 +94,13 @@ def default_interceptors(policy: Policy, view: SessionView, protocol: str) -> li
     if policy.masked_types or policy.masking:
         found.append(masking(policy, view))
     if policy.guardrails:
-        found.append(_guard_rails(policy, view, protocol))
+        found.append(_guardrails(policy, view, protocol))
     return found
 
 
-def _guard_rails(policy: Policy, view: SessionView, protocol: str) -> GuardRailInterceptor:
+def _guardrails(policy: Policy, view: SessionView, protocol: str) -> GuardrailInterceptor:
     names = session_parser(policy, protocol, view)
-    return GuardRailInterceptor(
+    return GuardrailInterceptor(
         policy.guardrails, parser_for(protocol), lambda: view.schema, names, access_help=policy.access_help
     )
 

@@ -1,4 +1,4 @@
-"""Guard rails (spec 2.5, 4.6)."""
+"""Guardrails (spec 2.5, 4.6)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from postern.api.authentication_of_requests import Caller, Use
 from postern.api.crud import Forced, Key, ResourceRoutes, Version
 from postern.api.depends import services_of
 from postern.api.rule_filter_query import filter_of
-from postern.api.schemas.rules.guardrail_schemas import GuardRailAnswer, GuardRailRequest
+from postern.api.schemas.rules.guardrail_schemas import GuardrailAnswer, GuardrailRequest
 from postern.domain.identity.principal import Principal
-from postern.domain.rules.guardrail import GuardRail
+from postern.domain.rules.guardrail import Guardrail
 
 router = APIRouter(tags=["Guard Rails"], route_class=AuditedRoute)
 
 
-async def _show(resource: GuardRail, asked: Request, _: Principal) -> GuardRailAnswer:
-    answer = GuardRailAnswer.of(resource)
+async def _show(resource: Guardrail, asked: Request, _: Principal) -> GuardrailAnswer:
+    answer = GuardrailAnswer.of(resource)
     answer.notices = await services_of(asked).guardrails.advice(resource)
     return answer
 
@@ -30,8 +30,8 @@ ResourceRoutes(
     path="/guardrails",
     names=("guardrail", "guardrails"),
     service=lambda services: services.guardrails,
-    request=GuardRailRequest,
-    answer=GuardRailAnswer,
+    request=GuardrailRequest,
+    answer=GuardrailAnswer,
     texts={
         "update": "Running sessions follow it from their next statement on.",
         "delete": "409 if it applies to connections, unless `force` is true.",

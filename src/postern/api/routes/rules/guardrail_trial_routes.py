@@ -1,4 +1,4 @@
-"""Guard rails tried out before they are saved, and presets."""
+"""Guardrails tried out before they are saved, and presets."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _LINES = {
 async def list_presets(caller: Caller, services: Use) -> list[PresetAnswer]:
     """List presets: rules for common needs, to be saved or changed."""
     if not caller.sees_all:
-        raise Denied("only administrators and auditors can read guard rails")
+        raise Denied("only administrators and auditors can read guardrails")
     return [PresetAnswer.of(preset) for preset in services.guardrail_trials.presets()]
 
 
 @router.post("/test", responses=errors(403, 404, 413))
 async def test_guardrail(body: TrialRequest, caller: Caller, services: Use) -> TrialAnswer:
-    """Try a guard rail on a text: the matching rules, what the parser finds, and the message to the author. Nothing is
+    """Try a guardrail on a text: the matching rules, what the parser finds, and the message to the author. Nothing is
     executed."""
     trials = services.guardrail_trials
     rail = await trials.rail(caller, body.guardrail_id, body.guardrail.fields() if body.guardrail else None)
@@ -64,7 +64,7 @@ async def simulate_draft(body: SimulationRequest, caller: Caller, services: Use)
     "/{nameOrID}/simulate", response_class=StreamingResponse, responses={**errors(403, 404, 413, 429), 200: _LINES}
 )
 async def simulate_guardrail(key: Key, body: SimulationRequest, caller: Caller, services: Use) -> StreamingResponse:
-    """Simulate a saved guard rail, or other rules in its place."""
+    """Simulate a saved guardrail, or other rules in its place."""
     return await _simulated(key, body, caller, services)
 
 

@@ -1,4 +1,4 @@
-"""Guard rails (spec 2.5)."""
+"""Guardrails (spec 2.5)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class RulesBody(Body):
     rules: list[RuleBody]
 
 
-class GuardRailRequest(ResourceBody):
+class GuardrailRequest(ResourceBody):
     read_only = ResourceBody.read_only | {"notices"}
 
     name: str
@@ -112,7 +112,7 @@ class RulesAnswer(Answer):
         return cls(rules=[RuleAnswer.of(rule) for rule in rules])
 
 
-class GuardRailAnswer(NamedResourceAnswer):
+class GuardrailAnswer(NamedResourceAnswer):
     description: str
     connection_ids: list[UUID]
     input: Annotated[RulesAnswer, BeforeValidator(RulesAnswer.of)]

@@ -1,4 +1,4 @@
-"""Guard rails tried out: on one text, and on recorded sessions."""
+"""Guardrails tried out: on one text, and on recorded sessions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import Field
 
 from postern.api.query_times import Moment
 from postern.api.schemas.common import Answer, Body
-from postern.api.schemas.rules.guardrail_schemas import GuardRailRequest, RulesAnswer, RulesBody
+from postern.api.schemas.rules.guardrail_schemas import GuardrailRequest, RulesAnswer, RulesBody
 from postern.domain.rules.guardrail import Action
 from postern.domain.rules.guardrail_presets import Preset
 from postern.domain.rules.statement import ObjectKind, ObjectName, Statement
@@ -20,9 +20,9 @@ from postern.services.rules.guardrail_trials import Period
 
 
 class DraftBody(Body):
-    """A guard rail that is not saved, or rules instead of the saved ones."""
+    """A guardrail that is not saved, or rules instead of the saved ones."""
 
-    read_only = GuardRailRequest.read_only
+    read_only = GuardrailRequest.read_only
 
     name: str = "draft"
     description: str | None = None
@@ -42,7 +42,7 @@ class TrialRequest(Body):
     text: str
     dialect: str = Field(DEFAULT_DIALECT, description=f"{', '.join(DIALECTS.values())}; empty: no parsing")
     direction: Literal["input", "output"] = "input"
-    guardrail_id: str | None = Field(None, description="A saved guard rail")
+    guardrail_id: str | None = Field(None, description="A saved guardrail")
     guardrail: DraftBody | None = Field(None, description="Or a draft of one")
 
 
@@ -101,7 +101,7 @@ class SimulationRequest(Body):
     start_date: Annotated[Moment | None, Field(strict=False)] = Field(None, description="Default: seven days ago")
     end_date: Annotated[Moment | None, Field(strict=False)] = Field(None, description="Default: now")
     connections: list[str] | None = Field(
-        None, description="Names or identifiers; default: those of the guard rail, or all if it has none"
+        None, description="Names or identifiers; default: those of the guardrail, or all if it has none"
     )
     max_sessions: int = 1_000
     guardrail: DraftBody | None = Field(None, description="Rules instead of the saved ones")

@@ -58,7 +58,7 @@ class CountsAnswer(Answer):
     failed: int = Field(description="Number of these that could not be opened, or ended with a fault")
     killed: int = Field(description="Number of these that were killed, or lost their access")
     operations: int = Field(description="Statements and commands")
-    refused: int = Field(description="Number of these that a guard rail denied")
+    refused: int = Field(description="Number of these that a guardrail denied")
     masked: int = Field(description="Values")
     transformed_bytes: int = Field(description="Sum of masked values")
     recorded_bytes: int

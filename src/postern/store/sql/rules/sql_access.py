@@ -53,7 +53,7 @@ _GRANT = PreparedStatement(
     .where(credentials.c.username == bindparam("username"))
 )
 
-# Guard rails times masking rules: there are few of either, and one statement is all that this may cost.
+# Guardrails times masking rules: there are few of either, and one statement is all that this may cost.
 _RULES = (
     select(
         connections.c.id.label("connection"),

@@ -1,4 +1,4 @@
-"""Connections, with their side of the association to guard rails."""
+"""Connections, with their side of the association to guardrails."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ _COUNT = PreparedStatement(count_of(connections, connections.c.org_id == bindpar
 _FIXED = {"id", "org_id", "created_at", "version"}
 
 
-class _GuardRails:
-    """The guard rails of a connection. They list their connections, so a change of these is one of theirs, too: an
+class _Guardrails:
+    """The guardrails of a connection. They list their connections, so a change of these is one of theirs, too: an
     outdated write of one is rejected."""
 
     def columns(self, table: Table) -> Sequence[Label[str]]:
         return [guardrail_ids_column()]
 
     async def hold(self, transaction: Executor, resource: Connection) -> None:
-        """Lock the guard rails that the connection has and had: before the connection, as their own writers do."""
+        """Lock the guardrails that the connection has and had: before the connection, as their own writers do."""
         own = connection_guardrails.c.connection_id == resource.id
         before = set((await transaction.execute(select(connection_guardrails.c.guardrail_id).where(own))).scalars())
         after = {UUID(key) for key in resource.guardrail_rules}
@@ -65,7 +65,7 @@ class _GuardRails:
 
 class SqlConnections(ResourceTable[Connection]):
     table, noun = connections, "connection"
-    links = (_GuardRails(),)
+    links = (_Guardrails(),)
 
     def __init__(self, database: Database, encryption: Encryption) -> None:
         super().__init__(database)
