@@ -1,4 +1,4 @@
-"""What holds for every protocol holds for MySQL: guardrails, masking, reviews, recordings, scripts, kills, errands."""
+"""MySQL has what every protocol has: guardrails, masking, reviews, recordings, scripts, kills, target tasks."""
 
 from __future__ import annotations
 
@@ -303,7 +303,7 @@ def test_a_killed_session_stops_what_it_runs(gateway: Gateway, shop: Issued, mar
     assert gateway.finished(session.id).metadata["end_reason"] == "killed"
 
 
-# Errands
+# Target tasks
 
 
 def target_task(gateway: Gateway, kind: TargetTaskKind, connection: str = "shop", **given: str | None) -> Any:

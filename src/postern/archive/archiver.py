@@ -165,7 +165,7 @@ class Archiver:
         self._index = index
         self._pause = pause
         self._clock = clock  # measures file ages
-        self._threads = ThreadPoolExecutor(LANES, thread_name_prefix="archivist")
+        self._threads = ThreadPoolExecutor(LANES, thread_name_prefix="archiver")
         self._tracer = tracer
         self._aside: dict[Path, float] = {}  # time of the next retry
         self._trouble_since: float | None = None

@@ -70,9 +70,9 @@ def build_background_jobs(settings: Settings, app: App, meters: Meters, tracer: 
             ),
             # Deletion of obsolete data.
             Task("logins", _SELDOM, made.logins.prune),
-            Task("vouchers", _SELDOM, made.one_time_tokens.prune),
+            Task("one_time_tokens", _SELDOM, made.one_time_tokens.prune),
             Task("workers", _SELDOM, made.relay_workers.prune),
-            Task("errands", _SELDOM, made.target_tasks.prune),
+            Task("target_tasks", _SELDOM, made.target_tasks.prune),
             Task("idempotency keys", _SELDOM, made.idempotency.prune),
         ],
         told,

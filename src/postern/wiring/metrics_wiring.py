@@ -20,7 +20,7 @@ from postern.metrics.process_metrics import sample_process
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.ports.review_ports import ReviewChange
-from postern.wiring.recordings_wiring import archivist_silence, waiting_for_archivist
+from postern.wiring.recordings_wiring import archiver_silence, waiting_for_archiver
 
 PATIENCE = 2.0  # seconds in which the store must return the size of its queues
 _DECISIONS = frozenset({ReviewEvent.APPROVED, ReviewEvent.REJECTED})
@@ -80,13 +80,13 @@ def _machine(home: Path) -> dict[str, float]:
     for path in (home / "spool").glob("*/*"):
         with suppress(OSError):  # sealed meanwhile
             size += path.stat().st_size
-    waiting = waiting_for_archivist(home)
+    waiting = waiting_for_archiver(home)
     return found | {
         "postern_spool_bytes": float(size),
         "postern_sealed_segments": float(waiting.segments),
         "postern_sealed_bytes": float(waiting.size),
         "postern_sealed_oldest_seconds": waiting.age,
-        "postern_archivist_silence_seconds": archivist_silence(home),
+        "postern_archiver_silence_seconds": archiver_silence(home),
     }
 
 
