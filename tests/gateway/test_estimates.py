@@ -701,7 +701,7 @@ async def test_only_so_many_wait_and_one_counts_at_a_time(
         await asyncio.to_thread(wait_until, lambda: estimates.waiting == 2)
         refused = await estimates.of(permit(server), START, asked)
         assert refused is not None
-        assert refused.parts[0].why_not == "the gateway counts too much else now"
+        assert refused.parts[0].why_not == "the gateway is busy with other counts"
         assert dialer.dialled == 1
     done = await asyncio.gather(*counts)
     assert [one.rows for one in done if one is not None] == [3, 3, 3]

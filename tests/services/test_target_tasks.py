@@ -375,7 +375,7 @@ async def test_what_an_asker_left_behind_goes_after_minutes(
     left = TargetTask(uuid4(), world.org_id, ann.id, connection.id, TargetTaskKind.TEST, {}, "::1", world.clock())
     await world.stores.target_tasks.add(left)
     world.clock.forward(minutes=1)
-    assert await target_tasks.claim(left.id, "w1") is None  # nobody waits for it any more
+    assert await target_tasks.claim(left.id, "w1") is None  # the requester has left
     await target_tasks.prune()
     assert await rows_of(world) == 1
     world.clock.forward(minutes=5)

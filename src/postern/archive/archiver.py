@@ -336,5 +336,5 @@ class Archiver:
 def _conflict(sealed: Sealed, why: str = "") -> Conflict:
     return Conflict(
         f"segment {sealed.number} of session {sealed.session} is already stored with different content"
-        f"{why and f' ({why})'}; nothing was overwritten, and the local file is kept"
+        f"{why and f' ({why})'}; nothing was overwritten, and the local file stays"
     )

@@ -174,7 +174,7 @@ class Mux(asyncio.Protocol):
         except asyncio.CancelledError:
             if opening.answer.done() and not opening.answer.cancelled():
                 opening.answer.exception()  # it came too late
-            lane.reset("nobody waits for it any more")
+            lane.reset("the requester has left")
             raise
         finally:
             self._openings.pop(lane.number, None)
@@ -297,7 +297,7 @@ class Mux(asyncio.Protocol):
         opening.answered = True
         if opening.answer.cancelled():
             # The opener learns it in the next turn; later frames in this read have no receiver.
-            lane.reset("nobody waits for it any more")
+            lane.reset("the requester has left")
             return
         if kind == frames.ACCEPT:
             message = decode(payload)

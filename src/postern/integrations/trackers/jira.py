@@ -81,7 +81,7 @@ class Jira(ABC):
     async def check(self, project_key: str = "") -> str:
         """Check the credentials; see https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-myself/"""
         me = (await self._calls.ask("GET", f"{self.api}/myself")).content
-        words = f"Jira knows us as {clean_line(text(me, 'displayName'), 200) or 'somebody without a name'}"
+        words = f"Jira accepts the credentials of {clean_line(text(me, 'displayName'), 200) or 'a user without a name'}"
         if not project_key:
             return words
         project = await self._project(project_key)
@@ -229,7 +229,7 @@ class Jira(ABC):
             start += len(found)
             if not found or page.get("isLastPage") is not False:
                 break
-        raise NotFound(f"Jira shows us no service desk of the project {project_key}")
+        raise NotFound(f"Jira shows no service desk for project {project_key}")
 
 
 def _made(site: str, key: str) -> Issue:

@@ -104,7 +104,7 @@ class TargetTasks:
         for field, value in given.items():
             _check_name(field, value)
         if self._waiting >= MOST:
-            raise TooMany(f"{MOST} tests and look-ups run already; try again in a moment", retry_after=1)
+            raise TooMany(f"{MOST} tests and schema queries are running; try again in a few seconds", retry_after=1)
         target_task = TargetTask(
             uuid4(), principal.org_id, principal.id, permit.connection.id, kind, given, source, self._now()
         )
@@ -114,7 +114,7 @@ class TargetTasks:
         finally:
             self._waiting -= 1
         outcome = answer.failure or "answered"
-        log.info("%s asked for %s of connection %s: %s", principal.email, kind, permit.connection.name, outcome)
+        log.info("%s requested %s of connection %s: %s", principal.email, kind, permit.connection.name, outcome)
         if kind is TargetTaskKind.TEST and answer.failure is not Failure.REFUSED:
             await self._save_test(permit, answer)
         if answer.failure is not None:
