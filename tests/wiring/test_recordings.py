@@ -12,7 +12,7 @@ from postern.recording.layout import sealed_folder
 from postern.settings import load
 from postern.wiring import paths, recordings_wiring
 from postern.wiring.metrics_wiring import gathered
-from postern.wiring.recordings_wiring import WaitingSegments, archiver_trouble, trouble_told
+from postern.wiring.recordings_wiring import WaitingSegments, archiver_trouble, trouble_file_writer
 
 
 def test_a_machine_without_room_should_get_no_sessions(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ async def test_the_metrics_say_how_long_the_archiver_is_silent_and_what_waits(tm
 
 def test_trouble_is_there_while_it_lasts(tmp_path: Path) -> None:
     assert archiver_trouble(tmp_path) == ""
-    told = trouble_told(tmp_path)
+    told = trouble_file_writer(tmp_path)
     told(Round(trouble="the blob store is full"))
     assert archiver_trouble(tmp_path) == "the blob store is full"
     told(Round(stored=1))
@@ -53,5 +53,5 @@ def test_trouble_is_there_while_it_lasts(tmp_path: Path) -> None:
 
 def test_a_disk_that_takes_nothing_is_no_further_trouble(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("a file where the folder should be")
-    trouble_told(tmp_path)(Round(trouble="the disk is full"))
+    trouble_file_writer(tmp_path)(Round(trouble="the disk is full"))
     assert archiver_trouble(tmp_path) == ""

@@ -190,7 +190,7 @@ class Archiver:
         sessions = group_by_session(await self._blocking(self._list_sealed))
         with within(self._tracer.start("archive.round") if sessions else NO_SPAN) as span:
             iterator = iter(sessions)
-            await asyncio.gather(*(self._run_lane(iterator, result) for _ in range(LANES)))
+            await asyncio.gather(*(self._process_sessions(iterator, result) for _ in range(LANES)))
             span.set({"postern.segments.stored": result.stored, "postern.segments.waiting": result.waiting})
             if result.trouble:
                 span.fail("Unavailable")
@@ -203,7 +203,7 @@ class Archiver:
         files = sealed_folder(self._home).glob(f"*/*/*{SEALED_SUFFIX}")
         return list(itertools.islice((path for path in files if path not in self._aside), MOST))
 
-    async def _run_lane(self, sessions: Iterator[list[Sealed]], done: Round) -> None:
+    async def _process_sessions(self, sessions: Iterator[list[Sealed]], done: Round) -> None:
         for files in sessions:
             if done.trouble:
                 return

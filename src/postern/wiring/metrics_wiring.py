@@ -34,7 +34,9 @@ async def no_backlog(_now: datetime) -> Mapping[str, float]:
 
 
 @asynccontextmanager
-async def telling(settings: Settings, meters: Meters, database: Database, process: str) -> AsyncIterator[None]:
+async def exporting_metrics(
+    settings: Settings, meters: Meters, database: Database, process: str
+) -> AsyncIterator[None]:
     """A context in which the process counts, and answers requests for its metrics."""
     database.observer = lambda seconds: meters.observe("postern_store_seconds", seconds)
     meters.sample("postern_store_connections", lambda: database.in_use)
@@ -90,7 +92,7 @@ def _machine(home: Path) -> dict[str, float]:
     }
 
 
-def reviews_told(meters: Meters) -> Callable[[ReviewChange], None]:
+def review_meter(meters: Meters) -> Callable[[ReviewChange], None]:
     """Return an observer that is notified once of everything that happened to a review."""
 
     def told(news: ReviewChange) -> None:
@@ -108,7 +110,7 @@ def reviews_told(meters: Meters) -> Callable[[ReviewChange], None]:
     return told
 
 
-def rounds_told(meters: Meters) -> Callable[[Round], None]:
+def archiver_meter(meters: Meters) -> Callable[[Round], None]:
     """Return an observer of each round of the archiver."""
     last = Round()
     meters.sample("postern_segments_set_aside", lambda: float(last.set_aside))

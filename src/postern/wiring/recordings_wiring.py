@@ -68,7 +68,7 @@ def archiver_trouble(home: Path) -> str:
         return ""
 
 
-def trouble_told(home: Path) -> Callable[[Round], None]:
+def trouble_file_writer(home: Path) -> Callable[[Round], None]:
     """Return an observer of every round of the archiver. On a read-only disk it stores nothing; that is noticed
     elsewhere."""
     file = _trouble_file(home)

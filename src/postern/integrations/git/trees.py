@@ -1,4 +1,4 @@
-"""From a commit to its runbooks: folders are walked, without a checkout and without following links."""
+"""Reader of the runbooks of a commit: it walks folders, without a checkout and without following links."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ class Jira(ABC):
     async def _request_form(self, project_key: str, type_id: str) -> IssueForm:
         """Return the form of a request type; see
         https://developer.atlassian.com/cloud/jira/service-desk/rest/api-group-servicedesk/ ("fields")"""
-        desk = await self._desk(project_key)
+        desk = await self._service_desk_id(project_key)
         kind = segment(type_id, "request_type_id")
         path = f"{_DESK}/servicedesk/{segment(desk, 'desk')}/requesttype/{kind}/field"
         found = rows((await self._calls.ask("GET", path)).content, "requestTypeFields")
@@ -216,7 +216,7 @@ class Jira(ABC):
         fields = [field_of(one, "jiraSchema") for one in found if one.get("visible") is not False]
         return IssueForm(desk, {one.id: one for one in fields})
 
-    async def _desk(self, project_key: str) -> str:
+    async def _service_desk_id(self, project_key: str) -> str:
         """Return the project's service desk. Raises NotFound."""
         start = 0
         for _ in range(_PAGES):
