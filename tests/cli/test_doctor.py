@@ -378,8 +378,8 @@ def test_a_broken_gateway(tmp_path: Path) -> None:
         )
     assert code == 1
     wanted = {"data folder", "disk", "store", "master key", "certificate", "ports", "gateway", "spool"}
-    assert set(found) == wanted | {"archivist", "blob store"}
-    assert found["archivist"]["what"].startswith("1 sealed segments wait, the oldest for 60 minutes")
+    assert set(found) == wanted | {"archiver", "blob store"}
+    assert found["archiver"]["what"].startswith("1 sealed segments wait, the oldest for 60 minutes")
     assert found["blob store"]["what"].startswith("the blob store s3://bucket cannot be used")
     assert found["spool"]["what"].startswith("1 recordings are unfinished: spool/w1/one.rec")
     assert not (home / "postern.db").exists()

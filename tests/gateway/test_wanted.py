@@ -15,9 +15,9 @@ from postern.gateway.clients.tunnel_request import MOST_FIELDS, asked_for, field
 
 @pytest.mark.parametrize(("reason", "duration"), [("", None), ("ticket 4711", 1800), ("x" * MAX_REASON, 1)])
 def test_what_the_command_line_says_is_understood(reason: str, duration: int | None) -> None:
-    wish = Reached("wss://localhost", Secret("t"), "shop", "", reason, duration).wish()
-    assert asked_for(wish) == (reason, duration)
-    assert (wish["connect"], wish["token"]) == ("shop", "t")
+    request = Reached("wss://localhost", Secret("t"), "shop", "", reason, duration).stream_request()
+    assert asked_for(request) == (reason, duration)
+    assert (request["connect"], request["token"]) == ("shop", "t")
 
 
 def test_an_older_command_line_says_nothing() -> None:
@@ -40,9 +40,9 @@ def test_attack_a_reason_without_end() -> None:
 
 def test_what_the_issue_of_a_session_is_to_say_is_understood() -> None:
     fields = {"summary": "restore the orders", "customfield_10001": ""}
-    wish = Reached("wss://localhost", Secret("t"), "shop", "", tracker_fields=fields).wish()
-    assert fields_of(wish) == fields
-    assert fields_of(Reached("wss://localhost", Secret("t"), "shop", "").wish()) == {}
+    request = Reached("wss://localhost", Secret("t"), "shop", "", tracker_fields=fields).stream_request()
+    assert fields_of(request) == fields
+    assert fields_of(Reached("wss://localhost", Secret("t"), "shop", "").stream_request()) == {}
 
 
 @pytest.mark.parametrize("said", ["summary", ["summary"], {"summary": 1}, {"summary": None}, None])

@@ -123,7 +123,7 @@ def rows_of(estimate: Mapping[str, object]) -> str:
 
 def demand_text(demand: ApprovalRequirement) -> str:
     groups = ", ".join(_short(name) for name in demand.groups) or "nobody"
-    how = "somebody of each of" if demand.all_groups else f"{demand.min_approvals} of"
+    how = "one member of each of" if demand.all_groups else f"{demand.min_approvals} of"
     if demand.all_groups and demand.min_approvals > len(demand.groups):
         how = f"{demand.min_approvals} people, {how}"
     named = f" (rule {_short(demand.rule)})" if demand.rule else ""

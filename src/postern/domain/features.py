@@ -46,7 +46,7 @@ FEATURES: Mapping[Feature, FeatureSpec] = MappingProxyType(
         Feature.SCRIPT_RUNS: FeatureSpec("scripts may be run through the API and the command line"),
         # Off until chosen: on, one pair of eyes is enough.
         Feature.SELF_REVIEW: FeatureSpec(
-            "reviewers may approve what they have asked for themselves, which is marked", default=False
+            "reviewers can approve their own requests; such approvals are marked", default=False
         ),
         Feature.SESSION_DOWNLOAD: FeatureSpec("recorded sessions may be downloaded as files"),
         Feature.SSH_KEYS: FeatureSpec("users may log in by SSH with public keys that they have added themselves"),

@@ -115,7 +115,7 @@ class Engine:
         max_duration: float,
         held: HeldRequests | None = None,
     ) -> None:
-        """Without `held`, a held request waits until its client disconnects."""
+        """A held request waits until its client disconnects, if there is no `held`."""
         self.links = links
         self.tracer = parts.tracer
         self.unclosed = CloseRetryQueue(sessions)

@@ -63,7 +63,7 @@ class TargetTaskRunner:
     def _on_run(self, payload: Mapping[str, str]) -> None:
         if self._closed or len(self._tasks) >= 2 * self._most:
             return
-        self._keep(self._run(UUID(payload["errand_id"]), parent_of(payload.get(TRACEPARENT))))
+        self._keep(self._run(UUID(payload["target_task_id"]), parent_of(payload.get(TRACEPARENT))))
 
     def _keep(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -82,13 +82,13 @@ class TargetTaskRunner:
                     answer = await self._traced(*claimed, parent, began)
                     await self._target_tasks.answer(task_id, self._worker, answer)
             except Unavailable as error:
-                log.error("errand %s cannot be run now: %s", task_id, error.message)
+                log.error("target task %s cannot be run now: %s", task_id, error.message)
             except Exception:
-                log.exception("errand %s could not be run", task_id)
+                log.exception("target task %s could not be run", task_id)
 
     async def _traced(self, target_task: TargetTask, permit: Permit, parent: str, began: int) -> TargetTaskAnswer:
         span = self._tracer.start(
-            "errand", SpanKind.CONSUMER, {"postern.errand": str(target_task.kind)}, parent=parent, began=began
+            "target_task", SpanKind.CONSUMER, {"postern.target_task": str(target_task.kind)}, parent=parent, began=began
         )
         with within(span):
             span.set({"postern.connection": permit.connection.name})

@@ -174,7 +174,7 @@ async def _answering(observer: Callable[[float], None]) -> AsyncIterator[None]:
     except (OperationalError, InterfaceError, PoolTimeout, OSError, *_SQLITE) as error:
         log.exception("the store does not answer")
         raise Unavailable(
-            "the store does not answer; try again, and look at the gateway's log if it stays so"
+            "the store does not answer; try again, and check the gateway's log if this continues"
         ) from error
 
 

@@ -55,7 +55,7 @@ class Incoming:
         self.stream = Stream(lane, mux.about)
         self.answered = False
         self._mux = mux
-        self._lane = lane
+        self._new_stream = lane
         self._task: asyncio.Task[None] | None = None
         lane.on_gone = self._withdrawn
 
@@ -70,22 +70,22 @@ class Incoming:
         """Accept the stream, and start it. Raises ConnectionError if the peer has withdrawn the request."""
         if self.answered:
             raise RuntimeError("this stream was already answered")
-        if self._lane.gone:
+        if self._new_stream.gone:
             raise ConnectionResetError("the other side no longer waits for this stream")
         payload = encode(answer)
         self.answered = True
-        self._lane.on_gone = None
-        self._mux.send(frames.ACCEPT, self._lane.number, payload)
-        if not self._lane.gone:  # the tunnel may have been closed just now
-            self._lane.open(protocol, self.stream)
+        self._new_stream.on_gone = None
+        self._mux.send(frames.ACCEPT, self._new_stream.number, payload)
+        if not self._new_stream.gone:  # the tunnel may have been closed just now
+            self._new_stream.open(protocol, self.stream)
 
     def refuse(self, code: str, message: str, details: Mapping[str, str] | None = None) -> None:
-        if self.answered or self._lane.gone:
+        if self.answered or self._new_stream.gone:
             return
         payload = encode_refusal(code, message, details or {})
         self.answered = True
-        self._mux.send(frames.REFUSE, self._lane.number, payload)
-        self._lane.lost(None)
+        self._mux.send(frames.REFUSE, self._new_stream.number, payload)
+        self._new_stream.lost(None)
 
     def _withdrawn(self) -> None:
         if self._task is not None and not self.answered:
@@ -165,7 +165,7 @@ class Mux(asyncio.Protocol):
         payload = encode(request)
         if self._outbox.unsent + len(payload) > MAX_UNSENT // 2:
             raise Unavailable("the tunnel's send buffer is full, because the other side reads slowly")
-        lane = self._lane(self._switch.take_number())
+        lane = self._new_stream(self._switch.take_number())
         stream = Stream(lane, self.about)
         opening = self._openings[lane.number] = _Opening(lane, stream, protocol, self._loop.create_future())
         self.send(frames.OPEN, lane.number, payload)
@@ -174,7 +174,7 @@ class Mux(asyncio.Protocol):
         except asyncio.CancelledError:
             if opening.answer.done() and not opening.answer.cancelled():
                 opening.answer.exception()  # it came too late
-            lane.reset("nobody waits for it any more")
+            lane.reset("the requester has left")
             raise
         finally:
             self._openings.pop(lane.number, None)
@@ -280,7 +280,7 @@ class Mux(asyncio.Protocol):
         self._switch.take_theirs(number)
         request = decode(payload)
         crowded = len(self._lanes) >= self._most
-        incoming = Incoming(self, self._lane(number), request)
+        incoming = Incoming(self, self._new_stream(number), request)
         if crowded:
             incoming.refuse("TooMany", f"this tunnel has {self._most} streams open; close some first")
             return
@@ -297,7 +297,7 @@ class Mux(asyncio.Protocol):
         opening.answered = True
         if opening.answer.cancelled():
             # The opener learns it in the next turn; later frames in this read have no receiver.
-            lane.reset("nobody waits for it any more")
+            lane.reset("the requester has left")
             return
         if kind == frames.ACCEPT:
             message = decode(payload)
@@ -320,7 +320,7 @@ class Mux(asyncio.Protocol):
 
     # Internal
 
-    def _lane(self, number: int) -> StreamState:
+    def _new_stream(self, number: int) -> StreamState:
         lane = self._lanes[number] = StreamState(number, self._lanes, self._outbox, self._loop, self._windows)
         return lane
 

@@ -24,7 +24,7 @@ from postern.services.server.organisation_deletion import OrganisationDeleter
 from postern.settings import Settings
 from postern.wiring.app import App, now, trackers
 from postern.wiring.chats_wiring import chat_senders
-from postern.wiring.metrics_wiring import reviews_told
+from postern.wiring.metrics_wiring import review_meter
 
 _SELDOM = 600.0  # seconds; for deletions of obsolete data, which are not visible
 
@@ -34,7 +34,7 @@ def build_background_jobs(settings: Settings, app: App, meters: Meters, tracer: 
     made, purging, deleting = app.services, build_purger(settings, app), build_deleter(settings, app)
     sending = build_sending(settings, app, meters, tracer)
     delivering = build_delivering(settings, app, meters)
-    made.postprocessing.observer = reviews_told(meters)
+    made.postprocessing.observer = review_meter(meters)
     made.runbook_schedules.counted = functools.partial(meters.count, "postern_schedule_runs")
     if settings.runbook_interval < 1:
         raise Misconfigured("POSTERN_RUNBOOK_INTERVAL: must be 1 second or more", field="runbook_interval")
@@ -70,9 +70,9 @@ def build_background_jobs(settings: Settings, app: App, meters: Meters, tracer: 
             ),
             # Deletion of obsolete data.
             Task("logins", _SELDOM, made.logins.prune),
-            Task("vouchers", _SELDOM, made.one_time_tokens.prune),
+            Task("one_time_tokens", _SELDOM, made.one_time_tokens.prune),
             Task("workers", _SELDOM, made.relay_workers.prune),
-            Task("errands", _SELDOM, made.target_tasks.prune),
+            Task("target_tasks", _SELDOM, made.target_tasks.prune),
             Task("idempotency keys", _SELDOM, made.idempotency.prune),
         ],
         told,

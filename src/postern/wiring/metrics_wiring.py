@@ -20,7 +20,7 @@ from postern.metrics.process_metrics import sample_process
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.ports.review_ports import ReviewChange
-from postern.wiring.recordings_wiring import archivist_silence, waiting_for_archivist
+from postern.wiring.recordings_wiring import archiver_silence, waiting_for_archiver
 
 PATIENCE = 2.0  # seconds in which the store must return the size of its queues
 _DECISIONS = frozenset({ReviewEvent.APPROVED, ReviewEvent.REJECTED})
@@ -34,7 +34,9 @@ async def no_backlog(_now: datetime) -> Mapping[str, float]:
 
 
 @asynccontextmanager
-async def telling(settings: Settings, meters: Meters, database: Database, process: str) -> AsyncIterator[None]:
+async def exporting_metrics(
+    settings: Settings, meters: Meters, database: Database, process: str
+) -> AsyncIterator[None]:
     """A context in which the process counts, and answers requests for its metrics."""
     database.observer = lambda seconds: meters.observe("postern_store_seconds", seconds)
     meters.sample("postern_store_connections", lambda: database.in_use)
@@ -80,17 +82,17 @@ def _machine(home: Path) -> dict[str, float]:
     for path in (home / "spool").glob("*/*"):
         with suppress(OSError):  # sealed meanwhile
             size += path.stat().st_size
-    waiting = waiting_for_archivist(home)
+    waiting = waiting_for_archiver(home)
     return found | {
         "postern_spool_bytes": float(size),
         "postern_sealed_segments": float(waiting.segments),
         "postern_sealed_bytes": float(waiting.size),
         "postern_sealed_oldest_seconds": waiting.age,
-        "postern_archivist_silence_seconds": archivist_silence(home),
+        "postern_archiver_silence_seconds": archiver_silence(home),
     }
 
 
-def reviews_told(meters: Meters) -> Callable[[ReviewChange], None]:
+def review_meter(meters: Meters) -> Callable[[ReviewChange], None]:
     """Return an observer that is notified once of everything that happened to a review."""
 
     def told(news: ReviewChange) -> None:
@@ -108,7 +110,7 @@ def reviews_told(meters: Meters) -> Callable[[ReviewChange], None]:
     return told
 
 
-def rounds_told(meters: Meters) -> Callable[[Round], None]:
+def archiver_meter(meters: Meters) -> Callable[[Round], None]:
     """Return an observer of each round of the archiver."""
     last = Round()
     meters.sample("postern_segments_set_aside", lambda: float(last.set_aside))

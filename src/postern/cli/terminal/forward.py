@@ -35,7 +35,7 @@ class Reached:
     tracker_fields: Mapping[str, str] = field(default_factory=dict)
     protocol: str = DEFAULT_PROTOCOL
 
-    def wish(self) -> dict[str, Any]:
+    def stream_request(self) -> dict[str, Any]:
         """Return the request that opens a stream to it."""
         wanted: dict[str, Any] = {"connect": self.connection, "token": self.token.reveal()}
         if self.protocol != DEFAULT_PROTOCOL:  # which older gateways support
@@ -93,7 +93,7 @@ class PortForward:
     async def open(self, far: asyncio.Protocol, more: Mapping[str, Any] | None = None) -> Stream:
         """Open a stream to the connection; `more` has options of a command. Raises PosternError."""
         tunnel = await self._dialled()
-        stream, _ = await tunnel.open({**self.reached.wish(), **(more or {})}, far)
+        stream, _ = await tunnel.open({**self.reached.stream_request(), **(more or {})}, far)
         return stream
 
     async def _dialled(self) -> Mux:

@@ -256,7 +256,7 @@ class PendingLogins:
             async with asyncio.timeout(grace):
                 await self._empty.wait()
         except TimeoutError:
-            log.warning("%d clients that waited for reviews could not be told that the gateway stops", self.held)
+            log.warning("%d clients that waited for reviews were not notified that the gateway stops", self.held)
 
     def _on_resumed(self, payload: Mapping[str, str]) -> None:
         self._ask_again(lambda requested_access: True)
@@ -306,7 +306,7 @@ def _is_approved(review: Review | None, review_id: UUID) -> bool:
 def _notice(review: Review, address: str) -> tuple[str, str]:
     """Return the message for a waiting client, and how to approve."""
     return (
-        f"connection {review.connection!r} needs a review before you are let in: {requirements_text(review.demands)}",
+        f"connection {review.connection!r} needs a review before you can connect: {requirements_text(review.demands)}",
         f"Review {review.id}, until {review.expires_at:%Y-%m-%d %H:%M:%S} UTC: {address} or "
         f"postern reviews approve {review.id}",
     )

@@ -78,7 +78,7 @@ class ClientSession:
 def log_rejection(stream: StreamHandshake, error: PosternError, *, level: int = logging.INFO) -> tuple[str, str]:
     """Log a rejection in one line, and return its text and hint for the client. Why a target rejects the gateway's
     login is for administrators only."""
-    log.log(level, "client %s was turned away: %s", stream.peer, error.message)
+    log.log(level, "client %s was rejected: %s", stream.peer, error.message)
     if not isinstance(error, TargetRefused):
         return error.message, ""
     if error.refuses_login:

@@ -153,7 +153,7 @@ class TunnelEndpoint:
         return carrier
 
     async def _connect(self, incoming: Incoming, token: Secret, address: str) -> None:
-        connection, bearer = _wish(incoming.request, token)
+        connection, bearer = _stream_target(incoming.request, token)
         start, (reason, duration) = start_of(incoming.request), asked_for(incoming.request)
         carrier = self._carrier(incoming.request)
         fields = fields_of(incoming.request)
@@ -175,7 +175,7 @@ class TunnelEndpoint:
         self._logins.start(client, login, reject)
 
 
-def _wish(request: Message, token: Secret) -> tuple[str, Secret]:
+def _stream_target(request: Message, token: Secret) -> tuple[str, Secret]:
     """Return the connection's name, and the token: the newest that the command line has."""
     connection, given = request.get("connect"), request.get("token")
     if not isinstance(connection, str) or not isinstance(given, str | None):

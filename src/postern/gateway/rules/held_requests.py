@@ -142,10 +142,12 @@ class HeldRequests:
         try:
             review = await self._asking.hold(permit, session_id, hold.rule, hold.question, text)
         except (TooMany, Invalid, Denied) as error:
-            return Refuse(hold.rule, f"{hold.question}; nobody was asked: {error.message}", "Try again later.")
+            return Refuse(hold.rule, f"{hold.question}; no review was created: {error.message}", "Try again later.")
         except PosternError as error:
             log.error("requesting a review of a statement in session %s failed: %s", session_id, error.message)
-            return Refuse(hold.rule, f"{hold.question}; nobody could be asked, so it was refused", "Try again later.")
+            return Refuse(
+                hold.rule, f"{hold.question}; no review could be created, so it was refused", "Try again later."
+            )
         counting = self._counting(review, permit, start, driver, parked)
         try:
             driver.ask(_notice(hold.rule, review, await self._address(review.id)))
@@ -159,7 +161,9 @@ class HeldRequests:
         # A decision that was made just before the deadline counts: the row has it, and the result must match.
         found = found or await self._close(review, ReviewEvent.EXPIRED)
         if found is None or found.status is ReviewStatus.PENDING:
-            return Refuse(hold.rule, f"{hold.question}; nobody decided in time, so it was refused", "Ask again.")
+            return Refuse(
+                hold.rule, f"{hold.question}; the review expired without a decision, so it was refused", "Ask again."
+            )
         if found.status is ReviewStatus.APPROVED and driver.link.held_request is parked:
             driver.ask(_approval(hold.rule, found))  # the recording gets a note, too, with the approver
         return _verdict(hold.rule, found)
@@ -274,7 +278,7 @@ def _notice(rule: str, review: Review, address: str) -> Warn:
     who = " or ".join(map(repr, review.groups))
     return Warn(
         rule=rule,
-        message=f"{review.reason}; it waits until somebody of the group {who} has decided",
+        message=f"{review.reason}; it waits for a decision of the group {who}",
         hint=f"Session {review.session_id}, review {review.id}, until {review.expires_at:%Y-%m-%d %H:%M:%S} UTC: "
         f"{address} or postern reviews approve {review.id}",
     )
@@ -287,7 +291,9 @@ def _verdict(rule: str, decided: Review) -> Verdict:
     if decided.status is not ReviewStatus.REJECTED or refusal is None:
         # By a background job, because this worker was considered dead or its clock is slow; or its requester has
         # withdrawn it.
-        what = "it was withdrawn" if decided.status is ReviewStatus.WITHDRAWN else "nobody decided in time"
+        what = (
+            "it was withdrawn" if decided.status is ReviewStatus.WITHDRAWN else "the review expired without a decision"
+        )
         return Refuse(rule, f"{decided.reason}; {what}, so it was refused", "Ask again.")
     said = f": {refusal.comment}" if refusal.comment else ""
     return Refuse(rule, f"{decided.reason}; {refusal.reviewer.email} rejected it{said}", _ASK_THEM)

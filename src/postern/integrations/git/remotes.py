@@ -103,7 +103,7 @@ class ByDulwich:
 
         done = self._client.send_pack(self._path, change, data, progress=lambda _: None)
         if done.ref_status is None:
-            raise Unavailable("the server did not say whether it took the commit; look at the repository")
+            raise Unavailable("the server did not confirm the commit; check the repository")
         refused = done.ref_status.get(taken.ref)
         if refused is not None:
             raise refusal(str(refused))
@@ -123,7 +123,7 @@ class _Nothing:
 
 
 def moved() -> Conflict:
-    return Conflict("somebody else wrote to the branch meanwhile; look at what is there now, and try again")
+    return Conflict("the branch was changed at the same time; read the current state, and try again")
 
 
 def refusal(words: str) -> Conflict | Invalid:

@@ -51,7 +51,7 @@ class GitHub(CodeHost):
 
     async def check(self, project_key: str = "") -> str:
         me = (await self._calls.ask("GET", "/user")).content
-        words = f"GitHub knows us as {clean_line(text(me, 'login'), 200)}"
+        words = f"GitHub accepts the credentials of {clean_line(text(me, 'login'), 200)}"
         if not project_key:
             return words
         repository = (await self._calls.ask("GET", f"/repos/{_checked(project_key)}")).content

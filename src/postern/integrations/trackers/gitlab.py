@@ -43,7 +43,7 @@ class GitLab(CodeHost):
 
     async def check(self, project_key: str = "") -> str:
         me = (await self._calls.ask("GET", "/user")).content
-        words = f"GitLab knows us as {clean_line(text(me, 'username'), 200)}"
+        words = f"GitLab accepts the credentials of {clean_line(text(me, 'username'), 200)}"
         if not project_key:
             return words
         project = (await self._calls.ask("GET", f"/projects/{segment(project_key, 'project_key')}")).content

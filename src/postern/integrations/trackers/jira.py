@@ -81,7 +81,7 @@ class Jira(ABC):
     async def check(self, project_key: str = "") -> str:
         """Check the credentials; see https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-myself/"""
         me = (await self._calls.ask("GET", f"{self.api}/myself")).content
-        words = f"Jira knows us as {clean_line(text(me, 'displayName'), 200) or 'somebody without a name'}"
+        words = f"Jira accepts the credentials of {clean_line(text(me, 'displayName'), 200) or 'a user without a name'}"
         if not project_key:
             return words
         project = await self._project(project_key)
@@ -208,7 +208,7 @@ class Jira(ABC):
     async def _request_form(self, project_key: str, type_id: str) -> IssueForm:
         """Return the form of a request type; see
         https://developer.atlassian.com/cloud/jira/service-desk/rest/api-group-servicedesk/ ("fields")"""
-        desk = await self._desk(project_key)
+        desk = await self._service_desk_id(project_key)
         kind = segment(type_id, "request_type_id")
         path = f"{_DESK}/servicedesk/{segment(desk, 'desk')}/requesttype/{kind}/field"
         found = rows((await self._calls.ask("GET", path)).content, "requestTypeFields")
@@ -216,7 +216,7 @@ class Jira(ABC):
         fields = [field_of(one, "jiraSchema") for one in found if one.get("visible") is not False]
         return IssueForm(desk, {one.id: one for one in fields})
 
-    async def _desk(self, project_key: str) -> str:
+    async def _service_desk_id(self, project_key: str) -> str:
         """Return the project's service desk. Raises NotFound."""
         start = 0
         for _ in range(_PAGES):
@@ -229,7 +229,7 @@ class Jira(ABC):
             start += len(found)
             if not found or page.get("isLastPage") is not False:
                 break
-        raise NotFound(f"Jira shows us no service desk of the project {project_key}")
+        raise NotFound(f"Jira shows no service desk for project {project_key}")
 
 
 def _made(site: str, key: str) -> Issue:

@@ -33,10 +33,10 @@ MOST_PARTS: Final = 20
 # Settings on which a text's meaning depends. The client's other start parameters do not apply to the count.
 _KEPT: Final = frozenset({"datestyle", "intervalstyle", "options", "role", "timezone"})
 _ROWS: Final = 10_000  # of an answer about the catalogue
-_BUSY: Final = "the gateway counts too much else now"
+_BUSY: Final = "the gateway is busy with other counts"
 _AWAY: Final = "the target could not be asked"
-_STIRRED: Final = "what stands before it may change what it means"
-_UNSETTLED: Final = "its session has asked for more before, which may change what it means"
+_STIRRED: Final = "statements before it may change what it means"
+_UNSETTLED: Final = "earlier statements of its session are not answered yet, and may change what it means"
 
 Plans = Callable[[str], CountPlans]
 

@@ -26,7 +26,7 @@ from postern.protocols.wire_base import Piece, Request
 
 _RECORDED = 1 << 20  # bytes of piped input that are recorded if no rule inspects it
 _TOO_MUCH = "this command was ended, since it printed more than %d bytes"
-_OPAQUE = "rules of this connection look at what is shown, and what a forwarded port carries cannot be masked"
+_OPAQUE = "rules of this connection inspect output, and the data of a forwarded port cannot be masked"
 _OPAQUE_HINT = "Ask an administrator for a connection without such rules"
 _TOO_LARGE = "this input is too large to be judged, so it was refused"
 

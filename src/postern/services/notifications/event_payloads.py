@@ -179,7 +179,7 @@ def of_entry(entry: AuditEntry, sinks: Iterable[SinkOutline]) -> Iterator[NewDel
 
 def test_of(sink: Sink, at: datetime) -> NewDelivery:
     key = uuid4()
-    data: SinkTest = {"sink": sink.name, "message": "an administrator asked for this test"}
+    data: SinkTest = {"sink": sink.name, "message": "an administrator requested this test"}
     return NewDelivery(sink.id, sink.org_id, key, EventKind.SINK_TEST, at, _body(key, EventKind.SINK_TEST, at, data))
 
 

@@ -236,7 +236,7 @@ def _doomed(
 
 def _reason(what: PurgeScope, retention: Retention) -> str:
     days = retention.session_days if what is PurgeScope.SESSION else retention.recording_days
-    return f"retention: {what.value}s are kept for {days} days"
+    return f"retention: {what.value}s are stored for {days} days"
 
 
 def require_own(segment: Segment) -> None:

@@ -262,10 +262,12 @@ class ReviewRequests:
         if holds:
             return
         if not window_open and review.time_window is not None and not review.has_lapsed(now):
-            raise Denied(f"the time window of review {review.id} is over: {opening_time_text(review.time_window, now)}")
+            raise Denied(
+                f"the time window of review {review.id} has ended: {opening_time_text(review.time_window, now)}"
+            )
         if review.status is ReviewStatus.APPROVED and review.revoke_at is not None:
-            raise Denied(f"the access that review {review.id} gave ended at {time_text(review.revoke_at)}")
-        raise Denied(f"the access that review {review.id} gave is over: {final_state_text(review)}")
+            raise Denied(f"the access of review {review.id} expired at {time_text(review.revoke_at)}")
+        raise Denied(f"the access of review {review.id} has expired: {final_state_text(review)}")
 
     async def require_same(
         self, review: Review | None, principal: Principal, connection: Connection, verb: Verb

@@ -186,8 +186,8 @@ def _require_commit(found: Runbook, wanted: str) -> None:
         return
     if len(wanted) < _SHORTEST_HASH or not found.commit.startswith(wanted.lower()):
         raise Conflict(
-            f"ref_hash: {found.repository} is at commit {found.commit} now; look at what it says there and run that, "
-            "or leave ref_hash out to run what is newest"
+            f"ref_hash: {found.repository} is at commit {found.commit} now; review the runbook at that commit "
+            "and run it, or leave ref_hash out to run the newest version"
         )
 
 

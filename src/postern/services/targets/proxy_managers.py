@@ -189,4 +189,6 @@ async def _within(waiting: Awaitable[T]) -> T:
         async with asyncio.timeout(ANSWER):
             return await waiting
     except TimeoutError:
-        raise Unavailable(f"your proxy manager did not answer within {ANSWER:.0f} s; look at it") from None
+        raise Unavailable(
+            f"your proxy manager did not answer within {ANSWER:.0f} s; check that it is running"
+        ) from None

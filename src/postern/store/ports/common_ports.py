@@ -33,10 +33,10 @@ class Topic:
     AGENT_CHANGED = "agent.changed"
     # No payload: the API tells every agent which relay workers are alive.
     WORKERS_CHANGED = "workers.changed"
-    # errand_id, and traceparent if it is traced: the worker that claims the row asks the target.
-    TARGET_TASK_RUN = "errand.run"
-    # errand_id: wakes the API request that waits for the answer.
-    TARGET_TASK_DONE = "errand.done"
+    # target_task_id, and traceparent if it is traced: the worker that claims the row asks the target.
+    TARGET_TASK_RUN = "target_task.run"
+    # target_task_id: wakes the API request that waits for the answer.
+    TARGET_TASK_DONE = "target_task.done"
     # key, address; or key, by, query where keys can be guessed (MySQL): the worker whose link owns that cancel key,
     # if the link belongs to the principal `by`.
     CANCEL = "cancel"

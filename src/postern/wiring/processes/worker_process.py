@@ -76,7 +76,7 @@ from postern.wiring.blobs import rows_from_threads
 from postern.wiring.host.claim import build_claim
 from postern.wiring.language_wiring import provide_language_model
 from postern.wiring.masking_wiring import masking
-from postern.wiring.metrics_wiring import telling
+from postern.wiring.metrics_wiring import exporting_metrics
 from postern.wiring.parsers import client_encodings, parser_for, session_parser
 from postern.wiring.tracing_wiring import tracing
 
@@ -369,7 +369,7 @@ async def _serve_worker(settings: Settings, name: str, meters: Meters, tracer: T
 
         await signals.start()
         try:
-            async with telling(settings, meters, app.database, name):
+            async with exporting_metrics(settings, meters, app.database, name):
                 await worker.serve(serves)
         finally:
             await signals.stop()

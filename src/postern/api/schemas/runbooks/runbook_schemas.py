@@ -86,7 +86,7 @@ def list_as_json(shelves: Sequence[ListedShelf], *, with_connections: bool) -> I
     was read."""
     piece: list[str] = []
     size = 0
-    for text in _list_as_json(shelves, _Told() if with_connections else None):
+    for text in _list_as_json(shelves, _NamesAsJson() if with_connections else None):
         piece.append(text)
         size += len(text)
         if size >= _PIECE:
@@ -95,7 +95,7 @@ def list_as_json(shelves: Sequence[ListedShelf], *, with_connections: bool) -> I
     yield "".join(piece)
 
 
-def _list_as_json(shelves: Sequence[ListedShelf], told: _Told | None) -> Iterator[str]:
+def _list_as_json(shelves: Sequence[ListedShelf], told: _NamesAsJson | None) -> Iterator[str]:
     errors = [_error_of(one) for one in shelves if one.shelf.error]
     yield f'{{"errors":{json.dumps(errors)},"repositories":['
     between = ""
@@ -117,7 +117,7 @@ def _list_as_json(shelves: Sequence[ListedShelf], told: _Told | None) -> Iterato
     yield "]}"
 
 
-class _Told:
+class _NamesAsJson:
     """Return names of connections as JSON: most parts share theirs with others."""
 
     def __init__(self) -> None:

@@ -121,7 +121,7 @@ def follow_views(
         relations = views.named(name)
         if not relations:
             spelled = f"{name.schema}.{name.name}" if name.schema else name.name
-            draft.untraced = draft.untraced or f"nobody knows what {spelled} is, which may be a view"
+            draft.untraced = draft.untraced or f"{spelled} is unknown, and could be a view"
         for relation in relations:
             if folded(relation.schema) in _SYSTEM:
                 continue

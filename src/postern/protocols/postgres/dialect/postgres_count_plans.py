@@ -62,7 +62,7 @@ class PostgresCounter:
 
 def behind(plan: CountPlan) -> CountPlan:
     """Return the plan for a statement after one that may change its meaning."""
-    return _refused("what stands before it may change what it means", plan.action, plan.target)
+    return _refused("statements before it may change what it means", plan.action, plan.target)
 
 
 def _unknown(why: str) -> CountPlans:

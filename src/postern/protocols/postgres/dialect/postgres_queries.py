@@ -160,7 +160,7 @@ def _cast(kind: str) -> Handler:
 
 def _sample(walk: Walk, message: Message, scope: Scope) -> None:
     if names(message.get("method")) not in _SAMPLERS:
-        walk.found.unknown("nobody knows how its TABLESAMPLE chooses rows")
+        walk.found.unknown("its TABLESAMPLE method is unknown")
     walk.inside("RangeTableSample", message, scope, leave=("method",))
 
 

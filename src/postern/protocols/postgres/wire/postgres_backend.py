@@ -363,7 +363,7 @@ class PostgresBackend(Wire):
         elif tag == m.COPY_IN_RESPONSE:
             if self.cutting:
                 # The client waits for the end of a response that was refused, while the target waits for data.
-                raise ProtocolViolation("the target asked for COPY data after a response that was refused")
+                raise ProtocolViolation("the target requested COPY data after a response that was refused")
             ledger.begin_copy_in(head)
         elif tag == m.COPY_OUT_RESPONSE:
             self._copy_binary = end > pos and buf[pos] == 1

@@ -32,7 +32,7 @@ _SHAPE = re.compile(b"|".join([b"(%b)" % shape for shape, _ in _SHAPES]))
 
 
 HOLE: Final = b"\0"
-"""Stands for a field that became another one, at which nobody needs to look; no text of PostgreSQL's holds a NUL."""
+"""Placeholder for a replaced field that needs no masking; PostgreSQL's texts cannot contain a NUL."""
 
 
 class Changed:

@@ -42,7 +42,7 @@ class PendingBrowserLogin:
     def text(self) -> str:
         return (
             f"\nTo log in, open this address in a browser:\n\n    {self._waiting.url}\n\n"
-            f"and type there the number {self._waiting.number}. Tell it to nobody.\n"
+            f"and enter the number {self._waiting.number} there. Do not share it.\n"
         )
 
     async def person(self) -> SshUser:

@@ -54,7 +54,7 @@ class ClientListener(asyncssh.SSHListener):
     """The listener object for asyncssh, and the channel of a `ClientChannel`: data written here are the agent's
     messages."""
 
-    _wish = "listen at the target"
+    _use = "listen at the target"
 
     def __init__(
         self, admission: Admission, visit: SshClientState, conn: LimitedSshConnection, host: str, port: int, client: str
@@ -91,7 +91,7 @@ class ClientListener(asyncssh.SSHListener):
             permit = await self._admission.permitted(self._visit, self._wanted)
         except PosternError as error:
             self._admission.fronts.engine.turned_away(error)
-            log.info("client %s may not %s: %s", self._visit.peer, self._wish, error.message)
+            log.info("client %s may not %s: %s", self._visit.peer, self._use, error.message)
             self.close()
             return False
         except ValueError:
@@ -126,7 +126,7 @@ class ClientListener(asyncssh.SSHListener):
             self._words = (self._words + data)[:1_000]
             return
         try:
-            said = told.read_told(data)
+            said = told.read_message(data)
         except ProtocolViolation as error:
             log.error("%s", error.message)
             self.close()
@@ -200,7 +200,7 @@ class AgentForwarder(ClientListener):
     """Agent forwarding for programs of the client that requested it. They share a separate target login, because a
     server may offer a forwarded agent to all programs of one login."""
 
-    _wish = "lend its agent"
+    _use = "lend its agent"
 
     def __init__(self, admission: Admission, visit: SshClientState, conn: LimitedSshConnection, client: str) -> None:
         super().__init__(admission, visit, conn, "", 0, client)

@@ -97,7 +97,7 @@ class SshGate:
         """Tell a client on the SSH port why it cannot log in. A disconnect can precede the key exchange, in clear text
         (RFC 4253, section 11.1), and costs no cryptography. The listener has already logged the error."""
         self._engine.turned_away(error)
-        log.debug("client %s was turned away: %s", stream.peer, error.message)
+        log.debug("client %s was rejected: %s", stream.peer, error.message)
         stream.write(b"SSH-2.0-Postern\r\n" + _disconnect(asyncssh.DISC_TOO_MANY_CONNECTIONS, error.message))
 
     async def _stays(self, connection: SshConnection, wire: ClientStream, proved: Proved) -> None:

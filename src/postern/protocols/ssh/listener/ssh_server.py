@@ -196,7 +196,7 @@ class SshServer(asyncssh.SSHServer):
     async def validate_kbdint_response(self, username: str, responses: Sequence[str]) -> bool:
         invitation = self._invitation
         if invitation is None or responses:
-            raise asyncssh.DisconnectError(asyncssh.DISC_PROTOCOL_ERROR, "nothing was asked for")
+            raise asyncssh.DisconnectError(asyncssh.DISC_PROTOCOL_ERROR, "no response was requested")
         try:
             person = await invitation.person()
         except PosternError as error:
@@ -310,4 +310,6 @@ def _turned_away(error: PosternError) -> asyncssh.DisconnectError:
 
 def _unavailable(error: PosternError) -> asyncssh.DisconnectError:
     log.warning("an SSH client could not be authenticated: %s", error.message)
-    return asyncssh.DisconnectError(asyncssh.DISC_SERVICE_NOT_AVAILABLE, "nobody can be authenticated now; try again")
+    return asyncssh.DisconnectError(
+        asyncssh.DISC_SERVICE_NOT_AVAILABLE, "the gateway cannot authenticate users now; try again later"
+    )

@@ -70,7 +70,7 @@ class AcceptedHostKeys:
             then = f"If the server was given a new key on purpose, an administrator runs: {forget}"
         return Unavailable(
             f"connection {access.connection!r}: the server at {access.place} shows the host key {fingerprint(met)}, "
-            f"{why}. It was not logged in to. {then}. If not, somebody may have put another server in its place"
+            f"{why}. It was not logged in to. {then}. If not, another server may have taken its place"
         )
 
 

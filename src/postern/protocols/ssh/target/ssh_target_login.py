@@ -207,7 +207,7 @@ class SshTargetLogin:
         return await asyncssh.connect(
             access.host,
             access.port,
-            tunnel=SshDialling(self._told_full),
+            tunnel=SshDialling(self._set_full),
             client_factory=lambda: client,
             config=None,
             known_hosts=([*known.keys], [*known.authorities], [*known.revoked]),
@@ -325,7 +325,7 @@ class SshTargetLogin:
         self.channels.discard(channel)
         self.is_crowded = False
 
-    def _told_full(self, full: bool) -> None:
+    def _set_full(self, full: bool) -> None:
         self.is_full = full
         for channel in list(self.channels):
             channel.throttle()

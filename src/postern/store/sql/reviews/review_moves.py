@@ -39,7 +39,7 @@ _ENDINGS = {
     ReviewEvent.WITHDRAWN: EndReason.WITHDRAWN,
 }
 _WHY = {
-    ReviewEvent.EXPIRED: "nobody decided on its review, or nobody used it, in time",
+    ReviewEvent.EXPIRED: "its review expired before a decision, or before it was used",
     ReviewEvent.WITHDRAWN: "its review was withdrawn",
 }
 _CONNECTION_IS_GONE = ~exists().where(connections.c.id == reviews.c.connection_id)
