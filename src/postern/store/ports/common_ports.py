@@ -37,7 +37,7 @@ class Topic:
     TARGET_TASK_RUN = "target_task.run"
     # target_task_id: wakes the API request that waits for the answer.
     TARGET_TASK_DONE = "target_task.done"
-    # key, address; or key, by, query where keys can be guessed (MySQL): the worker whose link owns that cancel key,
+    # key, address; or key, by, query where keys can be guessed: the worker whose link owns that cancel key,
     # if the link belongs to the principal `by`.
     CANCEL = "cancel"
     # review_id, status, session_id, principal_id: workers look at it for waiting logins, and check the links that it
