@@ -180,7 +180,7 @@ sinks = resource_group(
             Field(
                 "--tag",
                 "scope.connection_tags",
-                "Send also reviews on connections with all these tags.",
+                "Also send reviews on connections with all these tags.",
                 many=True,
                 metavar="NAME=VALUE",
                 read=_tags,
