@@ -122,7 +122,7 @@ class Settings(_ListenerPorts):
         False, "whether the gateway's own agent runs commands of connections, which can read all that the gateway can"
     )
     watchdog_timeout: float = _setting(
-        60.0, "seconds without a heartbeat after which a process is replaced; 0 disables this"
+        60.0, "seconds without a heartbeat after which a process is replaced: at least 5, or 0 to disable this"
     )
     handshake_timeout: float = _setting(
         30.0, "seconds that a client has to log in, and an API client to send the head of a request"
