@@ -389,7 +389,7 @@ def connect(driver: Driver, stream: StreamHandshake, target: StreamHandshake, sp
         try:
             early[side] = handshake.hand_over(endpoints[side])
         except ConnectionError:
-            driver.lost(side)
+            driver.handle_loss(side)
     for side, data in early.items():
         if data:
             endpoints[side].data_received(data)

@@ -44,7 +44,7 @@ class PendingClient(Protocol):
 
     stream: StreamHandshake
 
-    def tell(self, text: str, hint: str) -> None:
+    def send_notice(self, text: str, hint: str) -> None:
         """Show a message before the welcome. Does not wait."""
 
     def check(self) -> None:
@@ -139,7 +139,7 @@ class PendingLogins:
                 if not self._longest:
                     raise Denied(_come_back(review))
                 if review.id != told:
-                    client.tell(*_notice(review, await self._address(review.id)))
+                    client.send_notice(*_notice(review, await self._address(review.id)))
                     told = review.id
                 approved = await self._decided(review, required.requested_access, client, deadline)
                 try:

@@ -50,7 +50,7 @@ class ClientSession:
         self.duration = wanted.duration if wanted else None
         self.tracker_fields = wanted.tracker_fields if wanted else NO_FIELDS
 
-    def tell(self, text: str, hint: str) -> None:
+    def send_notice(self, text: str, hint: str) -> None:
         """Tell the client that it waits, before the welcome."""
         raise NotImplementedError
 

@@ -168,8 +168,8 @@ class TunnelEndpoint:
 
         async def login(client: StreamHandshake) -> Awaitable[None] | None:
             if start is not None:
-                return await self._commands.carried(client, wanted, start)
-            return await carrier.carried(client, wanted)
+                return await self._commands.serve_tunnel(client, wanted, start)
+            return await carrier.serve_tunnel(client, wanted)
 
         reject = carrier.reject if start is None else partial(self._commands.reject, start=start)
         self._logins.start(client, login, reject)

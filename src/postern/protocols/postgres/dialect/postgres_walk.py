@@ -80,13 +80,13 @@ class Walk:
     def later(self, kind: str, message: Message, scope: Scope) -> None:
         self._waiting.append((kind, message, scope))
 
-    def scoped(self, message: Message, scope: Scope) -> frozenset[str]:
+    def enter_with_clause(self, message: Message, scope: Scope) -> frozenset[str]:
         """Enter the WITH of a statement. Return its names and those of the outer scope."""
         outside = scope or frozenset()
         clause = message.get("withClause")
         if clause is None:
             return outside
-        queries = [one["CommonTableExpr"] for one in clause.get("ctes", ())]
+        queries = [element["CommonTableExpr"] for element in clause.get("ctes", ())]
         everything = outside | {query["ctename"] for query in queries}
         sees = everything if clause.get("recursive") else outside
         for query in queries:

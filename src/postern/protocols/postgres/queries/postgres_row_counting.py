@@ -224,7 +224,11 @@ def found_tables(plan: CountPlan, rows: Sequence[Row]) -> dict[Named, tuple[int,
 def lock(found: Mapping[Named, tuple[int, str]], rows: Sequence[Row]) -> PostgresQuery | None:
     """Lock the tables, so that they cannot be replaced. A materialized view cannot be locked."""
     kept = {int(number or 0) for _, number, _, kind, _ in rows if kind == "m"}
-    names = [f"{_quoted(schema)}.{_quoted(name[1])}" for name, (number, schema) in found.items() if number not in kept]
+    names = [
+        f"{_quote_identifier(schema)}.{_quote_identifier(name[1])}"
+        for name, (number, schema) in found.items()
+        if number not in kept
+    ]
     return PostgresQuery(f"lock table {', '.join(names)} in access share mode") if names else None
 
 
@@ -263,7 +267,7 @@ def calm(rows: Sequence[Row]) -> None:
         raise Uncountable(reasons[0])
 
 
-def noted(rows: Sequence[Row]) -> tuple[str, ...]:
+def read_notes(rows: Sequence[Row]) -> tuple[str, ...]:
     return tuple(text or "" for _, text in rows[:MOST_NOTES])
 
 
@@ -272,5 +276,5 @@ def why(code: str) -> str:
     return _ERRORS.get(code, f"the target refused to count ({code})")
 
 
-def _quoted(name: str) -> str:
+def _quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

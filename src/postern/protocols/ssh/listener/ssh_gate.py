@@ -84,7 +84,7 @@ class SshGate:
         try:
             await asyncio.wait((visit.authenticated, wire.lost), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._waited(visit, connection)
+            self._finish_login_wait(visit, connection)
         if not visit.authenticated.done():
             self._engine.turned_away(Unauthenticated(REFUSED_LOGIN))
             is_probe = not connection.get_extra_info("client_version")  # it sent nothing, as health checks do
@@ -119,7 +119,7 @@ class SshGate:
             if isinstance(proved, SshUser):
                 await self.admission.quietly(proved.left())
 
-    def _waited(self, visit: SshClientState, connection: SshConnection) -> None:
+    def _finish_login_wait(self, visit: SshClientState, connection: SshConnection) -> None:
         if visit.over is not None:
             visit.over.cancel()
             self.admission.browsers.leave(visit.peer)
