@@ -20,8 +20,8 @@ from postern.store.signals import SocketSignals
 from postern.wiring import paths
 from postern.wiring.app import open_app
 from postern.wiring.background_job_wiring import build_background_jobs
-from postern.wiring.metrics_wiring import rounds_told, telling
-from postern.wiring.recordings_wiring import trouble_told
+from postern.wiring.metrics_wiring import make_round_observer, telling
+from postern.wiring.recordings_wiring import make_trouble_observer
 from postern.wiring.tracing_wiring import tracing
 
 HEARTBEAT = 5.0  # seconds
@@ -43,7 +43,7 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
         archivist = Archiver(settings.home, held.blobs, app.stores.segments, held.keys, index=index, tracer=tracer)
         upkeep = build_background_jobs(settings, app, meters, tracer)
         await signals.start()
-        counted, told = rounds_told(meters), trouble_told(settings.home)
+        counted, told = make_round_observer(meters), make_trouble_observer(settings.home)
 
         def hear(done: Round) -> None:
             counted(done)
