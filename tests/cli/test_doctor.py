@@ -220,7 +220,7 @@ def test_nobody_logged_in(tmp_path: Path) -> None:
 def test_clocks_that_differ(seconds: int, state: str) -> None:
     now = time.time()
     date = datetime.fromtimestamp(now + seconds, UTC).strftime("%a, %d %b %Y %H:%M:%S GMT")
-    [found] = clock.compared(date, now, now)
+    [found] = clock.compare_clocks(date, now, now)
     assert found.state == state
     assert state == "ok" or ("behind" if seconds > 0 else "ahead of") in found.what
 
@@ -298,7 +298,7 @@ def test_why_a_port_cannot_be_reached() -> None:
     assert "POSTERN_HOST" in found.do
     [found] = sockets.reachable("port", ProbeAddress("no-such-host.invalid", 1, True))
     assert "the name cannot be resolved" in found.what
-    [found] = sockets.unreached("port", ProbeAddress("gateway.example", 7443, True), TimeoutError("timed out"))
+    [found] = sockets.report_unreachable("port", ProbeAddress("gateway.example", 7443, True), TimeoutError("timed out"))
     assert "allow port 7443 in the firewall" in found.do
 
 

@@ -31,7 +31,7 @@ from postern.store.ports.keys import MasterKey
 from postern.store.ports.recording_ports import Blobs
 from postern.store.sql.sql_data_keys import SqlDataKeys
 from postern.wiring import masters_wiring
-from postern.wiring.blobs import KeysForThreads, open_blobs, stored
+from postern.wiring.blobs import KeysForThreads, open_blobs, open_segments
 from postern.wiring.host import key_commands as commands
 
 MASTER = os.urandom(32)
@@ -286,7 +286,7 @@ def storage(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStorage]:
 
 
 async def archive(settings: Settings, world: World) -> Round:
-    held = stored(settings, world.stores.segments, world.encryption)
+    held = open_segments(settings, world.stores.segments, world.encryption)
     return await Archiver(settings.home, held.blobs, world.stores.segments, held.keys).round()
 
 

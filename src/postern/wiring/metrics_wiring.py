@@ -55,7 +55,7 @@ async def exporting_metrics(
             await lag
 
 
-async def gathered(home: Path, backlog: Backlog = no_backlog) -> bytes:
+async def gather_metrics(home: Path, backlog: Backlog = no_backlog) -> bytes:
     """Return the metrics of all processes of this machine, in Prometheus's text format. `backlog` is read from the
     store, for all machines; without it the other metrics are returned."""
     by_process, behind = await asyncio.gather(gather(home / "run"), _behind(backlog))
@@ -92,10 +92,10 @@ def _machine(home: Path) -> dict[str, float]:
     }
 
 
-def review_meter(meters: Meters) -> Callable[[ReviewChange], None]:
+def make_review_observer(meters: Meters) -> Callable[[ReviewChange], None]:
     """Return an observer that is notified once of everything that happened to a review."""
 
-    def told(news: ReviewChange) -> None:
+    def count_review_change(news: ReviewChange) -> None:
         review, kind = news.review, str(news.review.kind)
         if news.kind == CREATED:
             meters.count("postern_reviews_asked", kind)
@@ -107,18 +107,18 @@ def review_meter(meters: Meters) -> Callable[[ReviewChange], None]:
         if news.kind == ReviewEvent.APPROVED and any(voice.forced for voice in review.voices):
             meters.count("postern_reviews_forced", kind)
 
-    return told
+    return count_review_change
 
 
-def archiver_meter(meters: Meters) -> Callable[[Round], None]:
+def make_round_observer(meters: Meters) -> Callable[[Round], None]:
     """Return an observer of each round of the archiver."""
     last = Round()
     meters.sample("postern_segments_set_aside", lambda: float(last.set_aside))
     meters.sample("postern_blob_store_up", lambda: float(not last.trouble))
 
-    def told(done: Round) -> None:
+    def count_round(finished_round: Round) -> None:
         nonlocal last
-        last = done
-        meters.count("postern_segments_stored", by=done.stored)
+        last = finished_round
+        meters.count("postern_segments_stored", by=finished_round.stored)
 
-    return told
+    return count_round

@@ -68,21 +68,21 @@ def archiver_trouble(home: Path) -> str:
         return ""
 
 
-def trouble_file_writer(home: Path) -> Callable[[Round], None]:
+def make_trouble_observer(home: Path) -> Callable[[Round], None]:
     """Return an observer of every round of the archiver. On a read-only disk it stores nothing; that is noticed
     elsewhere."""
     file = _trouble_file(home)
     known: str | None = None
 
-    def told(done: Round) -> None:
+    def record_trouble(finished_round: Round) -> None:
         nonlocal known
-        if done.trouble != known:
+        if finished_round.trouble != known:
             with suppress(OSError):
                 file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                file.write_text(done.trouble)
-                known = done.trouble
+                file.write_text(finished_round.trouble)
+                known = finished_round.trouble
 
-    return told
+    return record_trouble
 
 
 def _trouble_file(home: Path) -> Path:

@@ -227,14 +227,14 @@ def _archiver(settings: Settings, running: bool) -> list[DoctorFinding]:
 
 def _blob_store(settings: Settings) -> list[DoctorFinding]:
     try:
-        return ok("blob store", f"{wiring.ask_blob_store(settings)} answers; {_encrypted(settings)}")
+        return ok("blob store", f"{wiring.ask_blob_store(settings)} answers; {_describe_encryption(settings)}")
     except PosternError as error:
         why = "recordings cannot be stored there, and those that are stored cannot be read"
         do = "fix POSTERN_RECORDINGS_URL or its credentials; see docs/how-to/keep-recordings-elsewhere.md"
         return wrong("blob store", error.message, why, do)
 
 
-def _encrypted(settings: Settings) -> str:
+def _describe_encryption(settings: Settings) -> str:
     try:
         return f"recordings are encrypted, under the master key {wiring.check_master(settings)}"
     except PosternError:  # the master key has its own check

@@ -92,21 +92,21 @@ class PortForward:
 
     async def open(self, far: asyncio.Protocol, more: Mapping[str, Any] | None = None) -> Stream:
         """Open a stream to the connection; `more` has options of a command. Raises PosternError."""
-        tunnel = await self._dialled()
+        tunnel = await self._ensure_tunnel()
         stream, _ = await tunnel.open({**self.reached.stream_request(), **(more or {})}, far)
         return stream
 
-    async def _dialled(self) -> Mux:
+    async def _ensure_tunnel(self) -> Mux:
         async with self._dialling:
             if self._tunnel is None or self._tunnel.lost.done() or self._tunnel.drained:
                 reached = self.reached
-                _, made = await websocket.connect(
+                _, protocol = await websocket.connect(
                     reached.url,
                     token=reached.token.reveal(),
                     ca=reached.authority or None,
                     protocol=lambda: Mux(dialler=True, hello={}, on_open=_nothing),
                 )
-                tunnel = cast("Mux", made)
+                tunnel = cast("Mux", protocol)
                 await tunnel.greeting
                 self._tunnel = tunnel
             return self._tunnel

@@ -223,11 +223,11 @@ class HandshakeRunner:
         try:
             async with asyncio.timeout(self._timeout) as deadline:
 
-                def known() -> None:
+                def handle_known() -> None:
                     deadline.reschedule(None)
                     free_slot()
 
-                stream.on_known = known
+                stream.on_known = handle_known
                 stream.on_held = leave
                 rest = await login.serve(stream)
         except TimeoutError:

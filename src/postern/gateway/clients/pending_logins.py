@@ -141,7 +141,7 @@ class PendingLogins:
                 if review.id != told:
                     client.send_notice(*_notice(review, await self._address(review.id)))
                     told = review.id
-                approved = await self._decided(review, required.requested_access, client, deadline)
+                approved = await self._wait_for_decision(review, required.requested_access, client, deadline)
                 try:
                     async with nullcontext() if approved else self._admission:
                         self._require_open(review)
@@ -157,7 +157,7 @@ class PendingLogins:
         session = self._sessions.to_wait(requested_access, metadata=asked.metadata)
         return await self._asking.ask(requested_access, reason=asked.reason, duration=asked.duration, session=session)
 
-    async def _decided(
+    async def _wait_for_decision(
         self, review: Review, requested_access: RequestedAccess, client: PendingClient, deadline: float
     ) -> bool:
         """Wait until a new admission makes sense. Return True if the review was approved. `deadline` is on the loop's
@@ -265,12 +265,12 @@ class PendingLogins:
         """Wake the clients of one connection, of one organisation, or all."""
         connection, org = payload.get("connection_id"), payload.get("org_id")
 
-        def concerned(requested_access: RequestedAccess) -> bool:
+        def is_affected(requested_access: RequestedAccess) -> bool:
             if connection:
                 return str(requested_access.connection.id) == connection
             return not org or str(requested_access.connection.org_id) == org
 
-        self._ask_again(concerned)
+        self._ask_again(is_affected)
 
     def _on_principal(self, payload: Mapping[str, str]) -> None:
         self._ask_again(lambda requested_access: str(requested_access.principal.id) == payload.get("principal_id"))
@@ -278,10 +278,10 @@ class PendingLogins:
     def _on_credential(self, payload: Mapping[str, str]) -> None:
         self._ask_again(lambda requested_access: str(requested_access.credential_id) == payload.get("credential_id"))
 
-    def _ask_again(self, concerned: Callable[[RequestedAccess], bool]) -> None:
+    def _ask_again(self, is_affected: Callable[[RequestedAccess], bool]) -> None:
         for watch in self._watches.values():
             for waiter in watch.waiters:
-                if concerned(waiter.requested_access):
+                if is_affected(waiter.requested_access):
                     waiter.ask_again = True
                     waiter.woken.set()
 

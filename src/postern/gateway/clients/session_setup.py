@@ -23,7 +23,7 @@ from postern.errors import PosternError, Unauthenticated
 from postern.gateway.clients.pending_logins import LoginReviewRequest, PendingLogins
 from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.gateway.engine import Engine
-from postern.gateway.session_traces import decided, session_span
+from postern.gateway.session_traces import session_span, trace_admission
 from postern.protocols.gateway_queries import TargetRefused
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Start, Target
@@ -127,7 +127,7 @@ class SessionSetup:
                 raise Unauthenticated(REFUSED_LOGIN)
             return await admit(now)
 
-        return await self._permitted(client, admit(grant), again)
+        return await self._await_permit(client, admit(grant), again)
 
     async def permit_for(self, client: ClientSession, wanted: TunnelRequest) -> Permit:
         """Return the permit for a known principal."""
@@ -146,7 +146,7 @@ class SessionSetup:
         async def again() -> Permit:
             return await admit(await wanted.standing())
 
-        return await self._permitted(client, admit(wanted.principal), again)
+        return await self._await_permit(client, admit(wanted.principal), again)
 
     def narrow(self, permit: Permit, modes: tuple[Verb, ...], extra: Extra | None) -> Permit:
         """Return the permit for one SSH channel. Raises Denied if its access mode or feature is disabled."""
@@ -175,12 +175,12 @@ class SessionSetup:
             self.turned_away(client, error)
             return None
 
-    async def _permitted(
+    async def _await_permit(
         self, client: ClientSession, admission: Awaitable[Permit], again: Callable[[], Awaitable[Permit]]
     ) -> Permit:
         try:
-            return await decided(admission)
+            return await trace_admission(admission)
         except ReviewRequired as required:
             await self.engine.check_issue(required.requested_access.connection, client.tracker_fields)
-            asked = LoginReviewRequest(client.metadata, client.reason, client.duration)
-            return await self._held.wait(required, client, asked, again, client.fits)
+            request = LoginReviewRequest(client.metadata, client.reason, client.duration)
+            return await self._held.wait(required, client, request, again, client.fits)

@@ -25,7 +25,7 @@ from postern.domain.secret import Secret
 from postern.domain.targets.agent import SECRET_PREFIX, Agent
 from postern.errors import PosternError, ProtocolViolation, TooMany
 from postern.gateway.clients.listener import HandshakeRunner
-from postern.gateway.clients.tunnel_request import TunnelRequest, asked_for, fields_of, start_of
+from postern.gateway.clients.tunnel_request import TunnelRequest, fields_of, read_reason_and_duration, start_of
 from postern.gateway.gateway_protocols import Runner, TunnelGate
 from postern.gateway.gateway_tunnels import GatewayTunnels
 from postern.gateway.link_registry import LinkRegistry
@@ -74,7 +74,7 @@ class TunnelEndpoint:
         self._people: Counter[UUID] = Counter()  # number of tunnels per user
         self._reserve = Reserve(PROCESS)
 
-    def opened(self, transport: WebSocketTransport, token: str) -> None:
+    def accept_tunnel(self, transport: WebSocketTransport, token: str) -> None:
         stream = StreamHandshake()
         transport.set_protocol(stream)
         stream.connection_made(transport)
@@ -154,7 +154,7 @@ class TunnelEndpoint:
 
     async def _connect(self, incoming: Incoming, token: Secret, address: str) -> None:
         connection, bearer = _stream_target(incoming.request, token)
-        start, (reason, duration) = start_of(incoming.request), asked_for(incoming.request)
+        start, (reason, duration) = start_of(incoming.request), read_reason_and_duration(incoming.request)
         carrier = self._carrier(incoming.request)
         fields = fields_of(incoming.request)
         since = self._links.changes

@@ -78,7 +78,7 @@ class ReviewRequired(Denied):
     """The principal needs approval first. A caller that can wait requests it with `requested_access`."""
 
     def __init__(self, requested_access: RequestedAccess) -> None:
-        super().__init__(_required(requested_access))
+        super().__init__(_describe_requirement(requested_access))
         self.requested_access = requested_access
 
 
@@ -335,7 +335,7 @@ def _needs(connection: Connection, demands: Sequence[ApprovalRequirement]) -> st
     return f"connection {connection.name!r} needs a review: {requirements_text(demands)}"
 
 
-def _required(requested_access: RequestedAccess) -> str:
+def _describe_requirement(requested_access: RequestedAccess) -> str:
     name, text = requested_access.connection.name, _needs(requested_access.connection, requested_access.demands)
     if requested_access.waiting is not None:
         return f"{text}; review {requested_access.waiting.id} waits for them"

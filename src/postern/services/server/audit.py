@@ -92,8 +92,8 @@ class Audit:
             source=_storable(source)[:255],
             request_id=request_id,
             body=redact(body) if isinstance(body, Mapping) else {},
-            before=_shown(audit_context.before) if audit_context else None,
-            after=_shown(audit_context.after) if audit_context else None,
+            before=_redact_resource(audit_context.before) if audit_context else None,
+            after=_redact_resource(audit_context.after) if audit_context else None,
         )
         await self._store.add(entry)
 
@@ -162,8 +162,8 @@ class Audit:
             source=_storable(described.source)[:255],
             request_id="",
             body={},
-            before=_shown(audit_context.before) if audit_context else None,
-            after=_shown(audit_context.after) if audit_context else None,
+            before=_redact_resource(audit_context.before) if audit_context else None,
+            after=_redact_resource(audit_context.after) if audit_context else None,
         )
 
     async def get(self, principal: Principal, entry_id: str) -> AuditEntry:
@@ -203,7 +203,7 @@ def redact(body: Mapping[str, Any]) -> dict[str, Any]:
     return cleaned
 
 
-def _shown(resource: object) -> dict[str, Any] | None:
+def _redact_resource(resource: object) -> dict[str, Any] | None:
     """Return a resource of the domain as JSON, without its secrets."""
     if resource is None:
         return None

@@ -20,8 +20,8 @@ from postern.store.signals import SocketSignals
 from postern.wiring import paths
 from postern.wiring.app import open_app
 from postern.wiring.background_job_wiring import build_background_jobs
-from postern.wiring.metrics_wiring import archiver_meter, exporting_metrics
-from postern.wiring.recordings_wiring import trouble_file_writer
+from postern.wiring.metrics_wiring import exporting_metrics, make_round_observer
+from postern.wiring.recordings_wiring import make_trouble_observer
 from postern.wiring.tracing_wiring import tracing
 
 HEARTBEAT = 5.0  # seconds
@@ -43,7 +43,7 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
         archiver = Archiver(settings.home, held.blobs, app.stores.segments, held.keys, index=index, tracer=tracer)
         upkeep = build_background_jobs(settings, app, meters, tracer)
         await signals.start()
-        counted, told = archiver_meter(meters), trouble_file_writer(settings.home)
+        counted, told = make_round_observer(meters), make_trouble_observer(settings.home)
 
         def hear(done: Round) -> None:
             counted(done)

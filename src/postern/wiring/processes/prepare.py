@@ -90,7 +90,7 @@ async def _psql(app: App, settings: Settings, known: str) -> str:
     setter = await _setter(app)
     target = demo.load(settings.home)
     config = await app.services.server_configs.current()
-    host, port = config.native_host("postgres", settings.address), config.listeners["postgres"].endpoint.port
+    host, port = config.client_host("postgres", settings.address), config.listeners["postgres"].endpoint.port
     if known:
         await demo_shop.follow(app.services, setter, target)
         if not await _has_expired(app, known):

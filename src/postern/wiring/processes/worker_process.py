@@ -140,10 +140,10 @@ class SpoolRecording:
         loop = asyncio.get_running_loop()
         finished: asyncio.Future[None] = loop.create_future()
 
-        def done(error: Exception | None) -> None:
+        def handle_finished(error: Exception | None) -> None:
             loop.call_soon_threadsafe(_settle, finished, error)
 
-        self._segments.finish(reason, micros, done, soon=soon)
+        self._segments.finish(reason, micros, handle_finished, soon=soon)
         return finished
 
 
@@ -293,8 +293,8 @@ def _sample(
 ) -> None:
     """Return facts that are read when they are requested."""
     meters.sample("postern_sessions_open", lambda: links.running)
-    meters.sample("postern_relayed_bytes", lambda: links.relayed(Side.CLIENT), "client")
-    meters.sample("postern_relayed_bytes", lambda: links.relayed(Side.TARGET), "target")
+    meters.sample("postern_relayed_bytes", lambda: links.count_relayed_bytes(Side.CLIENT), "client")
+    meters.sample("postern_relayed_bytes", lambda: links.count_relayed_bytes(Side.TARGET), "target")
     meters.sample("postern_clients_waiting", lambda: waiting.held)
     meters.sample("postern_logins_begun", lambda: logins.begun)
     meters.sample("postern_logins_succeeded", lambda: logins.succeeded)

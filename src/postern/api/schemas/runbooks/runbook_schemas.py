@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from postern.api.paging import ListAnswer, listed
+from postern.api.paging import ListAnswer, make_list_answer
 from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody
 from postern.domain.lists import Listed, Page
 from postern.domain.runbook import REPOSITORY_SECRETS, Repository
@@ -204,7 +204,7 @@ class RepositoriesAnswer(ListAnswer[RepositoryAnswer]):
     ) -> RepositoriesAnswer:
         """Return the page; `found` are its items."""
         shown = [RepositoryAnswer.of(one) for one in repositories]
-        listing = dict(listed([RepositoryAnswer.of(one) for one in found.items], found, page))
+        listing = dict(make_list_answer([RepositoryAnswer.of(one) for one in found.items], found, page))
         made = [one.created_at for one in shown if one.created_at]
         changed = [one.updated_at for one in shown if one.updated_at]
         first, last = min(made, default=None), max(changed, default=None)

@@ -120,21 +120,21 @@ def keep_login(environ: Mapping[str, str], gateway: Gateway, token: Secret) -> d
     kept = Profile(
         gateway.api_url, token, state.email, gateway.authority, TokenKind.LOGIN, login_renewal.refresh_at(state)
     )
-    return _kept(environ, kept, must_enrol=state.must_enrol)
+    return _save_login(environ, kept, must_enrol=state.must_enrol)
 
 
 def keep_api_key(environ: Mapping[str, str], gateway: Gateway, key: Secret) -> dict[str, Any]:
     """Save the key once the gateway has accepted it. Raises Unauthenticated."""
     with gateway.http(key) as http:
         user = http.call("GET", "/userinfo")
-    return _kept(environ, Profile(gateway.api_url, key, str(user["email"]), gateway.authority, TokenKind.API_KEY))
+    return _save_login(environ, Profile(gateway.api_url, key, str(user["email"]), gateway.authority, TokenKind.API_KEY))
 
 
-def _kept(environ: Mapping[str, str], kept: Profile, *, must_enrol: bool = False) -> dict[str, Any]:
-    name = profile.save_login(environ, kept)
+def _save_login(environ: Mapping[str, str], login: Profile, *, must_enrol: bool = False) -> dict[str, Any]:
+    name = profile.save_login(environ, login)
     return {
-        "api_url": kept.api_url,
-        "email": kept.email,
+        "api_url": login.api_url,
+        "email": login.email,
         "profile": name,
         "config": str(profile.path(environ)),
         "must_enrol_second_factor": must_enrol,
