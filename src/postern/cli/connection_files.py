@@ -78,7 +78,7 @@ def without(current: dict[str, Any], dropped: Sequence[str], what: str) -> dict[
     """Raises NotFound for what is not there."""
     for key in dropped:
         if key not in current:
-            raise NotFound(f"it has no {what} {key!r}; it has {', '.join(sorted(current)) or 'none'}")
+            raise NotFound(f"the connection has no {what} {key!r}; it has {', '.join(sorted(current)) or 'none'}")
     return {key: value for key, value in current.items() if key not in dropped}
 
 

@@ -106,7 +106,7 @@ class ClientAuthentication:
     def _token(self, answer: httpx.Response) -> Secret:
         token = answer.headers.get("Token")
         if not token:
-            raise Unavailable(f"{self._http.api_url} did not answer with a token; check the address")
+            raise Unavailable(f"{self._http.api_url} did not return a token; check the address")
         return Secret(token)
 
     def _state(self, answer: httpx.Response) -> LoginState:

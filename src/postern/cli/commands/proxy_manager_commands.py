@@ -29,8 +29,8 @@ from postern.errors import PosternError
 def proxy_manager(as_json: bool) -> None:
     """Wait for requests to open local ports, until Ctrl-C.
 
-    `POST /api/proxymanager/connect` with your login opens a port here. Clients that connect to the port are carried to
-    the gateway as you. One port is open at a time. If you run several of these processes, the newest gets the requests.
+    `POST /api/proxymanager/connect` with your login opens a port here. Clients that connect to the port reach the
+    gateway as you. One port is open at a time. If you run several of these processes, the newest gets the requests.
     """
     with client() as api:
         info = api.serverinfo()
@@ -120,7 +120,7 @@ class _Manager:
         self._ending = None
         await self.forward.stop()
         self._say(
-            f"{one_line(order.connection)}: the time is up; the port is closed.",
+            f"{one_line(order.connection)}: the access has expired; the port is closed.",
             event="expired",
             connection=order.connection,
         )

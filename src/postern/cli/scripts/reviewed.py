@@ -36,7 +36,7 @@ _CODES = {
 
 
 _EXPIRIES = {
-    "EXPIRED": "has expired: nobody decided in time; submit it again",
+    "EXPIRED": "has expired: it was not decided in time; submit it again",
     "ENDED": "was approved, and the access has expired; request it again",
     "UNUSED": "was approved, but not run in time; submit it again",
 }

@@ -57,13 +57,13 @@ def show(as_json: bool) -> None:
     "--authority",
     type=click.File(),
     metavar="FILE",
-    help="PEM file of the tracker's CA; none if it is publicly trusted.",
+    help="PEM file of the tracker's CA, unless it is publicly trusted.",
 )
-@click.option("--enabled/--disabled", default=None, help="Let sessions open issues, or not.")
+@click.option("--enabled/--disabled", default=None, help="Enable or disable issues for sessions.")
 @click.option(
     "--when-down",
     type=click.Choice([str(one) for one in WhenDown]),
-    help="If the tracker is down: deny sessions that need an issue, or go on and open the issue later.",
+    help="If the tracker is down: deny sessions that need an issue, or admit them and open the issue later.",
 )
 @json_option
 def set_(authority: IO[str] | None, token_stdin: bool, as_json: bool, **more: Any) -> None:
