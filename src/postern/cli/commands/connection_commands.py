@@ -367,7 +367,7 @@ def update(
 def host_keys(name: str, forget: bool, yes: bool, as_json: bool) -> None:
     """Show the host key that is pinned for an SSH target, which is the first one that it presented.
 
-    Forget the key only if you know why the target has a new one.
+    Forget the key only if you know that the target was reinstalled.
     """
     with client() as api, looking_up(api, CONNECTION, name) as items:
         found = items.below(name, "hostkeys").everything()["data"]

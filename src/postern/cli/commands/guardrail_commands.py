@@ -145,7 +145,7 @@ def _show_simulation(found: dict[str, Any]) -> None:
                 f"{found['answers_read']} texts of output, in {found['sessions_read']} sessions",
             ),
             ("would have done", actions),
-            ("with unknown result", found["unknown"]),
+            ("of them not analysed", found["unknown"]),
             ("in sessions", found["sessions_hit"]),
             ("by rule", ", ".join(f"{rule} {count}" for rule, count in found["rules"].items())),
             ("not read", ", ".join(f"{count}: {reason}" for reason, count in found["skipped"].items())),

@@ -302,7 +302,7 @@ def deliveries(
 @click.option("--number", type=int, help="Send only this delivery, in any state.  [default: all that were given up]")
 @json_option
 def redeliver(key: str, number: int | None, as_json: bool) -> None:
-    """Send deliveries that were given up again, with the same ids."""
+    """Send again the deliveries that were given up, with the same ids."""
     with client() as api, looking_up(api, SINK, key) as items:
         done = items.act(key, "redeliver", body=drop_missing(number=number))
     print_result(done, as_json, f"{done['waiting']} deliveries of {key} are queued again.")
