@@ -25,7 +25,7 @@ from postern.errors import Conflict, Denied, NotFound
 
 
 class Client:
-    """Create it with an `Http` that carries a token."""
+    """A client of one gateway, created with an `Http` that carries a token."""
 
     def __init__(self, http: Http) -> None:
         self.http = http

@@ -52,7 +52,7 @@ _Call = grpc.aio.StreamStreamCall[Any, Any]
 
 @dataclass(slots=True)
 class _Backoff:
-    """Return exponential delays with jitter, so that many agents that lost one gateway do not reconnect at the same
+    """Exponential delays with jitter, so that many agents that lost one gateway do not reconnect at the same
     time."""
 
     delay: float = FIRST_RETRY

@@ -260,7 +260,7 @@ def _declaration(agent: Agent, hello: messages.Hello) -> Declaration | None:
 
 
 async def _read(context: Context, stream: _Stream) -> None:
-    """All reports after the first are heartbeats; unknown kinds are ignored."""
+    """Read the reports after the first, which are heartbeats; unknown kinds are ignored."""
     clock = asyncio.get_running_loop().time
     try:
         while stream.reports <= _MOST_REPORTS and await context.read() is not grpc.aio.EOF:

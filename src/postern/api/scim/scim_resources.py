@@ -75,7 +75,7 @@ class Member(ComplexAttribute):
 
 
 class Group(Resource[Any]):
-    """Return the group. `members` are those that SCIM added."""
+    """A group. `members` are those that SCIM added."""
 
     __schema__ = URN("urn:ietf:params:scim:schemas:core:2.0:Group")
 

@@ -230,7 +230,7 @@ async def _carry(reached: Reached, connection: Connection, port: int, as_json: b
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """Return what the gateway is sent with each session."""
+    """Fields that are sent to the gateway with each session."""
 
     reason: str
     duration: int | None
@@ -301,7 +301,7 @@ def _ssh_user(connection: Connection) -> str:
 
 
 def _show_ssh(info: ServerInfo, connection: Connection, made: IssuedCredential | None, as_json: bool) -> None:
-    """Return the SSH command. A user's own key needs the connection's name; a credential contains it."""
+    """Print the SSH command. A user's own key needs the connection's name; a credential contains it."""
     user = _ssh_user(connection) if made is None else made["username"]
     host, port = info["ssh_host"], info["ssh_port"]
     line = _ssh_line(user, info)

@@ -67,7 +67,7 @@ def _protocol_of(connection: str) -> str:
 
 
 class _Manager:
-    """Serve the orders. `forward` has the current token, also while no port is open."""
+    """The executor of the gateway's orders. `forward` has the current token, also while no port is open."""
 
     def __init__(self, forward: PortForward, as_json: bool) -> None:
         self.forward = forward

@@ -192,7 +192,7 @@ class ReviewAnswer(Answer):
 
     @classmethod
     def in_full(cls, review: Review, api_url: str, viewer: Principal, script: str | None) -> Self:
-        """A single review; `script` is that of its session."""
+        """Return a single review; `script` is that of its session."""
         answer = cls.of(review, api_url, viewer)
         answer.script, answer.input = script, review.input or None
         return answer

@@ -58,7 +58,7 @@ def _show(found: Row) -> None:
 
 
 def _follow(api: Client, shown: list[Row], wanted: dict[str, str | None], as_json: bool) -> None:
-    """Yield new lines. The stream ends now and then; it is resumed after the last line that was shown. An error that
+    """Print new lines. The stream ends now and then; it is resumed after the last line that was shown. An error that
     the gateway answers is raised; a gateway that cannot be reached is retried."""
     last = shown[-1]["id"] if shown else None
     while True:
