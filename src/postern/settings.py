@@ -85,7 +85,8 @@ class Settings(_ListenerPorts):
     tls_cert: str = _setting("", "file with the PEM chain of your own server certificate; empty: Postern creates one")
     tls_key: str = _setting("", "file with the PEM private key of your own server certificate")
     tls_ca: str = _setting(
-        "", "file with the PEM of the CA that issued your own server certificate; empty if it is publicly trusted"
+        "",
+        "file with the CA that issued your own server certificate (PEM), for clients; empty if it is publicly trusted",
     )
     provider_networks: str = _setting(
         "", "private networks where identity providers are allowed, such as 10.0.0.0/8, separated by commas"

@@ -11,10 +11,10 @@ from postern.client.client_shapes import Row
 from postern.domain.targets.connection import Extra, Toggle
 
 _SAYS: Mapping[Extra, str] = {
-    Extra.FORWARD_LOCAL: "Allow or deny SSH clients to reach ports of the target's network (ssh -L).",
-    Extra.FORWARD_REMOTE: "Allow or deny SSH clients to open ports at the target (ssh -R).",
-    Extra.FORWARD_AGENT: "Allow or deny SSH clients to forward their agent to the target (ssh -A).",
-    Extra.FILE_TRANSFER: "Allow or deny SSH clients to copy files (sftp, scp, rsync).",
+    Extra.FORWARD_LOCAL: "Whether SSH clients can reach ports of the target's network (ssh -L).",
+    Extra.FORWARD_REMOTE: "Whether SSH clients can open ports at the target (ssh -R).",
+    Extra.FORWARD_AGENT: "Whether SSH clients can forward their agent to the target (ssh -A).",
+    Extra.FILE_TRANSFER: "Whether SSH clients can copy files (sftp, scp, rsync).",
 }
 
 

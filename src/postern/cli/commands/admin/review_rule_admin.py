@@ -92,7 +92,7 @@ review_rules = resource_group(
             Field(
                 "--max-duration",
                 "access_max_duration",
-                "Maximum duration of access, such as 8h or 1h30m.  [default: no limit]",
+                "Maximum duration of access, such as 8h or 1h30m.  [default: no limit by this rule]",
                 type=seconds,
                 metavar="DURATION",
                 clear=("--no-max-duration", "Remove the maximum duration.", None),

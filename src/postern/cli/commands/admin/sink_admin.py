@@ -232,7 +232,7 @@ def pause(key: str, as_json: bool) -> None:
 @item_argument(SINK)
 @json_option
 def resume(key: str, as_json: bool) -> None:
-    """Resume a sink: send the waiting events. Also enables a sink again whose receiver was gone."""
+    """Resume a sink: send the waiting events. Also re-enables a sink with the status gone."""
     print_result(_change(key, {"paused": False}), as_json, f"{key} receives events again.")
 
 
