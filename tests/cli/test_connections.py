@@ -120,7 +120,7 @@ def test_removing_all_types_switches_masking_off_and_says_so(
     shown = known.json("connections", "show", "shop")
     assert (shown["redact_enabled"], shown["redact_types"]) == (False, [])
     assert done.stderr == (
-        "postern: shop: no information types are masked any more; masking rules still apply (`postern masking` lists "
+        "postern: shop: information types are no longer masked; masking rules still apply (`postern masking` lists "
         "them)\n"
     )
 

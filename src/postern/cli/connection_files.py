@@ -166,7 +166,7 @@ def report_unmasked(connection: Row, body: Row) -> None:
     if body.get("redact_enabled") is False and not body.get("redact_types", connection["redact_types"]):
         report(
             Status.INFO,
-            f"{one_line(connection['name'])}: no information types are masked any more; masking rules "
+            f"{one_line(connection['name'])}: information types are no longer masked; masking rules "
             "still apply (`postern masking` lists them)",
         )
 

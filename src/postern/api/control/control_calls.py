@@ -104,7 +104,7 @@ class Room:
         """Raises TooMany."""
         place = neighbourhood(address)
         if self._waiting.total() >= self._most or self._waiting[place] >= self._most_per_address:
-            raise TooMany("too many clients are connecting at the moment; try again in a few seconds")
+            raise TooMany("too many clients are connecting; try again in a few seconds")
         self._waiting[place] += 1
         try:
             yield

@@ -228,7 +228,7 @@ def _show_schema(found: Row) -> None:
 @click.option(
     "--agent",
     shell_complete=completion.agents,
-    help="Agent that reaches the target.  [default: the gateway's own, or the only one]",
+    help="Agent that reaches the target.  [default: the built-in agent, or the only one]",
 )
 @ssh_switches.options
 @click.option(

@@ -75,7 +75,7 @@ class _Manager:
         self._ending: asyncio.Task[None] | None = None
 
     async def attend(self, service: Service) -> None:
-        """Raises what refused it for good."""
+        """Execute orders without end. Raises the final rejection."""
         async for order in attend_as_proxy(service, lambda: self.forward.reached.token, uuid4(), __version__):
             await self._carry_out(order)
 

@@ -19,7 +19,7 @@ def auth() -> None:
     """Show and set how users of your organisation log in.
 
     The identity provider is contacted before anything is changed. The change is rejected if no administrator is known
-    to be able to log in afterwards; --force skips this check. If no user can log in any more, run `postern auth reset`
+    to be able to log in afterwards; --force skips this check. If users can no longer log in, run `postern auth reset`
     on the gateway's machine.
 
     \b

@@ -112,7 +112,7 @@ def objects(object_type: str, query: str | None, as_json: bool, limit: int, offs
 @json_option
 def remove(yes: bool, as_json: bool) -> None:
     """Remove the issue tracker and its token. Issue templates stay."""
-    confirm("Remove the tracker? Sessions then open no issues, and issues that are open are not closed", yes)
+    confirm("Remove the tracker? Sessions then no longer open issues, and open issues are not closed", yes)
     with client() as api:
         api.collection("integrations").delete("tracker")
     print_result({"removed": "tracker"}, as_json, "Removed the tracker.")

@@ -87,7 +87,7 @@ def rotate(to: str, home: str | None, as_json: bool) -> None:
 def renew(organisation: str | None, home: str | None, as_json: bool) -> None:
     """Create new data keys, and encrypt all values with them.
 
-    Stored recordings stay under the data key that encrypted them, which is kept. New recordings use the new one.
+    Stored recordings stay encrypted by the old data key, which is kept. New recordings use the new one.
     """
     with ProgressLine("encrypting values", quiet=as_json, unit="values") as progress:
         renewed = wiring.renew(load("keys", home=home), organisation, progress.count)
