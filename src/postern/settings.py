@@ -83,15 +83,16 @@ class Settings(_ListenerPorts):
     log_level: str = _setting("info", "lowest level to log: debug, info, warning or error")
     log_format: str = _setting("text", "format of the log: text or json, one line for each event")
     tls_cert: str = _setting("", "file with the PEM chain of your own server certificate; empty: Postern creates one")
-    tls_key: str = _setting("", "file with the PEM private key of that certificate")
+    tls_key: str = _setting("", "file with the PEM private key of your own server certificate")
     tls_ca: str = _setting(
-        "", "file with the PEM of the CA that issued it, for clients; empty if it is publicly trusted"
+        "",
+        "file with the CA that issued your own server certificate (PEM), for clients; empty if it is publicly trusted",
     )
     provider_networks: str = _setting(
         "", "private networks where identity providers are allowed, such as 10.0.0.0/8, separated by commas"
     )
     metrics_token: Secret = _setting(  # noqa: RUF009 - a Secret never changes
-        _NO_SECRET, "bearer token that can read the metrics and nothing else; by environment only"
+        _NO_SECRET, "bearer token for reading metrics only; set by environment variable only"
     )
     sink_networks: str = _setting(
         "", "private networks where sinks are allowed, such as 10.0.0.0/8 or 127.0.0.1, separated by commas"
@@ -119,7 +120,7 @@ class Settings(_ListenerPorts):
     master_key_old: str = _setting("", "previous master key, until `postern keys rotate` is finished")
     cloud_provider: str = _setting("aws", "provider of `_cloudprov` references: aws, gcp or azure")
     gateway_commands: bool = _setting(
-        False, "whether the gateway's own agent runs commands of connections, which can read all that the gateway can"
+        False, "whether the built-in agent runs commands of connections, which can read all that the gateway can"
     )
     watchdog_timeout: float = _setting(
         60.0, "seconds without a heartbeat after which a process is replaced: at least 5, or 0 to disable this"
@@ -142,7 +143,9 @@ class Settings(_ListenerPorts):
     masking_language_model: str = _setting(
         "", "spaCy model that finds names and places, such as en_core_web_lg; needs postern[presidio]; empty: none"
     )
-    recording_output_limit: int = _setting(16 * 1024 * 1024, "maximum bytes of output that are recorded of a session")
+    recording_output_limit: int = _setting(
+        16 * 1024 * 1024, "maximum bytes of output that are recorded for each session"
+    )
     script_output_limit: int = _setting(
         1 << 30, "maximum bytes that a script on a command can print before it is ended; 0 for no limit"
     )
@@ -164,17 +167,17 @@ class Settings(_ListenerPorts):
     )
     anchor_webhook: str = _setting("", "https URL to which checkpoints are sent")
     anchor_webhook_secret: Secret = _setting(  # noqa: RUF009 - a Secret never changes
-        _NO_SECRET, "key that signs them for that URL (HMAC); by environment only"
+        _NO_SECRET, "HMAC key that signs checkpoints for POSTERN_ANCHOR_WEBHOOK; set by environment variable only"
     )
     anchor_bucket: str = _setting("", "s3://BUCKET/PREFIX with object lock, where checkpoints are stored")
-    anchor_retention: float = _setting(3650.0, "days that a checkpoint in that bucket cannot be deleted")
+    anchor_retention: float = _setting(3650.0, "days for which checkpoints in the anchor bucket cannot be deleted")
 
     auth_method: str = _setting("local", "login method until an administrator chooses one: local, oidc or saml")
     auth_provider_name: str = _setting("", "name of the identity provider on the login page")
     oidc_issuer: str = _setting("", "issuer URL of the OpenID Connect provider")
     oidc_client_id: str = _setting("", "this gateway's client id at the OpenID Connect provider")
     oidc_client_secret: Secret = _setting(  # noqa: RUF009 - a Secret never changes
-        _NO_SECRET, "its client secret; by environment only"
+        _NO_SECRET, "client secret at the OpenID Connect provider; set by environment variable only"
     )
     oidc_scopes: str = _setting("openid profile email", "scopes to request, separated by spaces")
     oidc_audience: str = _setting("", "audience of the provider's access tokens, so that the API accepts them")
@@ -225,7 +228,7 @@ class AgentSettings:
     """The settings of an agent outside of the gateway. Only `key` is required; durations are in seconds."""
 
     key: Secret = _setting(  # noqa: RUF009 - a Secret never changes
-        _NO_SECRET, "the agent's key, which was shown when it was created; by environment only"
+        _NO_SECRET, "the agent's key, which was shown when it was created; set by environment variable only"
     )
     agent_policy: str = _setting("", "TOML file that limits what this agent serves and reaches; empty: no limits")
     cloud_provider: str = _setting("aws", "provider of `_cloudprov` references: aws, gcp or azure")

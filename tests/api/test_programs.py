@@ -103,7 +103,7 @@ async def test_an_api_key_is_shown_once_and_taken_in_both_headers(api: Api) -> N
     both = {"Api-Key": key, "Authorization": api.as_ann.headers["Authorization"]}
     assert "send only one" in message(await client(api, both).get("/userinfo"), 401)
     token = {"Api-Key": api.as_ann.headers["Authorization"].removeprefix("Bearer ")}
-    assert "no API key" in message(await client(api, token).get("/userinfo"), 401)
+    assert "does not contain an API key" in message(await client(api, token).get("/userinfo"), 401)
     found = (await api.as_auditor.get("/api-keys")).json()
     assert found["data"] == [made | {"last_used_at": "2026-01-02T03:04:05Z"}]
     assert key not in str([(one.body, one.before, one.after) for one in await _entries(api)])

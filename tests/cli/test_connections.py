@@ -120,7 +120,7 @@ def test_removing_all_types_switches_masking_off_and_says_so(
     shown = known.json("connections", "show", "shop")
     assert (shown["redact_enabled"], shown["redact_types"]) == (False, [])
     assert done.stderr == (
-        "postern: shop: no information types are masked any more; masking rules still apply (`postern masking` lists "
+        "postern: shop: information types are no longer masked; masking rules still apply (`postern masking` lists "
         "them)\n"
     )
 
@@ -164,7 +164,7 @@ def test_secrets_are_set_one_by_one(known: Served) -> None:
     assert stored(known, "shop") == TARGET | {"envvar:PASS": "aHVudGVyMg=="}
     refused = known.cli("connections", "update", "shop", "--unset-env", "DB")
     assert refused.exit_code == 5
-    assert "it has no secret 'envvar:DB'; it has envvar:HOST, envvar:PASS, envvar:USER" in refused.stderr
+    assert "the connection has no secret 'envvar:DB'; it has envvar:HOST, envvar:PASS, envvar:USER" in refused.stderr
 
 
 def encoded(content: bytes) -> str:
@@ -225,7 +225,7 @@ def test_a_name_is_a_variable_or_a_file_and_the_last_word_counts(known: Served) 
 @pytest.mark.parametrize("value", ["hunter2", "base64://aHVudGVyMg=="])
 def test_a_password_in_clear_is_warned_of(console: Served, name: str, value: str) -> None:
     done = console.ok("connections", "update", "console", "--env", f"{name}={value}", "--env", "KEYBOARD=qwerty")
-    assert f"--env {name}=- asks for it" in done.stderr
+    assert f"--env {name}=- prompts for it" in done.stderr
     assert done.stderr.count("Warning") == 1
     assert stored(console, "console")[f"envvar:{name}"] == encoded(b"hunter2")
 

@@ -39,7 +39,7 @@ def test_a_login_by_password_is_kept_in_a_file_of_ones_own(gate: Served) -> None
     assert who["login_method"] == "local"
     shown = gate.ok("whoami").stdout
     assert ROOT in shown
-    assert "until" in shown
+    assert "login expires" in shown
 
 
 def test_what_is_not_given_is_asked_for(gate: Served) -> None:

@@ -306,9 +306,9 @@ def test_access_is_requested_ahead_of_time_and_connects_at_once(ann: Served, mon
 @pytest.mark.parametrize(
     ("arguments", "approved", "status", "said"),
     [
-        (("reviews", "request", "guarded"), False, "EXPIRED", "has expired: nobody decided in time"),
+        (("reviews", "request", "guarded"), False, "EXPIRED", "has expired: it was not decided in time"),
         (("reviews", "request", "guarded"), True, "ENDED", "was approved, and the access has expired"),
-        ((*EXEC, "--no-wait"), False, "EXPIRED", "has expired: nobody decided in time"),
+        ((*EXEC, "--no-wait"), False, "EXPIRED", "has expired: it was not decided in time"),
         ((*EXEC, "--no-wait"), True, "UNUSED", "was approved, but not run in time"),
     ],
 )

@@ -25,7 +25,7 @@ def test_rule_names_repositories_and_paths_and_lists_what_is_left_out_as_all(roo
         {"repository": "x:1/a//b", "name": "c"},
     ]
     line = root.ok(*RULES, "list").stdout.splitlines()[0].split("\t")
-    assert (line[0], *line[2:4]) == ("deploys", "all", "everybody")
+    assert (line[0], *line[2:4]) == ("deploys", "all", "all")
 
 
 def test_a_rule_that_lost_its_connections_says_so(root: Served) -> None:

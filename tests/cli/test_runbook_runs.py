@@ -127,7 +127,7 @@ def test_what_has_no_values_is_told_before_it_runs(ann: Served, form: str) -> No
     for line in (exec_, (*RUN, "hello.runbook.sh", "-c", "console"), ("exec", "--resume", waiting)):
         done = ann.cli(*line, "--format", form, "--no-wait")
         assert done.exit_code == 2, done.stderr
-        assert f"--format {form} is for values, and connections of subtype bash" in done.stderr
+        assert f"--format {form} is for tables, but connections of subtype bash" in done.stderr
     assert len(ann.json("reviews")["data"]) == 1
     assert ann.cli("exec", "--resume", waiting, "--format", "text", "--no-wait").exit_code == 7
     assert ann.cli("exec", "nowhere", "-i", "select 1", "--format", form).exit_code == 5

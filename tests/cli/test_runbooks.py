@@ -97,7 +97,7 @@ def test_runbooks_are_listed_and_shown(root: Served) -> None:
     lines = root.ok("runbooks", "list").stdout.splitlines()
     assert lines[0].startswith(f"/bad.runbook.sh\t{NAME}\tshop\t-\tline 1, column ")
     assert lines[1].split("\t") == ["/ops/hello.runbook.sh", NAME, "shop", "name", ""]
-    assert "no runbook that you can run" in root.ok("runbooks", "list", "--connection", "nowhere").stderr
+    assert "no runbooks that you can run" in root.ok("runbooks", "list", "--connection", "nowhere").stderr
     assert len(root.ok("runbooks", "list", "--connection", "nowhere", "--all").stdout.splitlines()) == 2
     shown = root.ok("runbooks", "show", "ops/hello.runbook.sh").stdout
     assert "name\ttext\trequired\t-\t\twhom to greet" in shown

@@ -134,7 +134,7 @@ def test_kill_says_ended_only_when_the_session_has_ended(root: Served, monkeypat
     shown = root.cli("sessions", "kill", running)
     assert shown.exit_code == 10
     assert "Ended" not in shown.stdout
-    assert f"Session {running} still runs; its end was requested." in shown.stdout
+    assert f"Session {running} is still running; the gateway ends it as soon as possible." in shown.stdout
     assert json.loads(root.cli("sessions", "kill", running, "--json").stdout) == {
         "requested": running,
         "status": "open",

@@ -150,7 +150,7 @@ def test_command_line_serves_it(target: PantryServer) -> None:
         assert created.returncode == 0, created.stderr
         shown = gateway.run("exec", "larder", "-i", "GET fruit")
         assert (shown.returncode, shown.stdout) == (0, f"{target.values['fruit']}\n"), shown.stderr
-        assert "is for values" in gateway.run("exec", "larder", "-i", "GET fruit", "--format", "json").stderr
+        assert "is for tables" in gateway.run("exec", "larder", "-i", "GET fruit", "--format", "json").stderr
         line = gateway.run("connect", "larder", "--native").stdout
         found = re.fullmatch(r"localhost:([0-9]+) user=(\S+) password=(\S+)\n", line)
         assert found is not None, line

@@ -97,7 +97,7 @@ async def _record(request: Request, route: str, status: int, audit_context: Audi
 
 
 async def record_login(request: Request, principal: Principal, resource_type: str) -> None:
-    """Route of a login at an identity provider: it is a write, also with GET. It ends in a redirect."""
+    """Record a login at an identity provider: it is a write, also with GET. It ends in a redirect."""
     await services_of(request).audit.record(
         principal,
         claimed="",

@@ -85,7 +85,9 @@ def _read_token(credentials: HTTPAuthorizationCredentials | None, api_key: str |
     if credentials is not None and api_key is not None:
         raise Unauthenticated("the request has both `Authorization` and `Api-Key`; send only one")
     if api_key is not None and not api_key.startswith(PREFIX):
-        raise Unauthenticated("the header Api-Key contains no API key; send tokens as `Authorization: Bearer <token>`")
+        raise Unauthenticated(
+            "the header Api-Key does not contain an API key; send tokens as `Authorization: Bearer <token>`"
+        )
     token = api_key if credentials is None else credentials.credentials
     return None if token is None else Secret(token)
 

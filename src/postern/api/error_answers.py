@@ -88,7 +88,7 @@ def _problem(problem: Any) -> str:
     if problem["type"] == "json_invalid":
         return "the body is not valid JSON"
     if problem["type"] == "extra_forbidden":
-        return f"{where}: unknown field; see /api/docs for the fields"
+        return f"{where}: unknown field; /api/openapi.json describes the fields"
     if problem["type"] == "missing":
         return f"{where or 'body'}: is required"
     if problem["type"] in ("model_type", "model_attributes_type", "dict_type"):

@@ -84,7 +84,7 @@ class _Exchange:
 
     @property
     def has_begun(self) -> bool:
-        """Note the answer: its head has been sent."""
+        """Return whether the answer has begun: its head has been sent."""
         return self._status is not None
 
     async def receive(self) -> Message:
@@ -146,8 +146,8 @@ class _Exchange:
 
 
 def _unreadable(scope: Scope) -> str | None:
-    """Two lengths allow requests to be smuggled past proxies (RFC 9112 section 6.1). NUL cannot be stored or searched
-    anywhere, and no legitimate request contains it."""
+    """Return what is wrong with the request's head, or None. Two lengths allow requests to be smuggled past proxies
+    (RFC 9112 section 6.1). NUL cannot be stored or searched anywhere, and no legitimate request contains it."""
     query = scope.get("query_string", b"").decode("latin-1")
     headers = {name for name, _ in scope["headers"]}
     if b"content-length" in headers and b"transfer-encoding" in headers:

@@ -8,7 +8,7 @@ from postern.api.schemas.common import HTTPError
 
 _MEANING = {
     400: "The body is invalid: missing or unknown field, wrong type, unknown enum value",
-    401: "There is no valid token",
+    401: "The token is missing or invalid",
     403: "The caller is authenticated but not allowed; or a write with a browser's session did not come from "
     "the gateway's own page",
     404: "It does not exist, or is hidden from the caller",

@@ -78,7 +78,7 @@ def without(current: dict[str, Any], dropped: Sequence[str], what: str) -> dict[
     """Raises NotFound for what is not there."""
     for key in dropped:
         if key not in current:
-            raise NotFound(f"it has no {what} {key!r}; it has {', '.join(sorted(current)) or 'none'}")
+            raise NotFound(f"the connection has no {what} {key!r}; it has {', '.join(sorted(current)) or 'none'}")
     return {key: value for key, value in current.items() if key not in dropped}
 
 
@@ -166,7 +166,7 @@ def report_unmasked(connection: Row, body: Row) -> None:
     if body.get("redact_enabled") is False and not body.get("redact_types", connection["redact_types"]):
         report(
             Status.INFO,
-            f"{one_line(connection['name'])}: no information types are masked any more; masking rules "
+            f"{one_line(connection['name'])}: information types are no longer masked; masking rules "
             "still apply (`postern masking` lists them)",
         )
 

@@ -44,7 +44,7 @@ def _next_step(error: PosternError) -> str:
     """Return the next step for an error that does not contain one. Empty if only the caller knows what they meant; the
     message then names the field."""
     if isinstance(error, NotFound):
-        message = error.message.lower().replace("guardrail", "guardrail")
+        message = error.message.lower()
         for noun, command in _LISTED.items():
             if f"no {noun} " in message:
                 return f"; `postern {command}` lists the existing ones"

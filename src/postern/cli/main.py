@@ -11,7 +11,7 @@ from postern.cli.login import profile
 COMMANDS = {
     "up": Lazy(
         "postern.cli.commands.processes.gateway_commands:up",
-        "Run the gateway with a demo database to try it on.",
+        "Run the gateway with a demo database, to try Postern.",
         profile=False,
     ),
     "gateway": Lazy("postern.cli.commands.processes.gateway_commands:gateway", "Run the gateway.", profile=False),

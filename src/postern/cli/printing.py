@@ -1,4 +1,4 @@
-"""Output of commands: tables for people, JSON for programs."""
+"""Output of commands: tables for users, JSON for programs."""
 
 from __future__ import annotations
 

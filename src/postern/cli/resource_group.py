@@ -80,7 +80,9 @@ class Field:
     def option(self, verb: str) -> click.Option:
         says = self.help
         if self.many:
-            says += " Repeatable; replaces the current ones." if verb == UPDATE else " Repeatable."
+            repeat = " Repeatable; replaces the current ones." if verb == UPDATE else " Repeatable."
+            text, default, value = says.partition("  [default: ")
+            says = f"{text}{repeat}{default}{value}"
         return AliasOption(
             [*self.flag.split(), self.parameter],
             help=says,

@@ -64,7 +64,7 @@ def read_secrets(variables: Sequence[str], files: Sequence[str]) -> Secrets:
     repeats no value."""
     asked = [text.partition("=")[2] for text in files].count(ASKED)
     if asked > 1 or (asked and any(text.partition("=")[2] == ASKED for text in variables)):
-        raise click.UsageError("--secret-file KEY=- reads all of standard input; no other option can read it")
+        raise click.UsageError("--secret-file KEY=- reads all of standard input, so no other option can read it")
     found: Secrets = {}
     for option, kind, texts in (("--env", SecretKind.VARIABLE, variables), ("--secret-file", SecretKind.FILE, files)):
         for text in texts:
@@ -102,7 +102,7 @@ def _value(option: str, key: str, value: str) -> str:
         report(
             Status.WARNING,
             f"the value of {key} is now in the shell's history and in the list of processes; {option} "
-            f"{key}=- asks for it instead",
+            f"{key}=- prompts for it instead",
         )
     if value.startswith(BASE64):
         return _check_base64(option, key, value.removeprefix(BASE64))
@@ -122,7 +122,7 @@ def _file_value(option: str, key: str, value: str) -> str:
 def _from_environment(key: str) -> str:
     if key not in os.environ:
         raise click.UsageError(
-            f"--env: give {key}=VALUE, {key}=- to be asked for it, or set the environment variable {key}"
+            f"--env: give {key}=VALUE, {key}=- to be prompted for it, or set the environment variable {key}"
         )
     return _encode_base64(os.environ[key].encode(errors="surrogateescape"))
 
@@ -148,7 +148,8 @@ def _reference(option: str, key: str, value: str) -> str:
         return str(Reference.read(value))
     except Invalid as problem:
         raise click.UsageError(
-            f"{option}: {key}: {problem.message}; give a value that only looks like one as {key}=- or {key}={BASE64}…"
+            f"{option}: {key}: {problem.message}; give a value that only looks like a reference as {key}=- or "
+            f"{key}={BASE64}…"
         ) from None
 
 

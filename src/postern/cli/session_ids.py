@@ -67,5 +67,5 @@ def _find(api: Client, name: str) -> str:
         return api.sessions.get(name)["id"]
     newest = api.sessions.list(limit=1, count="none")["data"]
     if not newest:
-        raise NotFound("there is no last session: you can see no session yet")
+        raise NotFound("there is no last session: there are no sessions that you can see yet")
     return newest[0]["id"]

@@ -11,10 +11,10 @@ from postern.client.client_shapes import Row
 from postern.domain.targets.connection import Extra, Toggle
 
 _SAYS: Mapping[Extra, str] = {
-    Extra.FORWARD_LOCAL: "Let SSH clients reach ports of the target's network (ssh -L), or not.",
-    Extra.FORWARD_REMOTE: "Let SSH clients open ports at the target (ssh -R), or not.",
-    Extra.FORWARD_AGENT: "Let SSH clients forward their agent to the target (ssh -A), or not.",
-    Extra.FILE_TRANSFER: "Let SSH clients copy files (sftp, scp, rsync), or not.",
+    Extra.FORWARD_LOCAL: "Whether SSH clients can reach ports of the target's network (ssh -L).",
+    Extra.FORWARD_REMOTE: "Whether SSH clients can open ports at the target (ssh -R).",
+    Extra.FORWARD_AGENT: "Whether SSH clients can forward their agent to the target (ssh -A).",
+    Extra.FILE_TRANSFER: "Whether SSH clients can copy files (sftp, scp, rsync).",
 }
 
 

@@ -23,7 +23,7 @@ def warn(api: Client, connection: Row) -> None:
     name = one_line(connection["name"])
     report(
         Status.WARNING,
-        f"{name} cannot be used yet: the gateway's own agent runs no commands, because they could read the "
+        f"{name} cannot be used yet: the built-in agent does not run commands, because they could read the "
         "gateway's keys.\nRun an agent on a machine of its own or as a different user:\n  postern admin "
         'agents create NAME > agent.key\n  POSTERN_KEY="$(cat agent.key)" postern agent\n  postern '
         f"connections update {name} --agent NAME\nOr, if you are the only user of this gateway, start it "

@@ -25,7 +25,7 @@ from postern.errors import Conflict, Denied, NotFound
 
 
 class Client:
-    """Create it with an `Http` that carries a token."""
+    """A client of one gateway, created with an `Http` that carries a token."""
 
     def __init__(self, http: Http) -> None:
         self.http = http
@@ -68,12 +68,12 @@ class Client:
         own = [agent for agent in agents if agent["mode"] == AgentMode.GATEWAY] or agents
         if not own:
             raise NotFound(
-                "this gateway has no agent yet, so it can reach no target; create one with `postern admin "
+                "this gateway has no agent yet, so it cannot reach any target; create one with `postern admin "
                 "agents create NAME`"
             )
         if len(own) > 1:
             names = ", ".join(agent["name"] for agent in own)
-            raise Conflict(f"several agents could serve it: {names}; choose one with --agent")
+            raise Conflict(f"several agents could serve the connection: {names}; choose one with --agent")
         return str(own[0]["id"])
 
     def userinfo(self) -> UserShape:

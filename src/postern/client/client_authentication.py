@@ -78,8 +78,8 @@ class ClientAuthentication:
         return cast(Device, self._http.call("POST", "/login/device", body=_organization_field(organization)))
 
     def poll_device(self, device_code: Secret) -> Secret | None:
-        """Return the token; None until the user has confirmed the code. Raises TooMany if asked too often, Denied if
-        the user refused, Unauthenticated if the code has expired."""
+        """Return the token; None until the user has confirmed the code. Raises TooMany if polled too often, Denied if
+        the user rejected it, Unauthenticated if the code has expired."""
         answer = self._http.send("POST", "/login/device/token", body={"device_code": device_code.reveal()})
         return None if answer.status_code == httpx.codes.ACCEPTED else self._token(answer)
 
@@ -106,7 +106,7 @@ class ClientAuthentication:
     def _token(self, answer: httpx.Response) -> Secret:
         token = answer.headers.get("Token")
         if not token:
-            raise Unavailable(f"{self._http.api_url} did not answer with a token; check the address")
+            raise Unavailable(f"{self._http.api_url} did not return a token; check the address")
         return Secret(token)
 
     def _state(self, answer: httpx.Response) -> LoginState:

@@ -52,7 +52,7 @@ _Call = grpc.aio.StreamStreamCall[Any, Any]
 
 @dataclass(slots=True)
 class _Backoff:
-    """Return exponential delays with jitter, so that many agents that lost one gateway do not reconnect at the same
+    """Exponential delays with jitter, so that many agents that lost one gateway do not reconnect at the same
     time."""
 
     delay: float = FIRST_RETRY
@@ -80,7 +80,7 @@ async def attend(
     if declaration is not None:
         hello.hello.declaration.CopyFrom(_message(declaration))
     if hello.ByteSize() > _MAX_HELLO:
-        raise Invalid(f"the declaration has more than {_MAX_HELLO} bytes; put a long command into a file")
+        raise Invalid(f"the declaration has more than {_MAX_HELLO} bytes; put a long command in a script file")
     beat = messages.AgentReport(heart_beat=messages.HeartBeat())
     service = Service(key.host, key.port, key.authority)
     method = "/postern.control.v1.Control/Attend"
@@ -248,13 +248,13 @@ def _workers(texts: Any) -> frozenset[UUID]:
 
 def _explain_error(error: grpc.aio.AioRpcError, service: Service) -> str:
     """Describe the error, in plain words instead of gRPC's own."""
-    details = one_line(error.details() or "no reason was given")
+    details = one_line(error.details() or "the gateway gave no reason")
     if dates := refused_for_its_dates(details, datetime.now(UTC)):
         return dates
     if "CERTIFICATE_VERIFY_FAILED" in details:
-        issuer = "a public authority" if service.authority is None else "the authority that the key names"
+        issuer = "a public authority" if service.authority is None else "the authority in the key"
         return (
-            f"its certificate is not issued by {issuer}, so it can be a different machine; if the gateway "
+            f"its certificate is not issued by {issuer}, so it could be a different machine; if the gateway "
             "has a new certificate authority, ask an administrator for a new key"
         )
     if "Hostname Verification Check failed" in details or "is not in peer certificate" in details:

@@ -172,7 +172,7 @@ class Http:
         except (httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError):
             raise Unavailable(
                 f"the connection to the gateway at {self.api_url} was lost; it is unknown whether the "
-                "request was carried out: check before you repeat it"
+                "request was carried out; check before you repeat it"
             ) from None
         except httpx.HTTPError as error:
             raise Unavailable(f"the gateway at {self.api_url} cannot be reached: {_why(error)}") from None
@@ -217,7 +217,7 @@ def _why(error: httpx.HTTPError) -> str:
         return dates
     if "CERTIFICATE_VERIFY_FAILED" in text:
         return f"its certificate is not trusted ({text}); give its CA with `postern login --ca FILE`"
-    return f"{text}; check the address, and that `postern up` runs"
+    return f"{text}; check the address, and that the gateway is running"
 
 
 def _trust(authority: str | None) -> ssl.SSLContext:

@@ -111,12 +111,12 @@ class SessionsClient:
                 return
 
     def stream(self, session_id: str, last: str | None) -> AbstractContextManager[Iterator[str]]:
-        """Yield the lines of the session's server-sent events, after the event `last`."""
+        """Return the lines of the session's server-sent events, after the event `last`."""
         headers = {"Last-Event-ID": last} if last else {}
         return self._http.lines(_path("sessions", session_id, "stream"), headers=headers)
 
     def export(self, session_id: str, form: str, **query: str | None) -> AbstractContextManager[Iterator[bytes]]:
-        """Yield the session as a file: `form` and parameters are the API's."""
+        """Return the session as a file: `form` and parameters are the API's."""
         wanted = {"format": form, **query}
         return self._http.pieces(_path("sessions", session_id, "export"), query=wanted)
 
@@ -124,7 +124,7 @@ class SessionsClient:
         self._http.call("POST", _path("sessions", session_id, "kill"))
 
     def results(self, session_id: str, form: str) -> AbstractContextManager[Iterator[bytes]]:
-        """Yield the results of a script from its recording: `form` is text, json or csv."""
+        """Return the results of a script from its recording: `form` is text, json or csv."""
         return self._http.pieces(_path("sessions", session_id, "results"), query={"format": form})
 
     def execute(

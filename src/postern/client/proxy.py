@@ -37,7 +37,7 @@ ProxyOrder = ProxyWelcome | ConnectOrder | DisconnectOrder
 async def attend_as_proxy(
     service: Service, bearer: Callable[[], Secret], instance: UUID, version: str
 ) -> AsyncIterator[ProxyOrder]:
-    """Run the proxy manager, like client.control.attend. `bearer` returns the user's token for each stream."""
+    """Yield the orders for a proxy manager, like `client_control.attend`. `bearer` returns the token of a stream."""
     hello = messages.ProxyReport(hello=messages.ProxyHello(instance=str(instance), version=version))
     beat = messages.ProxyReport(heart_beat=messages.HeartBeat())
     speech = Speech("/postern.control.v1.ProxyManager/Attend", hello, beat, messages.ProxyOrder)

@@ -1,4 +1,4 @@
-"""Addresses of pages for people."""
+"""Addresses of pages for users."""
 
 from __future__ import annotations
 

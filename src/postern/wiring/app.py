@@ -78,7 +78,7 @@ def _bucket(settings: Settings) -> Anchor:
     try:
         from postern.integrations.anchors.bucket import BucketAnchor
     except ImportError:
-        raise Misconfigured("a bucket of anchors needs boto3; run: pip install boto3") from None
+        raise Misconfigured("POSTERN_ANCHOR_BUCKET needs boto3; run: pip install boto3") from None
     return BucketAnchor(settings.anchor_bucket, timedelta(days=settings.anchor_retention), _now)
 
 

@@ -48,7 +48,7 @@ def local_folder(settings: Settings) -> Path | None:
 
 
 def rows_from_threads(segments: SegmentStore, loop: asyncio.AbstractEventLoop) -> Callable[[UUID], Sequence[Segment]]:
-    """Rows of a session's segments for code that blocks in a thread, while `loop` runs the store's statements."""
+    """Return a function that reads the rows of a session's segments in a thread, while `loop` runs the statements."""
 
     async def ask(session_id: UUID) -> Sequence[Segment]:
         return await segments.of(session_id)

@@ -27,7 +27,7 @@ _KEPT = "lineage"
 
 @lru_cache
 def _lineage_of(protocol: str) -> Callable[[Callable[[], TargetSchema | None]], SessionOrigins] | None:
-    """One for each process, since it caches what it has read."""
+    """Return the process's lineage of a protocol, which caches what it has read; None if it has none."""
     spec = PROTOCOLS.get(protocol)
     if spec is None or spec.dialect is None or spec.dialect.lineage is None:
         return None
@@ -41,14 +41,14 @@ def _facts_of(protocol: str) -> StatementFacts:
 
 
 def masking(policy: Policy, view: SessionView) -> Masking:
-    """Return the interceptor of a session, under this policy from here on."""
+    """Return the interceptor of a session under this policy."""
     key = bytes.fromhex(policy.masking_key.reveal())
     facts = _facts_of(view.connection_subtype)
     return Masking(policy.masked_types, policy.masking, key, _origins(policy, view), policy.access_help, facts)
 
 
 def _origins(policy: Policy, view: SessionView) -> SessionOrigins | None:
-    """An interceptor that stays as long as policies need it, since it must see every statement."""
+    """Return the session's origins, which stay as long as policies need them, since they must see every statement."""
     asks = any(rule.columns for rule in policy.masking)
     make = _lineage_of(view.connection_subtype) if asks else None
     if make is None:

@@ -29,7 +29,7 @@ Backlog = Callable[[datetime], Awaitable[Mapping[str, float]]]
 
 
 async def no_backlog(_now: datetime) -> Mapping[str, float]:
-    """The metrics of a process without a store."""
+    """Return no backlog, for a process without a store."""
     return {}
 
 
@@ -37,7 +37,7 @@ async def no_backlog(_now: datetime) -> Mapping[str, float]:
 async def exporting_metrics(
     settings: Settings, meters: Meters, database: Database, process: str
 ) -> AsyncIterator[None]:
-    """A context in which the process counts, and answers requests for its metrics."""
+    """Count, and answer requests for the process's metrics, within the context."""
     database.observer = lambda seconds: meters.observe("postern_store_seconds", seconds)
     meters.sample("postern_store_connections", lambda: database.in_use)
     meters.sample("postern_store_connections_max", lambda: database.most_in_use)

@@ -36,7 +36,7 @@ PARSED = frozenset(DIALECTS)
 
 @lru_cache
 def parser_of(dialect: str) -> Parser | None:
-    """One for each process, since it caches what it has parsed."""
+    """Return the process's parser of a dialect, which caches what it has parsed; None if there is none."""
     if dialect in _SPOKEN:
         return _SPOKEN[dialect].parser()
     if dialect not in _UNSPOKEN:
@@ -51,7 +51,7 @@ def parser_for(protocol: str) -> Parser | None:
 
 
 def session_parser(policy: Policy, protocol: str, view: SessionView) -> SessionParser | None:
-    """A parser that stays as long as policies need it, since it must see every statement."""
+    """Return the session's parser, which stays as long as policies need it, since it must see every statement."""
     judges = any(rule.judges_statements for rail in policy.guardrails for rule in rail.input)
     kept = view.carried_over.pop(_KEPT, None)
     names = cast("SessionParser | None", kept) if judges and kept is not None else None
@@ -89,7 +89,7 @@ def client_encodings(policy: Policy, protocol: str, view: SessionView) -> Interc
 
 
 class ParserJudge:
-    """Return guardrail trials outside of sessions, for `services.guardrail_trials`."""
+    """Guardrail trials outside of sessions, for `services.guardrail_trials`."""
 
     def try_input(self, rail: Guardrail, text: str, dialect: str) -> Trial:
         return try_input(rail, text, parser_of(dialect))

@@ -24,7 +24,7 @@ _LIBRARY = "postern.integrations.tracing.tracing_otlp"
 
 @contextmanager
 def tracing(environ: Mapping[str, str], process: str, meters: Meters | None = None) -> Iterator[Tracer]:
-    """A context in which spans are sent, if a collector is set up. `process` is its name, as in logs.
+    """Yield a tracer that sends spans, if a collector is set up. `process` is its name, as in logs.
 
     These variables can be set for all programs of a machine: an error in them is logged once, and never stops a
     gateway.

@@ -115,7 +115,7 @@ async def test_one_that_is_drained_hears_it_once_and_who_comes_later_does_not(pl
     await other.next()
     await place.services.agent_keys.drain(place.admin, "edge")
     assert await agent.next(within(2)) == Drain(
-        "an administrator drains this agent: it ends when its sessions are over"
+        "an administrator drained this agent: it terminates when its sessions have ended"
     )
     again = attend(key)
     assert isinstance(await again.next(), Welcome)

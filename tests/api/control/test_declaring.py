@@ -102,7 +102,7 @@ async def test_one_that_is_deleted_ends_and_its_connection_is_gone(place: Place,
 
 
 async def test_what_is_too_long_is_refused_before_it_is_sent(attend: Attend, key: AgentKey) -> None:
-    with pytest.raises(Invalid, match="put a long command into a file"):
+    with pytest.raises(Invalid, match="put a long command in a script file"):
         await attend(key, declaration=replace(SHOP, command=("x" * 1_000,) * 100)).ended()
 
 

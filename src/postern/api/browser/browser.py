@@ -101,4 +101,4 @@ def require_own_form(request: Request, form: dict[str, str], held: Secret, info:
     """Check the token in the form's field, since a form cannot send a header. Raises Denied."""
     require_own_submit(request, info)
     if not hmac.compare_digest(form.get("csrf_token", "").encode(), csrf_token_of(held).encode()):
-        raise Denied("this page is from another login; open it again")
+        raise Denied("this form is from a different login; open the page again")

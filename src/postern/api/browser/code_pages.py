@@ -52,9 +52,9 @@ async def code_page(
     enter: Callable[[str], Response],
     show: Callable[[Account, str], Awaitable[Response]],
 ) -> Response:
-    """A page. `path` is its path. `show` returns the program behind the code, with a token for the form, and raises
-    NotFound, TooMany; `enter` asks for a code again, with the problem of this one. Users who are not logged in are sent
-    to the login."""
+    """Return the page at the path `page`. `show` returns the program behind the code, with a token for the form, and
+    raises NotFound, TooMany; `enter` asks for a code again, with the problem of this one. Users who are not logged in
+    are sent to the login."""
     try:
         account, _, held = await browser(request, services, info)
     except Unauthenticated:

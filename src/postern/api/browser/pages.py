@@ -26,10 +26,10 @@ _CONFIRM = Markup(
     "<strong>{email}</strong>.</p><dl><dt>Code</dt><dd><strong>{code}</strong></dd><dt>From "
     "address</dt><dd>{source}</dd><dt>Program</dt><dd>{agent}</dd><dt>Since</dt><dd>{since} "
     "UTC</dd></dl><p>Continue only if you started this yourself, and the terminal in front of you shows "
-    'this code. If somebody sent you the code, refuse: they could act as you.</p><form method="post" '
+    'this code. If someone else sent you the code, reject it: they could act as you.</p><form method="post" '
     'action="/api/login/device/confirm"><input type="hidden" name="user_code" value="{code}"><input '
     'type="hidden" name="csrf_token" value="{csrf}"><p><button name="answer" value="allow">Log the '
-    'command line in</button> <button name="answer" value="deny">Refuse</button></p></form>'
+    'command line in</button> <button name="answer" value="deny">Reject</button></p></form>'
 )
 
 

@@ -18,12 +18,12 @@ _CONFIRM = Markup(
     "<dt>From address</dt><dd><strong>{source}</strong>{elsewhere}</dd>"
     "<dt>Program</dt><dd>{client}</dd><dt>Since</dt><dd>{since} UTC</dd></dl>"
     "<p>Continue only if you started this yourself, in the terminal in front of you. If "
-    "somebody sent you here, or asks you for the number, refuse: they could act as you.</p><form "
+    "someone else sent you here, or asks you for the number, reject it: they could act as you.</p><form "
     'method="post" action="/api/login/ssh/confirm"><input type="hidden" name="user_code" '
     'value="{code}"><input type="hidden" name="csrf_token" value="{csrf}"><p><label>Number in the '
     'terminal: <input name="number" autocomplete="off" inputmode="numeric" maxlength="8" '
     'autofocus></label></p><p><button name="answer" value="allow">Approve</button> <button name="answer" '
-    'value="deny">Refuse</button></p></form>'
+    'value="deny">Reject</button></p></form>'
 )
 _ELSEWHERE = Markup(" (your browser connects from <strong>{}</strong>)")
 

@@ -46,7 +46,7 @@ async def delivery_of_query(
         SessionKind.TOKEN
     ),
 ) -> TokenDelivery:
-    """Raises Denied if another site's page requests a cookie: it would log users in as somebody else."""
+    """Raises Denied if another site's page requests a cookie: it would log users in with a different account."""
     info = await info_of(request)
     if session is SessionKind.COOKIE:
         require_own_origin(request, info)

@@ -31,7 +31,7 @@ _REASONS = {
     AgentChange.RENEWED: "this agent's key was renewed; start it with the new key",
     AgentChange.DELETED: "this agent was deleted",
 }
-_DRAINED = "an administrator drains this agent: it ends when its sessions are over"
+_DRAINED = "an administrator drained this agent: it terminates when its sessions have ended"
 _SOME_REASON = "this agent's key was renewed, or the agent was deleted"
 
 
@@ -86,7 +86,7 @@ class Control(ControlServicer):
                 self._admit(stream)
         except PosternError as error:
             if isinstance(error, Unauthenticated):  # few, by the limits of `enrol`
-                log.warning("an agent was denied from %s: %s", one_line(context.peer()), error.message)
+                log.warning("an agent from %s was denied: %s", one_line(context.peer()), error.message)
             await context.abort(code_of(error), error.message)
         reading = asyncio.create_task(_read(context, stream))
         log.info("agent %s connected from %s", stream.agent.name, address)
@@ -260,7 +260,7 @@ def _declaration(agent: Agent, hello: messages.Hello) -> Declaration | None:
 
 
 async def _read(context: Context, stream: _Stream) -> None:
-    """All reports after the first are heartbeats; unknown kinds are ignored."""
+    """Read the reports after the first, which are heartbeats; unknown kinds are ignored."""
     clock = asyncio.get_running_loop().time
     try:
         while stream.reports <= _MOST_REPORTS and await context.read() is not grpc.aio.EOF:

@@ -46,7 +46,7 @@ class _ErrorRoute(Route):
             except SCIMException as error:
                 return _of_message(error.to_error())
             except RequestValidationError:
-                return answer(400, "the body must be a JSON object, and the query as documented", "invalidSyntax")
+                return answer(400, "the body is not a JSON object, or a query parameter is invalid", "invalidSyntax")
             except ValidationError as error:
                 return _of_message(ScimErrorMessage.from_validation_error(error.errors()[0]))
             except PosternError as error:
@@ -69,7 +69,7 @@ def install(app: FastAPI, prefix: str) -> None:
             return response
         left_out = request.url.path.removeprefix(prefix) in LEFT_OUT
         status = 501 if left_out else response.status_code
-        scim_answer = answer(status, f"{request.method} is not allowed at {request.url.path}")
+        scim_answer = answer(status, f"this gateway does not support {request.method} {request.url.path}")
         if "allow" in response.headers:
             scim_answer.headers["allow"] = response.headers["allow"]
         return scim_answer

@@ -75,7 +75,7 @@ class Member(ComplexAttribute):
 
 
 class Group(Resource[Any]):
-    """Return the group. `members` are those that SCIM added."""
+    """A group. `members` are those that SCIM added."""
 
     __schema__ = URN("urn:ietf:params:scim:schemas:core:2.0:Group")
 
@@ -184,7 +184,7 @@ def member_ids(group: Group) -> frozenset[UUID]:
     try:
         return frozenset(UUID(member.value or "") for member in group.members or ())
     except ValueError:
-        raise Invalid("members: a value is the id of a user here", field="members") from None
+        raise Invalid("members: each value must be the id of a user of this gateway", field="members") from None
 
 
 def _email(user: User, payload: Mapping[str, Any]) -> str:

@@ -106,7 +106,7 @@ def _range(asked: str) -> tuple[int | None, int | None] | None:
 
 
 def _length(content: Iterator[bytes]) -> tuple[int, bool]:
-    """Yield the bytes; note whether nothing of the recording is missing in them, see `_tells_damage`."""
+    """Return the number of bytes, and whether nothing of the recording is missing in them, see `_tells_damage`."""
     length, is_whole = 0, True
     for piece in content:
         length += len(piece)
@@ -115,7 +115,7 @@ def _length(content: Iterator[bytes]) -> tuple[int, bool]:
 
 
 def _tells_damage(piece: bytes) -> bool:
-    """Text of a user can look like it: then a length is not cached, which loses nothing."""
+    """Return whether the text reports a damage. Text of a user can look like it: then a length is not cached."""
     return UNREADABLE.encode() in piece
 
 

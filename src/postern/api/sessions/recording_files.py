@@ -39,7 +39,7 @@ _NUMBER = re.compile(rb"[+-][0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?")
 
 
 def from_tabs(contents: Iterable[bytes]) -> Iterator[bytes]:
-    """A writer of CSV. A line can span several contents."""
+    """Yield CSV for lines with tabs. A line can span several contents."""
     rest = b""
     is_long = False  # in the middle of a field of a long line, within its quotes
     begins = False  # at the beginning of that field

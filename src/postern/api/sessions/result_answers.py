@@ -113,7 +113,7 @@ class ResultWriter:
 
 
 class _Answer:
-    """Begin the object of a statement."""
+    """A writer of the JSON objects of statements, one after the other."""
 
     def __init__(self) -> None:
         self.is_open = False

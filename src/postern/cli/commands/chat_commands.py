@@ -36,7 +36,7 @@ def link(as_json: bool) -> None:
         made = api.collection("chat").act("link")
     emit(made, as_json, lambda one: click.echo(one["code"]))
     if not as_json:
-        report_note("Type this code in Slack within ten minutes. Show it to nobody else.")
+        report_note("Type this code in Slack within ten minutes. Do not share it.")
 
 
 @chat.command("list")

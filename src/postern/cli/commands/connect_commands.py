@@ -41,7 +41,7 @@ _PROGRAMS = " or ".join(one.program for one in CLIENTS.values() if one.forms)
 _EXAMPLES = "\n".join(line for one in CLIENTS.values() for line in one.examples)
 _HELP = f"""Connect to a database with its own client, to a server by SSH, or to a command.
 
-Databases: at a terminal this starts {_PROGRAMS}. It needs no password, because the gateway knows you by your login.
+Databases: at a terminal this starts {_PROGRAMS}. It needs no password, because it uses your login.
 Arguments after -- go to the client.
 
 With --tunnel, --port or --json, and without a terminal, it opens a local port until Ctrl-C. Clients on that port need
@@ -84,7 +84,7 @@ tar c . | postern connect backup -- --name monday
 @click.option(
     "--hours",
     type=click.FloatRange(min=0, min_open=True),
-    help="With --native: how long it is valid.  [default: 12].",
+    help="With --native: how long it is valid, in hours.  [default: 12]",
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Local port.  [default: a free one]")
 @click.option("--reason", default="", help="Reason, shown to the reviewers if access needs a review.")
@@ -127,7 +127,9 @@ def connect(
             )
         starts = not (is_command or tunnel or native or port or as_json) and _at_terminal()
         if arguments and not (is_command or starts):
-            raise click.UsageError("arguments are for commands, and for clients that are started at a terminal")
+            raise click.UsageError(
+                "arguments after -- are only for commands, and for clients that `postern connect` starts at a terminal"
+            )
         if not is_command and connection["subtype"] not in NATIVE:
             raise Invalid(
                 f"connection {name!r} has the subtype {connection['subtype']!r}, which this version cannot connect to"
@@ -155,13 +157,11 @@ def _check_options(
     """Check which options exclude each other, for any connection. `for_carried`: an option is given that only carried
     connections take. Raises UsageError."""
     if hours is not None and not native:
-        raise click.UsageError("--hours belongs to --native")
+        raise click.UsageError("--hours needs --native")
     if form is not None and (not native or as_json):
         raise click.UsageError("--format needs --native, and cannot be combined with --json")
     if tunnel and native:
-        raise click.UsageError(
-            "give --tunnel, which connects clients as you, or --native, which issues a credential, not both"
-        )
+        raise click.UsageError("give --tunnel (clients connect as you) or --native (issues a credential), not both")
     if native and for_carried:
         raise click.UsageError("--reason, --duration and --issue-field cannot be combined with --native")
 
@@ -232,7 +232,7 @@ async def _carry(reached: Reached, connection: Connection, port: int, as_json: b
 
 @dataclass(frozen=True, slots=True)
 class _SessionOptions:
-    """What the gateway is sent with each session."""
+    """Fields that are sent to the gateway with each session."""
 
     reason: str
     duration: int | None
@@ -303,7 +303,7 @@ def _ssh_user(connection: Connection) -> str:
 
 
 def _show_ssh(info: ServerInfo, connection: Connection, made: IssuedCredential | None, as_json: bool) -> None:
-    """Return the SSH command. A user's own key needs the connection's name; a credential contains it."""
+    """Print the SSH command. A user's own key needs the connection's name; a credential contains it."""
     user = _ssh_user(connection) if made is None else made["username"]
     host, port = info["ssh_host"], info["ssh_port"]
     line = _ssh_line(user, info)

@@ -69,7 +69,7 @@ connections = resource_group(
         columns=[
             ("name", "name"),
             ("type", lambda row: row["subtype"] or row["type"]),
-            ("agent is", "status"),
+            ("agent status", "status"),
             ("tags", "connection_tags"),
             ("agent", "agent_name"),
             ("last test", _test_in_short),
@@ -190,10 +190,10 @@ def schema(
 
 def _show_schema(found: Row) -> None:
     if "databases" in found:
-        show_table(["database"], [[one] for one in found["databases"]], "This user can connect to no database.")
+        show_table(["database"], [[one] for one in found["databases"]], "This user cannot connect to any database.")
     elif "schemas" in found:
         rows = [[schema["name"], one] for schema in found["schemas"] for one in schema["tables"]]
-        show_table(["schema", "table"], rows, "This user can see no tables.")
+        show_table(["schema", "table"], rows, "This user cannot see any tables.")
     else:
         rows = [[one["name"], one["type"], one["nullable"]] for one in found["columns"]]
         show_table(["column", "type", "nullable"], rows, "This table has no columns.")
@@ -230,7 +230,7 @@ def _show_schema(found: Row) -> None:
 @click.option(
     "--agent",
     shell_complete=completion.agents,
-    help="Agent that reaches the target.  [default: the gateway's own, or the only one]",
+    help="Agent that reaches the target.  [default: the built-in agent, or the only one]",
 )
 @ssh_switches.options
 @click.option(
@@ -317,7 +317,7 @@ def _words(command: str) -> list[str]:
 @click.option("--unset-env", "dropped", multiple=True, metavar="KEY", help="Remove a secret. Repeatable.")
 @tag_option("Set a tag. Repeatable.")
 @click.option("--untag", "untagged", multiple=True, metavar="KEY", help="Remove a tag. Repeatable.")
-@click.option("--agent", shell_complete=completion.agents, help="Agent that reaches the target from now on.")
+@click.option("--agent", shell_complete=completion.agents, help="Agent that reaches the target.")
 @ssh_switches.options
 @json_option
 def update(
@@ -369,7 +369,7 @@ def update(
 def host_keys(name: str, forget: bool, yes: bool, as_json: bool) -> None:
     """Show the host key that is pinned for an SSH target, which is the first one that it presented.
 
-    Forget the key only if you know that the target was set up anew.
+    Forget the key only if you know that the target was reinstalled.
     """
     with client() as api, looking_up(api, CONNECTION, name) as items:
         found = items.below(name, "hostkeys").everything()["data"]

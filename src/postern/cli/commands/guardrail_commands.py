@@ -145,7 +145,7 @@ def _show_simulation(found: dict[str, Any]) -> None:
                 f"{found['answers_read']} texts of output, in {found['sessions_read']} sessions",
             ),
             ("would have done", actions),
-            ("of them unknown", found["unknown"]),
+            ("of them not analysed", found["unknown"]),
             ("in sessions", found["sessions_hit"]),
             ("by rule", ", ".join(f"{rule} {count}" for rule, count in found["rules"].items())),
             ("not read", ", ".join(f"{count}: {reason}" for reason, count in found["skipped"].items())),
@@ -196,13 +196,13 @@ def _advise(one: Row) -> None:
 
 def _question(one: Row) -> str:
     where = f" on {len(one['connection_ids'])} connections" if one["connection_ids"] else ""
-    return f"Delete guardrail {one['name']}? What it denied{where} is then allowed"
+    return f"Delete guardrail {one['name']}? Input and output that it denied{where} are then allowed"
 
 
 guardrails = resource_group(
     ResourceCommands(
         noun=GUARDRAIL,
-        help="""List and manage guardrails: what is refused on its way in or out.
+        help="""List and manage guardrails: rules that deny, hold, mask or warn about input and output.
 
         \b
         postern guardrails
@@ -236,7 +236,7 @@ guardrails = resource_group(
         says={
             "show": "Show one guardrail, by name or id, with its rules.",
             "create": "Create a guardrail from a preset, or from a JSON file.",
-            "update": "Change a guardrail, or replace it with a JSON file. Running sessions follow at once.",
+            "update": "Change a guardrail, or replace it with a JSON file. Running sessions use it at once.",
             "delete": "Delete a guardrail, and remove it from its connections.",
         },
         question=_question,

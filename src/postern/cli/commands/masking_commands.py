@@ -65,13 +65,13 @@ def _show(rule: Row) -> None:
 
 def _question(rule: Row) -> str:
     where = f" on {len(rule['connection_ids'])} connections" if rule["connection_ids"] else ""
-    return f"Delete masking rule {rule['name']}? What it masked{where} is then shown"
+    return f"Delete masking rule {rule['name']}? Values that it masked{where} are then shown"
 
 
 masking = resource_group(
     ResourceCommands(
         noun=MASKING_RULE,
-        help="""List, manage and try masking rules: what is hidden in answers, and what takes its place.
+        help="""List, manage and try masking rules: which values are replaced in output, and how.
 
         \b
         postern masking
@@ -119,10 +119,8 @@ masking = resource_group(
                 completes=completion.types,
                 read=_make_group,
             ),
-            Field(
-                "--pattern", "patterns", "A type of your own, by a regular expression.", many=True, metavar="NAME=REGEX"
-            ),
-            Field("--word", "words", "A word of a type of your own.", many=True, metavar="NAME=WORD"),
+            Field("--pattern", "patterns", "Custom type, by a regular expression.", many=True, metavar="NAME=REGEX"),
+            Field("--word", "words", "Word that a custom type matches.", many=True, metavar="NAME=WORD"),
             Field("--strategy", "strategy", "How values are replaced.", type=click.Choice([*map(str, Strategy)])),
             Field(
                 "--strictness",
@@ -144,14 +142,14 @@ masking = resource_group(
         show=_show,
         created="Created {name} ({id}).",
         says={
-            "create": """Create a masking rule: by a name and options, or from a JSON file.
+            "create": """Create a masking rule, from a name and options or from a JSON file.
 
             \b
             postern masking create people --column customers.email --strategy hash --connection shop-demo
             postern masking create people --preset recommended --connection shop-demo
             postern masking create -f rule.json
             """,
-            "update": "Change a masking rule, or replace it with a JSON file. Running sessions follow at once.",
+            "update": "Change a masking rule, or replace it with a JSON file. Running sessions use it at once.",
             "delete": "Delete a masking rule, and remove it from its connections.",
         },
         question=_question,

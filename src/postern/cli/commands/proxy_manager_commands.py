@@ -29,8 +29,8 @@ from postern.errors import PosternError
 def proxy_manager(as_json: bool) -> None:
     """Wait for requests to open local ports, until Ctrl-C.
 
-    `POST /api/proxymanager/connect` with your login opens a port here. Clients that connect to the port are carried to
-    the gateway as you. One port is open at a time. If you run several of these processes, the newest gets the requests.
+    `POST /api/proxymanager/connect` with your login opens a port here. Clients that connect to the port reach the
+    gateway as you. One port is open at a time. If you run several of these processes, the newest gets the requests.
     """
     with client() as api:
         info = api.serverinfo()
@@ -67,7 +67,7 @@ def _protocol_of(connection: str) -> str:
 
 
 class _Manager:
-    """Serve the orders. `forward` has the current token, also while no port is open."""
+    """The executor of the gateway's orders. `forward` has the current token, also while no port is open."""
 
     def __init__(self, forward: PortForward, as_json: bool) -> None:
         self.forward = forward
@@ -75,7 +75,7 @@ class _Manager:
         self._ending: asyncio.Task[None] | None = None
 
     async def attend(self, service: Service) -> None:
-        """Raises what refused it for good."""
+        """Execute orders without end. Raises the final rejection."""
         async for order in attend_as_proxy(service, lambda: self.forward.reached.token, uuid4(), __version__):
             await self._carry_out(order)
 
@@ -120,7 +120,7 @@ class _Manager:
         self._ending = None
         await self.forward.stop()
         self._say(
-            f"{one_line(order.connection)}: the time is up; the port is closed.",
+            f"{one_line(order.connection)}: the access has expired; the port is closed.",
             event="expired",
             connection=order.connection,
         )

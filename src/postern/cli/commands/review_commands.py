@@ -35,7 +35,7 @@ _key = click.argument("review_id", metavar="ID", shell_complete=completion.revie
 @json_option
 @click.pass_context
 def reviews(ctx: click.Context, as_json: bool) -> None:
-    """List and decide reviews. ID is that of a review, or of the session that waits for it.
+    """List and decide reviews. ID is the id of a review, or of the session that waits for it.
 
     \b
     postern reviews list --for-me
@@ -52,7 +52,7 @@ def reviews(ctx: click.Context, as_json: bool) -> None:
 
 
 @reviews.command("list")
-@click.option("--for-me", is_flag=True, help="Show only reviews that wait for your decision.")
+@click.option("--for-me", is_flag=True, help="Show only reviews that you can decide.")
 @click.option("--mine", is_flag=True, help="Show only your own requests.")
 @click.option(
     "--status",
@@ -78,8 +78,8 @@ def list_(
 ) -> None:
     """List reviews: pending ones first, then the newest.
 
-    Reviews with the status EXPIRED are shown as one of: EXPIRED, nobody decided in time; ENDED, access was given and
-    has expired; UNUSED, a script was approved but not run in time.
+    Reviews with the status EXPIRED are shown as EXPIRED (not decided in time), ENDED (the access has expired) or
+    UNUSED (a script was approved, but not run in time).
     """
     filters = {
         "waiting_for_me": "true" if for_me else None,
@@ -109,7 +109,9 @@ def _show_page(page: RowPage) -> None:
         ]
         for one in page["data"]
     ]
-    table(["id", "asked", "type", "status", "connection", "by", "waits for", "reason"], rows, "No reviews.")
+    table(
+        ["id", "requested", "type", "status", "connection", "requester", "waiting for", "reason"], rows, "No reviews."
+    )
     say_more(page)
 
 
@@ -131,8 +133,8 @@ def _show(one: ReviewShape) -> None:
             ("connection", one["connection"]),
             ("requested by", display_name(one["owner"])),
             ("reason", one["reason"]),
-            ("asked", local_time(one["created_at"])),
-            ("until", local_time(one["expires_at"]) if one["status"] in ("PENDING", "APPROVED") else None),
+            ("requested", local_time(one["created_at"])),
+            ("expires", local_time(one["expires_at"]) if one["status"] in ("PENDING", "APPROVED") else None),
             ("decided", local_time(one["decided_at"]) if one["decided_at"] else None),
             ("access", span(one["access_duration"]) if one["access_duration"] else None),
             ("access ends", local_time(one["revoke_at"]) if one["revoke_at"] else None),
@@ -307,7 +309,7 @@ def _typed_window(window: str | None, zone: str | None) -> Row | None:
 
 
 @reviews.command()
-@click.option("--all", "every", is_flag=True, help="Show also reviews that only others can decide.")
+@click.option("--all", "every", is_flag=True, help="Also show reviews that only others can decide.")
 @click.option("--json", "as_json", is_flag=True, help="Print each review as one line of JSON.")
 def watch(every: bool, as_json: bool) -> None:
     """Show new reviews that you can decide, and their outcome, until Ctrl-C.

@@ -18,7 +18,7 @@ _NEW = (
     "on the gateway: postern admin agents renew-key NAME; then start the agent with the new key. This "
     "ends the sessions of an agent that uses the old key"
 )
-_TRUST = f"an agent trusts the certificate authority in its key: {_NEW}"
+_TRUST = f"an agent trusts the certificate authority in its key, so renew the key {_NEW}"
 
 
 def checks(environ: Mapping[str, str]) -> dict[str, Check]:

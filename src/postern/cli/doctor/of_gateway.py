@@ -100,7 +100,7 @@ def _store(settings: Settings) -> list[DoctorFinding]:
         current = wiring.is_migrated(settings)
     except PosternError as error:
         return wrong(
-            "store", error.message, "nobody can connect without it", "check POSTERN_DATABASE_URL and its server"
+            "store", error.message, "no client can connect without it", "check POSTERN_DATABASE_URL and its server"
         )
     if not current:
         what = "the store's schema belongs to a different version"
@@ -142,7 +142,7 @@ def _ports(settings: Settings, running: bool) -> list[DoctorFinding]:
             continue
         found += _answers(settings.host, port, name) if running else _is_free(settings.host, port, name)
     if not running:
-        found += warning("gateway", "the gateway does not run", "nobody can connect", _START)
+        found += warning("gateway", "the gateway is not running", "no client can connect", _START)
     return found or ok("ports", "chosen at each start")
 
 
@@ -151,7 +151,7 @@ def _answers(host: str, port: int, name: str) -> list[DoctorFinding]:
     [found] = sockets.reachable("ports", ProbeAddress(nearby, port, False))
     if found.state is FindingState.OK:
         return [found]
-    what = f"a gateway runs, but nothing answers at its {name} {port}"
+    what = f"a gateway is running, but nothing answers at its {name} {port}"
     return wrong(
         "ports",
         what,
@@ -174,7 +174,7 @@ def _is_free(host: str, port: int, name: str) -> list[DoctorFinding]:
 
 def _agents(settings: Settings, running: bool) -> list[DoctorFinding]:
     if not running:
-        return ok("agents", "no agent can be connected while the gateway does not run")
+        return ok("agents", "no agent can be connected while the gateway is not running")
     found = wiring.offline_agents(settings)
     return [one for agent in found for one in doctor_agents.offline(*agent)] or ok("agents", "all are connected")
 
@@ -187,7 +187,7 @@ def _open_files(settings: Settings, running: bool) -> list[DoctorFinding]:
         return warning(
             "open files",
             "no process reports how many files are open",
-            "the processes can be hanging",
+            "the processes may be unresponsive",
             "check the gateway's log",
         )
     name, (count, limit) = max(found.items(), key=lambda one: one[1][0] / one[1][1])
@@ -214,7 +214,7 @@ def _archiver(settings: Settings, running: bool) -> list[DoctorFinding]:
     count = waiting.segments
     if running and recordings_wiring.archiver_silence(settings.home) > recordings_wiring.ARCHIVER_LATE:
         why = "recordings stay on this machine's disk and fill it; reports, sinks and the ledger are not updated"
-        return wrong("archiver", "it sent no heartbeat for minutes", why, "check the gateway's log for the reason")
+        return wrong("archiver", "it has sent no heartbeat for minutes", why, "check the gateway's log for the reason")
     trouble = recordings_wiring.archiver_trouble(settings.home) if running else ""
     if count and (trouble or waiting.age > _BEHIND):
         what = f"{count} sealed segments wait, the oldest for {waiting.age / 60:.0f} minutes"

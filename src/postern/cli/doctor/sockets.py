@@ -81,7 +81,7 @@ def certificate(check: str, place: ProbeAddress) -> list[DoctorFinding]:
         return warning(
             check,
             told,
-            "nobody can connect with an expired certificate",
+            "clients reject an expired certificate",
             f"renew the file of POSTERN_TLS_CERT, if it is set, and restart the gateway; {RESTART}",
         )
     return ok(check, told)

@@ -98,7 +98,7 @@ def _run_when_approved(
     except KeyboardInterrupt:
         progress.end()
         reviewed.print_lines(
-            f"session {session_id} is left as it is: `postern exec --resume {session_id}` continues once "
+            f"session {session_id} still waits for its review: `postern exec --resume {session_id}` continues once "
             f"it is approved, `postern reviews withdraw {session_id}` withdraws it"
         )
         sys.exit(INTERRUPTED)
@@ -174,7 +174,7 @@ def _require_values(form: str | None, subtype: Callable[[], str]) -> None:
     """Check the output's form before anything runs. Raises UsageError if the output could not be printed in it."""
     if form in _OF_VALUES and (found := subtype()) not in OF_TABLES:
         raise click.UsageError(
-            f"--format {form} is for values, and connections of subtype {one_line(found)} print text; "
+            f"--format {form} is for tables, but connections of subtype {one_line(found)} print text; "
             "nothing was run. Leave out --format"
         )
 

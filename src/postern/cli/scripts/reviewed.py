@@ -36,7 +36,7 @@ _CODES = {
 
 
 _EXPIRIES = {
-    "EXPIRED": "has expired: nobody decided in time; submit it again",
+    "EXPIRED": "has expired: it was not decided in time; submit it again",
     "ENDED": "was approved, and the access has expired; request it again",
     "UNUSED": "was approved, but not run in time; submit it again",
 }
@@ -120,7 +120,7 @@ def print_outcome(result: ExecResult) -> None:
 
 
 def status_of(review: ReviewShape | Row) -> str:
-    """Return the status for people; an expired review shows whether access ended, the script was not run, or nobody
+    """Return the status for users: of an expired review whether access ended, the script was not run, or it was not
     decided."""
     outcome = review.get("outcome")  # gateways of earlier versions do not send it
     return str(outcome).upper() if outcome and review["status"] == ReviewStatus.EXPIRED else str(review["status"])

@@ -66,7 +66,7 @@ def issue_fields(command: Callable[..., Any]) -> Callable[..., Any]:
         "fields",
         multiple=True,
         metavar="NAME=VALUE",
-        help="Field of the issue that the session opens, by the tracker's name of the field. Repeatable.",
+        help="Field of the issue that the session opens, with the tracker's name for the field. Repeatable.",
     )(command)
 
 

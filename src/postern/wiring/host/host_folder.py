@@ -11,7 +11,7 @@ from postern.wiring import paths
 
 
 def require_own_gateway(settings: Settings) -> None:
-    """A store that such a command created, or files that the gateway cannot open, would be useless.
+    """Check the data folder: a store that such a command created, or files that the gateway cannot open, are useless.
 
     Raises NotFound, Denied.
     """

@@ -137,7 +137,7 @@ async def _rotate(settings: Settings, to: str, tell: Callable[[int], None]) -> t
 
 
 def _rewrap_keys(keys: list[DataKey], known: dict[str, MasterKey], new: MasterKey) -> list[DataKey]:
-    """Each key is decrypted again before its old form is replaced."""
+    """Return the keys encrypted by `new`. Each is decrypted again before its old form is replaced."""
     rewrapped = []
     for key in keys:
         if key.master not in known:

@@ -1,4 +1,4 @@
-"""A set-up link created on the gateway's own machine: for the first administrator, and if nobody can log in any more.
+"""A set-up link created on the gateway's own machine: for the first administrator, and if no user can log in.
 
 A user who can read the data folder has full access anyway, so this needs no login.
 """

@@ -88,7 +88,7 @@ async def _serve(key: AgentKey, orders: Orders, grace: float, declaration: Decla
 
 
 class _Stop:
-    """Handle SIGTERM and SIGINT: `wait` returns at the next one."""
+    """A handler of SIGTERM and SIGINT: `wait` returns at the next one."""
 
     def __init__(self) -> None:
         self._told = asyncio.Event()

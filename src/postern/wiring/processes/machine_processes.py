@@ -86,7 +86,10 @@ def _admin(settings: Settings, told: Mapping[str, str], is_first: bool) -> list[
     """Print how the first administrator logs in. Their first password works only with local login."""
     file = first_run_file(settings)
     if not told["admin_password"]:
-        return ["", f"  Nobody can log in any more? `{program_name()} setup-link` creates a link that sets a password."]
+        return [
+            "",
+            f"  If no administrator can log in, `{program_name()} setup-link` creates a link that sets a password.",
+        ]
     if not is_first:
         return ["", f"  The first administrator's first password is in {file}."]
     lines = ["", f"    admin     {told['admin_email']}"]
@@ -96,7 +99,11 @@ def _admin(settings: Settings, told: Mapping[str, str], is_first: bool) -> list[
         lines += ["", "  Choose your own password with this link, which works once within a day:"]
         lines += [f"    {program_name()} setup '{told['setup_url']}'", "  or open it in a browser:"]
         lines += [f"    {told['setup_url']}"]
-    return [*lines, "", f"  {file} contains this, too, only for you: remove it when you have your own password."]
+    return [
+        *lines,
+        "",
+        f"  {file} also contains this, readable only by you; delete it when you have your own password.",
+    ]
 
 
 def _banner(settings: Settings, is_first: bool) -> str:

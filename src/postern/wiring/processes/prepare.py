@@ -99,7 +99,7 @@ async def _psql(app: App, settings: Settings, known: str) -> str:
         await demo_shop.make(app.services, setter, target)
     account = await _first_admin(app)
     if account is None:
-        log.warning("there is no %s, so no credential for the demo was issued; use `postern connect`", FIRST_ADMIN)
+        log.warning("there is no user %s, so no credential for the demo was issued; use `postern connect`", FIRST_ADMIN)
         return ""
     # The line is printed once and used for days; the demo contains nothing that a shorter lifetime would protect.
     life = int(DEMO_CREDENTIAL_LIFE.total_seconds())

@@ -86,7 +86,7 @@ AGENT_WAIT = 5.0  # seconds that a disconnected agent has to come back, while a 
 
 
 def default_interceptors(policy: Policy, view: SessionView, protocol: str) -> list[Interceptor]:
-    """The only order in which events are inspected: output rules inspect the masked output."""
+    """Return the interceptors in the order in which they inspect events: output rules inspect the masked output."""
     found: list[Interceptor] = []
     encodings = client_encodings(policy, protocol, view)
     if encodings is not None:
@@ -177,7 +177,7 @@ def build_worker(
     tracer: Tracer = NO_TRACER,
     claim: StoreClaim | None = None,
 ) -> Worker:
-    """A relay worker called `name`; its spool folder and the sessions in the store have that name. `owner` is the
+    """Build a relay worker called `name`; its spool folder and the sessions in the store have that name. `owner` is the
     organisation that runs this machine. `decoy_secret` is the source of answers to unknown users, the same in every
     worker. `claim` is that of the gateway on its store; the worker stops if it is lost."""
     provide_language_model(settings)
@@ -291,7 +291,7 @@ def _sample(
     logins: HandshakeRunner,
     door: TunnelEndpoint,
 ) -> None:
-    """Return facts that are read when they are requested."""
+    """Register metrics that are read when they are requested."""
     meters.sample("postern_sessions_open", lambda: links.running)
     meters.sample("postern_relayed_bytes", lambda: links.count_relayed_bytes(Side.CLIENT), "client")
     meters.sample("postern_relayed_bytes", lambda: links.count_relayed_bytes(Side.TARGET), "target")

@@ -74,7 +74,7 @@ async def device_page(
     user_code: Annotated[str, Query(max_length=64)] = "",
     organization: Annotated[str | None, Query(max_length=255)] = None,
 ) -> Response:
-    """Show the page for people: the program that waits behind a code. Needs the browser's session; redirects to the
+    """Show the page to users: the program that waits behind a code. Needs the browser's session; redirects to the
     login without it."""
 
     async def show(account: Account, csrf_token: str) -> Response:
@@ -97,5 +97,5 @@ async def confirm_device(request: Request, services: Use, info: Info) -> HTMLRes
     if given.allow:
         return pages.render_message("Done", "The command line is logged in. You can close this page.")
     return pages.render_message(
-        "Refused", "The command line is not logged in. Tell an administrator if you did not start this."
+        "Rejected", "The command line is not logged in. If you did not start this, tell an administrator."
     )

@@ -25,7 +25,7 @@ router = APIRouter(prefix="/orgs", tags=["Organization Management"], route_class
 
 @router.get("", responses=errors())
 async def list_organisations(caller: Caller, services: Use, page: Paging) -> ListAnswer[OrganisationAnswer]:
-    """List organisations by name; all for administrators of the default organisation, else one's own."""
+    """List organisations by name; all for administrators of the default organisation, else the caller's own."""
     found = await services.organisations.find(caller, page)
     return make_list_answer([OrganisationAnswer.of(one) for one in found.items], found, page)
 
@@ -47,7 +47,7 @@ async def get_own_organisation(caller: Caller, services: Use, response: Response
 async def update_own_organisation(
     body: OrganisationChange, caller: Caller, services: Use, version: Version, response: Response
 ) -> OrganisationAnswer:
-    """Change one's own organisation. Administrators and auditors keep their role if the group of the role changes."""
+    """Change the caller's organisation. Administrators and auditors keep their role if its group changes."""
     return _answer(await services.organisations.update(caller, body.fields(), version), response)
 
 

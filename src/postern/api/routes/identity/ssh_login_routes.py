@@ -37,7 +37,7 @@ async def ssh_login_page(
     user_code: Annotated[str, Query(max_length=64)] = "",
     organization: Annotated[str | None, Query(max_length=255)] = None,
 ) -> Response:
-    """Show the page for people: the SSH client that waits behind a code. Needs the browser's session; redirects to the
+    """Show the page to users: the SSH client that waits behind a code. Needs the browser's session; redirects to the
     login without it."""
 
     async def show(account: Account, csrf_token: str) -> Response:
@@ -61,7 +61,7 @@ async def confirm_ssh_login_on_page(request: Request, services: Use, info: Info)
     if given.allow:
         return pages.render_message("Done", "The SSH client is logged in. You can close this page.")
     return pages.render_message(
-        "Refused", "The SSH client is not logged in. If you did not start this, tell an administrator."
+        "Rejected", "The SSH client is not logged in. If you did not start this, tell an administrator."
     )
 
 

@@ -56,7 +56,7 @@ async def web_login_page(
     back: Annotated[str, Query(max_length=2_000, description="Path of the gateway to return to")] = "/",
     organization: Annotated[str, Query(max_length=255)] = "",
 ) -> Response:
-    """Show the page for people: a form to log in with a password. Redirects to the identity provider if users log in
+    """Show the page to users: a form to log in with a password. Redirects to the identity provider if users log in
     there."""
     redirect_target_of(back, None, info.api_url)
     provider = await to_provider(request, services, info, back, organization or None)

@@ -56,7 +56,7 @@ _FORM = {
     responses=open_errors(401, 403, 429) | SHOWN | {303: {"description": "Redirect to the login"}},
 )
 async def review_page(id: str, request: Request, services: Use, info: Info) -> Response:  # noqa: A002 - the API's name
-    """Show the page for people: the request, the requester, and a form to decide. Needs the browser's session;
+    """Show the page to users: the request, the requester, and a form to decide. Needs the browser's session;
     redirects to the login without it."""
     try:
         account, _, held = await browser(request, services, info)

@@ -28,7 +28,8 @@ Key = Annotated[str, Path(alias="id", description="Identifier of the review, or 
 
 
 ForMe = Annotated[
-    bool, Query(description="Only pending reviews that the caller can approve and has not; their own are not included")
+    bool,
+    Query(description="Only pending reviews that the caller can approve and has not yet; without their own requests"),
 ]
 
 
@@ -117,7 +118,7 @@ async def get_review(key: Key, caller: Caller, services: Use, info: Info) -> Rev
 @router.put("/reviews/{id}", responses=errors(403, 404, 409))
 async def decide_review(key: Key, body: DecisionRequest, caller: Caller, services: Use, info: Info) -> ReviewAnswer:
     """Approve, reject or revoke a review. Each reviewer counts once, and cannot approve their own request, unless the
-    feature `self-review` is on. 409 if it is too late, or the reviewer has voted already."""
+    feature `self-review` is on. 409 if it can no longer be decided, or the reviewer has already voted."""
     return await _decide_review(key, body, caller, services, info.api_url)
 
 

@@ -20,7 +20,7 @@ ResourceRoutes(
         "create": "Connecting to the covered connections, or running a script on them, needs the approval of "
         "others; for administrators, too. If several rules cover a connection, each must be met.",
         "update": "Approvals that were given before stay valid only if the requirement is the same.",
-        "delete": "It requires no approval from now on.",
+        "delete": "It no longer requires approval.",
     },
     filters=filter_of,
 ).add_to(router)

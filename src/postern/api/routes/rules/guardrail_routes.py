@@ -33,7 +33,7 @@ ResourceRoutes(
     request=GuardrailRequest,
     answer=GuardrailAnswer,
     texts={
-        "update": "Running sessions follow it from their next statement on.",
+        "update": "Running sessions use it from their next statement on.",
         "delete": "409 if it applies to connections, unless `force` is true.",
     },
     show=_show,

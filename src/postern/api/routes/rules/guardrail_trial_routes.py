@@ -64,7 +64,7 @@ async def simulate_draft(body: SimulationRequest, caller: Caller, services: Use)
     "/{nameOrID}/simulate", response_class=StreamingResponse, responses={**errors(403, 404, 413, 429), 200: _LINES}
 )
 async def simulate_guardrail(key: Key, body: SimulationRequest, caller: Caller, services: Use) -> StreamingResponse:
-    """Simulate a saved guardrail, or other rules in its place."""
+    """Simulate a saved guardrail, or other rules instead of its own."""
     return await _stream_simulation(key, body, caller, services)
 
 

@@ -43,7 +43,7 @@ ResourceRoutes(
     request=MaskingRuleRequest,
     answer=MaskingRuleAnswer,
     texts={
-        "update": "Running sessions follow it at once.",
+        "update": "Running sessions use it at once.",
         "delete": "409 if it applies to connections, unless `force` is true.",
     },
     filters=filter_of,

@@ -17,6 +17,6 @@ ResourceRoutes(
     answer=IssueTemplateAnswer,
     texts={
         "update": "Existing issues do not change. The connections stay if `connection_ids` is left out.",
-        "delete": "Sessions of its connections open no issues any more.",
+        "delete": "Sessions of its connections no longer open issues.",
     },
 ).add_to(router)

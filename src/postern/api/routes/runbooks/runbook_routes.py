@@ -31,7 +31,7 @@ async def list_runbooks(
     connection: Annotated[str | None, Query(description="Like connection_name")] = None,
     list_connections: Annotated[bool, Query(description="Include the connections where you can run each")] = False,
     remove_empty_connections: Annotated[
-        bool, Query(description="Leave out runbooks that you can run on no connection")
+        bool, Query(description="Leave out runbooks that you cannot run on any connection")
     ] = True,
 ) -> Response:
     """List runbooks, by repository and path. 404 if no repository is configured."""
@@ -49,7 +49,7 @@ async def get_runbook(
     name: Annotated[str, Query(description="Path from the root of the repository")],
     repository: Annotated[str, Query(description="Name, address or identifier; default: the only repository")] = "",
 ) -> RunbookAnswer:
-    """Return a runbook with its text; 404 also if the caller can run it nowhere."""
+    """Return a runbook with its text; 404 also if the caller cannot run it on any connection."""
     return RunbookAnswer.of(await services.runbook_listing.get(caller, repository, name))
 
 

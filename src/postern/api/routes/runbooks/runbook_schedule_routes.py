@@ -22,10 +22,10 @@ ResourceRoutes(
     request=RunbookScheduleRequest,
     answer=RunbookScheduleAnswer,
     texts={
-        "create": "It runs as its creator, with the rights that they have at that time. The runbook is rendered "
+        "create": "It runs as its creator, with the permissions that they have at that time. The runbook is rendered "
         "once, so that errors are reported now. Lists contain the caller's schedules; all of them for "
         "administrators and auditors.",
-        "update": "For its owner. An administrator can switch it off, and change nothing else, because it runs as "
+        "update": "For its owner. An administrator can disable it, and change nothing else, because it runs as "
         "its owner.",
         "delete": "For its owner or an administrator. A run that has started continues.",
     },

@@ -42,7 +42,7 @@ async def update_tracker(body: TrackerRequest, caller: Caller, services: Use) ->
 
 @router.delete("", status_code=204, responses=errors(403, 404))
 async def delete_tracker(caller: Caller, services: Use) -> None:
-    """Delete the tracker with its token. Sessions open no issues any more; templates stay."""
+    """Delete the tracker with its token. Sessions no longer open issues; templates stay."""
     await services.tracker.remove(caller)
 
 

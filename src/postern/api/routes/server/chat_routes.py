@@ -44,7 +44,7 @@ async def list_chat_accounts(caller: Caller, services: Use, page: Paging) -> Lis
 
 @router.delete("/accounts/{id}", status_code=204, responses=errors(404))
 async def delete_chat_account(id: UUID, caller: Caller, services: Use) -> None:  # noqa: A002 - the API's name
-    """Unlink an account of the caller, or as an administrator any."""
+    """Unlink an account of the caller; administrators can unlink any."""
     await services.chat_links.remove(caller, id)
 
 
@@ -58,7 +58,7 @@ async def slack_interaction(id: str, request: Request, services: Use) -> Respons
     """Receive requests of Slack, which it signs: buttons, forms and the slash command of the sink with this id."""
     body = await request.body()
     if len(body) > _MAX_BODY:
-        raise Malformed("the body is larger than any request of Slack")
+        raise Malformed("the body is larger than a request of Slack can be")
     try:
         sink_id = UUID(id)
     except ValueError:

@@ -59,7 +59,7 @@ async def stream_server_logs(
     last_event_id: Annotated[str | None, Header(description="Begin after this line")] = None,
 ) -> StreamingResponse:
     """Stream lines as they are written, as events `log`. It ends with the caller's login, and after an hour at the
-    latest; clients then ask again with the id of their last line."""
+    latest; clients then reconnect with the id of their last line."""
     logs = services.server_logs
     await logs.require_reader(caller)
     logs.require_room()

@@ -14,7 +14,7 @@ router = APIRouter(route_class=AuditedRoute)
 
 @router.get("/userinfo", tags=["User Management"], responses=errors())
 async def user_info(caller: Caller, by: CallerInFull, services: Use) -> UserInfoAnswer:
-    """Return the caller, how they are authenticated, and their address."""
+    """Return the caller's account and organisation, and how they are authenticated."""
     profile = await services.users.profile(caller)
     return UserInfoAnswer(
         **UserAnswer.of(profile.account).model_dump(),

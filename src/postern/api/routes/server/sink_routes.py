@@ -32,7 +32,7 @@ ResourceRoutes(
     answer=SinkAnswer,
     written=dict.fromkeys(("create", "replace", "update"), NewSinkAnswer),
     texts={
-        "create": "It receives events from now on. The signing secret of a webhook is shown only once.",
+        "create": "It receives events from then on. The signing secret of a webhook is shown only once.",
         "update": "Headers and keys that are left out keep their values. Waiting events are retried at once; "
         "`paused: false` resumes a sink that is gone. A different `address` or `authority` needs headers "
         "and keys again, and a webhook's new address a new signing secret, which is shown only once.",
@@ -55,7 +55,7 @@ async def test_sink(nameOrID: str, caller: Caller, services: Use) -> SinkTestAns
 
 @router.post("/{nameOrID}/redeliver", status_code=202, responses=errors(403, 404))
 async def redeliver(nameOrID: str, body: RedeliverRequest, caller: Caller, services: Use) -> RedeliverAnswer:  # noqa: N803
-    """Send deliveries again that were given up, or one in any state; the receiver gets the same ids."""
+    """Send again the deliveries that were given up, or one in any state, with the same ids."""
     return RedeliverAnswer(waiting=await services.sinks.redeliver(caller, nameOrID, body.number))
 
 

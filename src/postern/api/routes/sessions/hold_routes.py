@@ -47,6 +47,6 @@ async def release_session(session_id: str, key: Key, caller: Caller, services: U
 
 @router.post("/sessions/{session_id}/purge", status_code=202, responses=errors(403, 404, 409))
 async def purge_session(session_id: str, body: PurgeRequest, caller: Caller, services: Use) -> PurgeAnswer:
-    """Purge a session, regardless of the retention: the ledger and the audit log record it, and its data is deleted a
-    moment later. It cannot be undone. 409 while the session runs, is under legal hold, or is not stored yet."""
+    """Purge a session, regardless of the retention: the ledger and the audit log record it, and its data is deleted
+    soon afterwards. It cannot be undone. 409 while the session runs, is under legal hold, or is not stored yet."""
     return PurgeAnswer.of(await services.purges.purge(caller, session_id, body.what, body.reason))

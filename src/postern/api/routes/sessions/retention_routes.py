@@ -56,7 +56,7 @@ async def preview_retention(
 
 @router.get("/purges", responses=errors(403))
 async def list_purges(caller: Caller, services: Use, page: LongPaging) -> LongListAnswer[PurgeAnswer]:
-    """List purges that have begun and are not finished, oldest first, with their errors; for administrators and
+    """List purges that have started and are not finished, oldest first, with their errors; for administrators and
     auditors."""
     found = await services.purges.find(caller, page)
     return make_long_list_answer([PurgeAnswer.of(one) for one in found.items], found)
@@ -82,5 +82,5 @@ async def set_connection_retention(key: Key, body: RetentionRequest, caller: Cal
 
 @router.delete("/connections/{nameOrID}", responses=errors(403, 404))
 async def remove_connection_retention(key: Key, caller: Caller, services: Use) -> RetentionAnswer:
-    """Use the organisation's retention for the connection again; if that is shorter, after a day."""
+    """Use the organisation's retention for the connection again. A shorter retention takes effect after a day."""
     return RetentionAnswer.of(await services.retention.set_connection(caller, key, None))

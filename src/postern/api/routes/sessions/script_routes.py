@@ -35,7 +35,10 @@ router = APIRouter(tags=["Sessions"], route_class=AuditedRoute)
 OUTPUT_LIMIT = 1024 * 1024  # bytes of each text in the answer; the recording has all of it
 _MAX_RUNS = 10_000  # parts of `output` whose streams the answer lists
 _LOOK_AGAIN = 2.0  # seconds, in case a signal is lost
-RUNNING = {"model": ExecAnswer, "description": "The script still runs, or waits for its review; ask again"}
+RUNNING = {
+    "model": ExecAnswer,
+    "description": "The script runs, or waits for its review; GET /sessions/{session_id}/exec returns its result",
+}
 StreamLengths = list[tuple[Literal["stdout", "stderr", "gateway"], int]]
 _WAITS = (ReviewStatus.PENDING, ReviewStatus.APPROVED)
 _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,6})\"?", re.IGNORECASE)
@@ -43,7 +46,9 @@ _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,6})\"?", re.IGNORECASE)
 
 async def _patience(
     request: Request,
-    prefer: Annotated[str | None, Header(description="`wait=SECONDS` (RFC 7240): return sooner that it runs")] = None,
+    prefer: Annotated[
+        str | None, Header(description="`wait=SECONDS` (RFC 7240): maximum time to wait for the end of the script")
+    ] = None,
 ) -> float:
     """Return the seconds to wait for the end."""
     longest: float = request.app.state.exec_wait

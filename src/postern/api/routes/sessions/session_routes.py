@@ -169,7 +169,7 @@ def _result_chunks(services: Services, session: Session, form: Format) -> Iterat
 
 @router.post("/{session_id}/kill", status_code=204, responses=errors(403, 404))
 async def kill_session(session_id: str, caller: Caller, services: Use) -> None:
-    """Request that a session ends; it can be done already. The review that it waits for is withdrawn.
+    """End a session; one that has already ended is not an error. The review that it waits for is withdrawn.
 
     The answer does not wait for the end: the session has ended once its `status` is `done`.
     """

@@ -40,7 +40,7 @@ _ASK_EVERY = 3.0  # seconds between two checks that the watcher is still allowed
 _KEEP_ALIVE = 15.0
 _SETTLED = 1.0  # seconds after the end of a session in which the rest of its recording can arrive
 _MOST_BEHIND = 8 << 20  # bytes of recording that a watcher can fall behind after it had caught up
-TOO_SLOW = "the client was too slow: ask again with the id of the last event, as Last-Event-ID"
+TOO_SLOW = "the client read too slowly; reconnect with the id of the last event, as Last-Event-ID"
 _SEND_WITHIN = 30.0  # seconds in which a client must read what it is sent
 _STREAM = {"description": "Server-sent events", "content": {"text/event-stream": {}}}
 
@@ -55,10 +55,10 @@ async def stream_session(
     services: Use,
     last_event_id: Annotated[str | None, Header(description="Continue after this event")] = None,
 ) -> StreamingResponse:
-    """Stream what a session has done and does, as events `event` (`time` in milliseconds, `type`, `payload` in base64).
-    `session_end` closes the stream and says how it ended, `cut` says that the watcher was too slow. It ends when the
-    caller is no longer allowed to watch, and after an hour at the latest; clients then ask again with the id of their
-    last event."""
+    """Stream the past and new events of a session, as `event` (`time` in milliseconds, `type`, `payload` in base64).
+    `session_end` closes the stream and says how the session ended, `cut` says why the stream ended early. It ends when
+    the caller is no longer allowed to watch, and after an hour at the latest; clients then reconnect with the id of
+    their last event."""
     session = await services.sessions.get(caller, session_id)
     require_recording(session)
     after = RecordedPosition.read(last_event_id, "Last-Event-ID") if last_event_id else RecordedPosition()

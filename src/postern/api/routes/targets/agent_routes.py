@@ -64,6 +64,6 @@ async def renew_agent_key(key: Key, caller: Caller, services: Use, version: Vers
 
 @router.post("/agents/{nameOrID}/drain", status_code=204, responses=errors(403, 404))
 async def drain_agent(key: Key, caller: Caller, services: Use) -> None:
-    """Drain the agent: its processes accept no new sessions, and end when their sessions are over. Use it before an
-    update, or before its host goes down. Starting the agent again makes it available."""
+    """Drain the agent: its processes accept no new sessions, and terminate when their sessions have ended. Use it
+    before an update, or before its host goes down. Starting the agent again makes it available."""
     await services.agent_keys.drain(caller, key)

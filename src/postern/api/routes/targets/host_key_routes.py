@@ -29,6 +29,6 @@ async def list_host_keys(key: Key, caller: Caller, services: Use, page: Paging) 
 
 @router.delete("", status_code=204, responses=errors(403, 404))
 async def forget_host_keys(key: Key, caller: Caller, services: Use) -> None:
-    """Forget the pinned key; the next one seen is pinned. For administrators who know that the target was
-    set up anew."""
+    """Forget the pinned key; the next one seen is pinned. For administrators. Use it only if the target
+    was reinstalled."""
     await services.host_keys.forget(caller, key)

@@ -22,7 +22,7 @@ class OrganisationAnswer(Answer):
     name: str
     admin_role_name: str = Field(description="Group whose members are administrators")
     auditor_role_name: str = Field(description="Group whose members are auditors")
-    access_help: str = Field(description="Text for users when a rule denies something: how to request it")
+    access_help: str = Field(description="Text shown to users when a rule denies something: how to request access")
     created_at: datetime
     deleting_at: datetime | None = Field(description="Time since when it is being deleted; only operators see it")
 
@@ -71,7 +71,7 @@ class OrganisationChange(Body):
     admin_role_name: str | None = None
     auditor_role_name: str | None = None
     access_help: str | None = Field(
-        None, description="Text for users when a rule denies, holds or masks something; empty: the default text"
+        None, description="Text shown to users when a rule denies, holds or masks something; empty: the default text"
     )
 
     def fields(self) -> OrganisationFields:
@@ -105,8 +105,8 @@ class SamlRequest(Body):
     subject_attribute: str = Field(
         "", description="Attribute with the permanent identifier of a user; empty: the NameID"
     )
-    email_attribute: str = Field("", description="Attribute with this value; empty: its usual names are tried")
-    name_attribute: str = Field("", description="Attribute with this value; empty: its usual names are tried")
+    email_attribute: str = Field("", description="Attribute with the e-mail address; empty: common names are tried")
+    name_attribute: str = Field("", description="Attribute with the display name; empty: common names are tried")
 
 
 class AuthConfigRequest(Body):

@@ -37,7 +37,7 @@ class ServiceAccountChange(ResourceBody):
 
     name: str | None = None
     status: Annotated[PrincipalStatus, Field(strict=False)] | None = Field(
-        None, description="active or inactive; a replacement without it keeps it"
+        None, description="active or inactive; unchanged if PUT leaves it out"
     )
     groups: list[str] | None = None
 
@@ -119,7 +119,7 @@ class KeyCredentialAnswer(Answer):
     """A credential that an API key issued to a machine identity."""
 
     id: UUID
-    machine_identity: str = Field(description="Name of the connection")
+    machine_identity: str = Field(description="Name of the machine identity")
     connection_name: str
     username: str
     created_at: datetime

@@ -35,7 +35,7 @@ class HostKeyAnswer(Answer):
     public_key: str
     fingerprint: str = Field(description=_FINGERPRINT)
     pinned_at: datetime
-    session_id: UUID | None = Field(description="The session that saw the key first")
+    session_id: UUID | None = Field(description="The session in which the key was first seen")
 
     @classmethod
     def of(cls, one: HostKey, connection: str) -> HostKeyAnswer:

@@ -58,7 +58,7 @@ class UserChange(ResourceBody):
     email: str | None = None
     name: str | None = None
     status: Annotated[PrincipalStatus, Field(strict=False)] | None = Field(
-        None, description="A replacement without it keeps it"
+        None, description="Unchanged if PUT leaves it out"
     )
     groups: list[str] | None = None
     password: str | None = Field(None, description="At least 12 characters; ends the user's tokens")

@@ -13,7 +13,7 @@ from postern.domain.reviews.review_rule import AccessType
 Kind = Annotated[
     AccessType, Field(strict=False, description="`jit`: connecting; `command`: running scripts; `jit_command`: both")
 ]
-_LONGEST = "Maximum seconds of access; null: no limit of this rule"
+_LONGEST = "Maximum seconds of access; null: this rule sets no limit"
 
 
 class ReviewRuleRequest(ResourceBody):
@@ -31,7 +31,7 @@ class ReviewRuleRequest(ResourceBody):
     required_groups: list[str] | None = Field(
         None,
         alias="approval_required_groups",
-        description="Groups whose members need approval; empty: everybody",
+        description="Groups whose members need approval; empty: all users",
     )
     skip_groups: list[str] | None = Field(
         None,

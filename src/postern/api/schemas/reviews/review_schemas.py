@@ -131,7 +131,7 @@ class ReviewAnswer(Answer):
     status: ReviewStatus
     outcome: ReviewOutcome | None = Field(
         description="How it ended; null while it can still change. An EXPIRED review is: ended (access was given and "
-        "has expired), unused (an approved script was not run in time), expired (nobody decided in time)"
+        "has expired), unused (an approved script was not run in time), expired (it was not decided in time)"
     )
     connection: str
     owner: PersonAnswer = Field(description="The requester")
@@ -141,7 +141,7 @@ class ReviewAnswer(Answer):
         description="While it is pending, its deadline; for an approved script, the time until which it can be started"
     )
     decided_at: datetime | None
-    access_duration: int = Field(description="Seconds of access from the approval; 0 if it is not for access")
+    access_duration: int = Field(description="Seconds of access from the approval; 0 if the review is not for access")
     revoke_at: str = Field(description="When access ends, ISO 8601; empty if unset")
     time_window: TimeWindowAnswer | None
     review_groups_data: list[ReviewGroupAnswer]
@@ -192,7 +192,7 @@ class ReviewAnswer(Answer):
 
     @classmethod
     def in_full(cls, review: Review, api_url: str, viewer: Principal, script: str | None) -> Self:
-        """A single review; `script` is that of its session."""
+        """Return a single review; `script` is that of its session."""
         answer = cls.of(review, api_url, viewer)
         answer.script, answer.input = script, review.input or None
         return answer

@@ -95,7 +95,7 @@ class ConnectionAccessAnswer(Answer):
     reason: str
     ground: Ground
     rule: str | None = Field(description="The access rule that allows it, if one does")
-    group: str | None = Field(description="Their groups that this rule is for")
+    group: str | None = Field(description="The user's group to which this rule applies")
     would_allow: list[OtherRuleAnswer] = Field(
         description="If denied: the rules that allow it to other groups; for administrators and auditors only"
     )

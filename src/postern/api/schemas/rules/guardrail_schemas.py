@@ -73,7 +73,7 @@ class GuardrailRequest(ResourceBody):
 
 
 class RuleAnswer(Answer):
-    """Return the rule; of the fields after `name`, only those with a value."""
+    """A rule. Of the fields after `name`, it has only those with a value."""
 
     type: RuleType
     words: list[str]

@@ -140,7 +140,7 @@ class SimulationAnswer(Answer):
         description="Number of sessions that could not be read, at least in part, by the reason"
     )
     sessions: list[UUID] | None = Field(
-        None, description="In the result: the first hundred statements that a rule matches"
+        None, description="In the result: the first hundred sessions in which a rule matches"
     )
     samples: list[SampleAnswer] | None = Field(None, description="In the result")
     caveats: list[str] | None = Field(None, description="In the result: what a simulation of these rules cannot know")

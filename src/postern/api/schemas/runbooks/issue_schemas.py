@@ -158,7 +158,7 @@ class TrackerAnswer(Answer):
 
 
 class TrackerTestRequest(Body):
-    project_key: str = Field("", description="Checks also that this project exists and can be read")
+    project_key: str = Field("", description="Also checks that this project exists and can be read")
 
 
 class TrackerTestAnswer(Answer):

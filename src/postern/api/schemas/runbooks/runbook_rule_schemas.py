@@ -26,7 +26,7 @@ class RunbookRuleRequest(ResourceBody):
     description: str | None = None
     runbooks: list[RunbookPatternFields] = Field(description="Repositories; at least one")
     connections: list[str] = Field(description="Names or identifiers; empty: every connection. Answers have names")
-    groups: list[str] = Field(alias="user_groups", description="Groups whose members can run them; empty: everybody")
+    groups: list[str] = Field(alias="user_groups", description="Groups whose members can run them; empty: all users")
 
     def fields(self) -> dict[str, Any]:
         given = super().fields()

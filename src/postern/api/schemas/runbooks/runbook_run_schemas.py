@@ -15,7 +15,9 @@ class RunbookRenderRequest(Body):
     connection_name: str
     repository: str = Field("", description="Name or address; default: the only repository")
     file_name: str = Field(description="Path from the root of the repository")
-    ref_hash: str = Field("", description="The commit that it must be, or at least its first 7 characters; else 409")
+    ref_hash: str = Field(
+        "", description="Required newest commit, or at least its first 7 characters; 409 if the newest one is different"
+    )
     parameters: dict[str, str] = Field(default_factory=dict)
     env_vars: dict[str, str] = Field(
         default_factory=dict,

@@ -53,12 +53,12 @@ class RunbookScheduleAnswer(NamedResourceAnswer):
     parameter_names: SortedNames = Field(validation_alias="parameters")
     tracker_field_names: SortedNames = Field(validation_alias="tracker_fields")
     enabled: bool
-    next_at: datetime | None = Field(description="Null while it is switched off")
+    next_at: datetime | None = Field(description="Null while it is disabled")
     last_at: datetime | None = Field(description="Time of the last run")
     last_session_id: UUID | None = Field(description="Session of the last run")
     last_error: str = Field(
         validation_alias="trouble",
-        description="Why the last time had no run, or why none is possible; empty if it ran",
+        description="Why the last scheduled run did not start, or why no run is possible; empty if it ran",
     )
     created_at: datetime | None
     updated_at: datetime | None

@@ -118,7 +118,7 @@ def _list_as_json(shelves: Sequence[ListedShelf], told: _NamesAsJson | None) -> 
 
 
 class _NamesAsJson:
-    """Return names of connections as JSON: most parts share theirs with others."""
+    """A cache of connection names as JSON: most parts share theirs with others."""
 
     def __init__(self) -> None:
         self._known: dict[int, str] = {}

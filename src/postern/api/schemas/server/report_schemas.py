@@ -31,7 +31,9 @@ class MaskingReportAnswer(Answer):
     total: int = Field(description="Number of items on all pages")
     has_next_page: bool
     total_redact_count: int = Field(description="Sum over all pages")
-    total_transformed_bytes: int | None = Field(description="Of all of these sessions; null with the filter `id`")
+    total_transformed_bytes: int | None = Field(
+        description="Bytes of the masked values in all of these sessions; null with the filter `id`"
+    )
     total_sessions: int | None = Field(
         description="Ended sessions, with or without masked values; null with the filter `id`"
     )
@@ -59,8 +61,8 @@ class CountsAnswer(Answer):
     killed: int = Field(description="Number of these that were killed, or lost their access")
     operations: int = Field(description="Statements and commands")
     refused: int = Field(description="Number of these that a guardrail denied")
-    masked: int = Field(description="Values")
-    transformed_bytes: int = Field(description="Sum of masked values")
+    masked: int = Field(description="Masked values")
+    transformed_bytes: int = Field(description="Bytes of the masked values")
     recorded_bytes: int
     duration_ms: int = Field(description="Sum over all sessions")
 
@@ -112,9 +114,9 @@ class ReviewSumsAnswer(Answer):
     rejected: int
     expired: int = Field(description="Without a decision")
     withdrawn: int = Field(description="By the requester, before a decision")
-    revoked: int = Field(description="Number of the approved ones")
+    revoked: int = Field(description="Number of the approved ones that were revoked")
     forced: int = Field(description="Approved alone by a member of a force group")
-    own: int = Field(description="Approved also by the requester")
+    own: int = Field(description="Approved by the requester, among others")
     median_seconds: float | None = Field(description="From the request to the decision; null if nothing was decided")
     longest_seconds: float | None
 

@@ -30,7 +30,9 @@ class ReadinessAnswer(Answer):
 
 class PublicServerInfoAnswer(Answer):
     auth_method: str = Field(description="local, oidc or saml")
-    setup_required: bool = Field(description="Nobody can log in yet: the first administrator is not set up")
+    setup_required: bool = Field(
+        description="True: no user can log in yet, because the first administrator is not set up"
+    )
     idp_provider_name: str = Field(description="Name of the identity provider; empty if none was set")
 
 
@@ -64,7 +66,7 @@ class ServerInfoAnswer(_NativePorts):
     grpc_url: str = Field(description="Where agents enrol: the control service, gRPC over TLS")
     ca_certificate: str | None = Field(description="PEM; null if the certificates are publicly trusted")
     gateway_commands: bool = Field(
-        description="Whether the gateway's own agent runs commands of the organisation's connections"
+        description="Whether the built-in agent runs commands of the organisation's connections"
     )
     feature_flags: dict[str, bool]
 
@@ -185,7 +187,7 @@ def _fingerprint(told: ServerAddresses) -> str:
 
 class FeatureAnswer(Answer):
     name: str
-    description: str = Field(description="What it allows while it is on")
+    description: str = Field(description="Effect while it is enabled")
     enabled: bool
 
     @classmethod

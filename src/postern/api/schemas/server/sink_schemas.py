@@ -121,7 +121,7 @@ class RedeliverRequest(Body):
 
 
 class RedeliverAnswer(Answer):
-    waiting: int = Field(description="Number of deliveries that wait again")
+    waiting: int = Field(description="Number of deliveries that are queued again")
 
 
 class DeliveryAnswer(Answer):

@@ -17,9 +17,9 @@ _DAYS = "Days since a session was closed; null: forever"
 class RetentionRequest(Body):
     """A retention. Both fields are required: one left out by mistake would keep data forever, or purge it."""
 
-    recording_days: int | None = Field(description=f"Of the recording. {_DAYS}")
+    recording_days: int | None = Field(description=f"Retention of the recording. {_DAYS}")
     session_days: int | None = Field(
-        description=f"Of the session's row, its script and input; at least as long as its recording. {_DAYS}"
+        description=f"Retention of the session's row, its script and input; at least that of the recording. {_DAYS}"
     )
 
     def retention(self) -> Retention:
@@ -85,7 +85,7 @@ class HoldAnswer(Answer):
     session_id: UUID
     name: str
     reason: str
-    by: UUID = Field(description="E-mail address of the user who added it")
+    by: UUID = Field(description="Identifier of the user who added it")
     by_email: str
     at: datetime
 
@@ -95,7 +95,7 @@ class HoldAnswer(Answer):
 
 
 class HoldsAnswer(Answer):
-    data: list[HoldAnswer] = Field(description="Name of the connection")
+    data: list[HoldAnswer] = Field(description="Holds on the session, by name")
 
 
 class PurgeRequest(Body):
@@ -104,7 +104,7 @@ class PurgeRequest(Body):
 
 
 class PurgeAnswer(Answer):
-    """A purge that has begun: the ledger records it, and it cannot be undone."""
+    """A purge that has started: the ledger records it, and it cannot be undone."""
 
     session_id: UUID
     what: PurgeScope

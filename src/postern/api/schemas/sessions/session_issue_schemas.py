@@ -19,7 +19,7 @@ class SessionIssueAnswer(Answer):
     )
     key: str | None = Field(description="Its key in the tracker; null before it is created")
     url: str | None
-    attempts: int = Field(description="Time since which it is to be opened, or closed")
+    attempts: int = Field(description="Attempts to open it or, after its session has ended, to close it")
     last_error: str
     next_at: datetime | None = Field(
         description="Time of the next request to the tracker; null if nothing is to be done"

@@ -127,9 +127,9 @@ class ExecError(Answer):
     text: str
     detail: str
     hint: str
-    position: int | None = Field(description="Characters of the script, from 1")
+    position: int | None = Field(description="Position in the script, in characters from 1")
     line: int | None = Field(description="Line of the script, from 1, if the position is known")
-    column: int | None = Field(description="Characters of that line, from 1")
+    column: int | None = Field(description="Position in that line, in characters from 1")
     line_text: str | None = Field(description="That line of the script")
 
     @classmethod
@@ -187,7 +187,9 @@ class ExecAnswer(Answer):
     )
     exit_code: int | None = Field(description="Null while it waits or runs, and if it never started")
     error: ExecError | None = Field(description="Why it failed, if the target or a rule says so")
-    truncated: bool = Field(description="One of these texts is larger than 1 MiB; the session's results have all of it")
+    truncated: bool = Field(
+        description="One of these texts is larger than 1 MiB; GET /sessions/{session_id}/results returns all of it"
+    )
     execution_time: int = Field(description="Milliseconds")
     has_review: bool = Field(
         description="Whether it waits for a review; `review` names the approvers, and where they decide"

@@ -29,15 +29,20 @@ access_rules = resource_group(
             new_name(),
             DESCRIPTION,
             Field(
-                "--group", "groups", "A group whose members the rule is for.", many=True, completes=GROUP, required=True
+                "--group",
+                "groups",
+                "Group to whose members the rule applies.",
+                many=True,
+                completes=GROUP,
+                required=True,
             ),
             Field(
                 "--connection",
                 "connection_names",
-                "A connection they can see and use.",
+                "Connection that they can see and use.",
                 many=True,
                 completes=CONNECTION,
-                clear=("--no-connections", "Cover no connection by name any more.", []),
+                clear=("--no-connections", "Remove the connections that the rule names.", []),
             ),
             Field(
                 "--tag",
@@ -47,7 +52,7 @@ access_rules = resource_group(
                 metavar="KEY=VALUE",
                 completes=completion.tags,
                 read=tags,
-                clear=("--no-tags", "Cover no connection by tags any more.", {}),
+                clear=("--no-tags", "Remove the rule's tags.", {}),
             ),
         ],
         says={

@@ -15,13 +15,13 @@ from postern.client.client_shapes import Row
 def _show_created(row: Row) -> None:
     click.echo(row["key"])
     until = f"until {local_time(row['expires_at'])}" if row["expires_at"] else "until it is revoked"
-    report_note(f"API key {row['name']} is valid {until}. It is shown only once")
+    report_note(f"API key {row['name']} is valid {until}. It is shown only once.")
 
 
 api_keys = resource_group(
     ResourceCommands(
         noun=API_KEY,
-        help="""Make and revoke API keys. KEY is a key's name or id.
+        help="""Create and revoke API keys. KEY is a key's name or id.
 
         \b
         postern admin api-keys create nightly --service-account reports --expires 90d
@@ -56,7 +56,7 @@ api_keys = resource_group(
                 "Accept the key only from this network.",
                 many=True,
                 metavar="CIDR",
-                clear=("--allow-any-network", "Accept the key from everywhere.", []),
+                clear=("--allow-any-network", "Accept the key from any network.", []),
                 clear_alias="--any-network",
             ),
             # As older versions spelled it.
@@ -72,7 +72,7 @@ api_keys = resource_group(
         empty="There are no API keys yet: postern admin api-keys create --help",
         created=_show_created,
         says={
-            "list": "List API keys, by name, with those that are revoked.",
+            "list": "List API keys, by name, including revoked ones.",
             "show": "Show an API key, by name or id. Its secret is never shown.",
             "create": "Create an API key. It is shown only once.",
         },

@@ -17,13 +17,13 @@ from postern.client.client_shapes import Row
 from postern.domain.text import one_line
 
 _COLUMNS = [
-    ("at", "created_at"),
-    ("who", "actor_email"),
+    ("time", "created_at"),
+    ("user", "actor_email"),
     ("action", "action"),
-    ("on", "resource_type"),
-    ("which", "resource"),
+    ("type", "resource_type"),
+    ("resource", "resource"),
     ("outcome", "outcome"),
-    ("from", "client_ip"),
+    ("address", "client_ip"),
     ("id", "id"),
 ]
 _EVERY = 2.0  # seconds between two requests for new entries

@@ -19,7 +19,7 @@ def auth() -> None:
     """Show and set how users of your organisation log in.
 
     The identity provider is contacted before anything is changed. The change is rejected if no administrator is known
-    to be able to log in afterwards; --force skips this check. If no user can log in any more, run `postern auth reset`
+    to be able to log in afterwards; --force skips this check. If users can no longer log in, run `postern auth reset`
     on the gateway's machine.
 
     \b
@@ -90,7 +90,7 @@ def set_local(**typed: Any) -> None:
 @click.option("--client-id", help="Client ID of this gateway at the provider.")
 @click.option("--client-secret-stdin", is_flag=True, help="Read the client secret from standard input.")
 @click.option("--scope", "scopes", multiple=True, help="A scope to request. Repeatable; replaces the current ones.")
-@click.option("--audience", help="Audience: accept the provider's access tokens for it as bearer tokens, too.")
+@click.option("--audience", help="Also accept the provider's access tokens for this audience as bearer tokens.")
 @click.option("--groups-claim", help="Claim that contains the user's groups.")
 @_common
 def set_oidc(
@@ -127,7 +127,7 @@ def set_saml(
 
 
 def _set(method: str, changes: Row, *, force: bool, yes: bool, as_json: bool, **common: Any) -> None:
-    confirm(f"All users of your organisation will log in by {method}. Continue?", yes)
+    confirm(f"Change the login method of all users of your organisation to {method}?", yes)
     with client() as api:
         now = _now(api)
         body = {name: now[name] for name in _KEPT} | drop_missing(**common) | {"auth_method": method, "confirm": force}

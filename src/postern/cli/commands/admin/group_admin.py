@@ -11,7 +11,7 @@ from postern.cli.row_commands import print_result
 groups = resource_group(
     ResourceCommands(
         noun=GROUP,
-        help="""List and manage groups. Who is in one: postern admin users list --group NAME
+        help="""List and manage groups. `postern admin users list --group NAME` lists a group's members.
 
         \b
         postern admin groups create dba

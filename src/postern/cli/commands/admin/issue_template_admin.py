@@ -37,7 +37,9 @@ def _required_mark(row: Row) -> str:
 
 def _question(template: Row) -> str:
     count = len(template["connection_ids"])
-    return f"Delete the issue template {template['name']}? Sessions of its {count} connections then open no issues"
+    return (
+        f"Delete the issue template {template['name']}? Sessions of its {count} connections then no longer open issues"
+    )
 
 
 issue_templates = resource_group(
@@ -66,7 +68,7 @@ issue_templates = resource_group(
             "create": "Create an issue template from a JSON file.",
             "update": "Change an issue template, or replace it with a JSON file. Its connections stay if the file "
             "has no connection_ids.",
-            "delete": "Delete an issue template. Sessions of its connections open no issues any more.",
+            "delete": "Delete an issue template. Sessions of its connections no longer open issues.",
         },
         question=_question,
     )

@@ -25,7 +25,11 @@ _LONGEST = 1_000_000  # characters of a line
 @click.option("--process", help="Show only lines of this process, such as api, w1 or supervisor.")
 @click.option("--since", type=parse_timestamp, metavar="TIME", help="Start of the period: 2h, 7d, 2026-01-31.")
 @click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=200, show_default=True, help="Number of lines, the newest."
+    "--limit",
+    type=click.IntRange(1, 1_000),
+    default=200,
+    show_default=True,
+    help="Number of lines to show, counted from the newest.",
 )
 @click.option("--follow", is_flag=True, help="Print new lines as they are logged, until Ctrl-C.")
 @json_option
@@ -54,7 +58,7 @@ def _show(found: Row) -> None:
 
 
 def _follow(api: Client, shown: list[Row], wanted: dict[str, str | None], as_json: bool) -> None:
-    """Yield new lines. The stream ends now and then; it is resumed after the last line that was shown. An error that
+    """Print new lines. The stream ends now and then; it is resumed after the last line that was shown. An error that
     the gateway answers is raised; a gateway that cannot be reached is retried."""
     last = shown[-1]["id"] if shown else None
     while True:

@@ -9,13 +9,13 @@ from postern.cli.row_commands import page_of, paging_options, print_result, show
 
 _COLUMNS = [
     ("id", "id"),
-    ("by", "method"),
+    ("method", "method"),
     ("client", "client"),
     ("from", "source"),
     ("program", "user_agent"),
     ("since", "created_at"),
-    ("ends", "ends_at"),
-    ("this one", "current"),
+    ("expires", "ends_at"),
+    ("current", "current"),
 ]
 
 

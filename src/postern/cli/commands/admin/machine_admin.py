@@ -46,11 +46,11 @@ def _show_credentials(text: str, issued: list[Row]) -> None:
 machines = resource_group(
     ResourceCommands(
         noun=MACHINE,
-        help="""List and manage machine identities: programs that reach connections with a native client.
+        help="""List and manage machine identities: programs that use native clients, each with its own credentials.
 
         \b
         postern admin machines create billing --connection orders --attribute team=payments
-        postern admin machines rotate billing orders --overlap 3600
+        postern admin machines rotate billing orders --overlap 1h
         """,
         columns=[
             ("name", "name"),
@@ -72,7 +72,7 @@ machines = resource_group(
             Field(
                 "--hours",
                 "access_duration_seconds",
-                "Lifetime of new credentials: 12h, 30d.",
+                "Lifetime of new credentials, in hours.",
                 type=_HOURS,
                 read=_seconds,
             ),
@@ -105,7 +105,7 @@ def credentials(key: str, as_json: bool) -> None:
 @click.option(
     "--overlap", type=duration, metavar="DURATION", help="How long the old password stays valid, such as 10m."
 )
-@click.option("--hours", type=_HOURS, help="Lifetime of the new credential: 12h, 30d.")
+@click.option("--hours", type=_HOURS, help="Lifetime of the new credential, in hours.")
 @json_option
 def rotate(key: str, connection: str, overlap: float | None, hours: float | None, as_json: bool) -> None:
     """Replace the password for a connection. The new one is shown only once."""

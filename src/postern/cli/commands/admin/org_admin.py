@@ -82,7 +82,9 @@ def show(key: str, as_json: bool) -> None:
 @click.option("--name", help="The new name.")
 @click.option("--admin-group", help="Group whose members are administrators.")
 @click.option("--auditor-group", help="Group whose members are auditors.")
-@click.option("--access-help", help="Text that users read when a rule denies something: how, or where, to request it.")
+@click.option(
+    "--access-help", help="Text shown to users when a rule denies something: how, or where, to request access."
+)
 @json_option
 def update(
     name: str | None, admin_group: str | None, auditor_group: str | None, access_help: str | None, as_json: bool

@@ -9,13 +9,13 @@ from postern.client.client_shapes import Row
 def _show(one: Row) -> None:
     names = [connection["name"] for connection in one["connections"]]
     pairs = [("name", one["name"]), ("id", one["id"]), ("created", local_time(one["created_at"]))]
-    fields([*pairs, ("connections", one["connection_count"]), ("agents are", names)])
+    fields([*pairs, ("connection count", one["connection_count"]), ("connections", names)])
 
 
 resources = resource_group(
     ResourceCommands(
         noun=RESOURCE,
-        help="""List what connections belong to. A resource comes with the first connection that names it.
+        help="""List resources: the systems that connections belong to. The first connection that names one creates it.
 
         \b
         postern admin resources list

@@ -33,7 +33,7 @@ class _Days(click.ParamType[tuple[int | None]]):
             return (None,)
         number, unit = (value[:-1], value[-1]) if value[-1:] in ("d", "y") else (value, "d")
         if not number.isascii() or not number.isdigit() or not 1 <= len(number) <= 6:
-            self.fail(f"{value!r} is not a retention; write 90, 90d, 2y or {_FOR_EVER}", param, ctx)
+            self.fail(f"{value!r} is not a retention period; write 90, 90d, 2y or {_FOR_EVER}", param, ctx)
         return (int(number) * (365 if unit == "y" else 1),)
 
 
@@ -78,7 +78,7 @@ def _show(found: list[Row]) -> None:
         ]
         for one in found
     ]
-    table(["of", "recordings", "sessions", "in force", "changes at"], rows, "")
+    table(["connection", "recordings", "sessions", "in force", "changes at"], rows, "")
 
 
 def _days(days: int | None) -> str:
@@ -139,11 +139,11 @@ def _show_preview(one: Row, *, err: bool = False) -> None:
     else:
         click.echo(
             f"This would now purge {one['recordings']} recordings ({one['stored_size'] / 1e6:.1f} MB) and "
-            f"{one['sessions']} sessions; the oldest is of {local_time(one['oldest'])}.",
+            f"{one['sessions']} sessions; the oldest is from {local_time(one['oldest'])}.",
             err=err,
         )
     if one["held"]:
-        click.echo(f"{one['held']} more are under legal hold and stay.", err=err)
+        click.echo(f"{one['held']} more are under legal hold and are kept.", err=err)
 
 
 def _describe_setting(row: Row) -> str:
@@ -162,7 +162,7 @@ def _describe_setting(row: Row) -> str:
 )
 @json_option
 def inherit(connection: str, as_json: bool) -> None:
-    """Use the organisation's retention for a connection again; if that is shorter, after a day."""
+    """Use the organisation's retention for a connection again. A shorter retention takes effect after a day."""
     with client() as api:
         made = api.http.call("DELETE", _path(connection))
     print_result(made, as_json, _describe_setting(made))

@@ -19,7 +19,7 @@ review_rules = resource_group(
         noun=REVIEW_RULE,
         help="""Choose who must approve before a user connects or runs a script.
 
-        Rules take effect at once, for administrators too. Where several cover a connection, each must be met.
+        Rules take effect at once, for administrators too. If several rules cover a connection, each must be met.
 
         \b
         postern admin review-rules create prod-in-pairs --tag stage=prod --reviewers leads --reviewers sre --approvals 2
@@ -50,7 +50,7 @@ review_rules = resource_group(
                 "A connection that the rule covers.",
                 many=True,
                 completes=CONNECTION,
-                clear=("--no-connections", "Cover no connection by name any more.", []),
+                clear=("--no-connections", "Remove the connections that the rule names.", []),
             ),
             Field(
                 "--tag",
@@ -60,30 +60,30 @@ review_rules = resource_group(
                 metavar="KEY=VALUE",
                 completes=completion.tags,
                 read=tags,
-                clear=("--no-tags", "Cover no connection by tags any more.", {}),
+                clear=("--no-tags", "Remove the rule's tags.", {}),
             ),
             _groups("--reviewers", "reviewers_groups", "Members of this group can approve."),
             _groups(
                 "--required-group",
                 "approval_required_groups",
-                "Require approval only from requesters in this group.  [default: everybody]",
-                ("--no-required-groups", "Require approval from everybody again.", []),
+                "Require approval only from requesters in this group.  [default: everyone]",
+                ("--no-required-groups", "Require approval from all requesters again.", []),
                 old="asked",
             ),
             _groups(
                 "--exempt-group",
                 "skip_review_groups",
                 "Exempt members of this group from approval.",
-                ("--no-exempt-groups", "Exempt no group any more.", []),
+                ("--no-exempt-groups", "Remove all exemptions.", []),
                 old="skip",
             ),
             _groups(
                 "--force",
                 "force_approval_groups",
                 "Members of this group can approve alone, with `reviews approve --force`.",
-                ("--no-force", "Let nobody approve alone any more.", []),
+                ("--no-force", "Remove the groups whose members can approve alone.", []),
             ),
-            Field("--approvals", "min_approvals", "Number of people who must approve.  [default: 1]", type=int),
+            Field("--approvals", "min_approvals", "Number of reviewers who must approve.  [default: 1]", type=int),
             Field(
                 "--all-groups/--any-group",
                 "all_groups_must_approve",
@@ -92,10 +92,10 @@ review_rules = resource_group(
             Field(
                 "--max-duration",
                 "access_max_duration",
-                "Maximum duration of access, such as 8h or 1h30m.  [default: no limit of this rule]",
+                "Maximum duration of access, such as 8h or 1h30m.  [default: no limit by this rule]",
                 type=seconds,
                 metavar="DURATION",
-                clear=("--no-max-duration", "Remove the maximum of this rule.", None),
+                clear=("--no-max-duration", "Remove the maximum duration.", None),
                 aliases=["--longest"],
                 clear_alias="--no-longest",
             ),
@@ -103,8 +103,8 @@ review_rules = resource_group(
         defaults={"access_type": "jit_command", "reviewers_groups": []},
         says={
             "create": "Create a review rule, for connecting and for scripts unless --for says otherwise.",
-            "delete": "Delete a review rule. Access that it covered needs no approval by it any more.",
+            "delete": "Delete a review rule. Access that it covered no longer needs its approval.",
         },
-        question="Delete the review rule {key}? Its connections then need no approval by it",
+        question="Delete the review rule {key}? Its connections then no longer need its approval",
     )
 )

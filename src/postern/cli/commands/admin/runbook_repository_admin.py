@@ -42,7 +42,7 @@ def _file(name: str, api_field: str, says: str, prompt: str = "", clear: str = "
     return Field(
         f"--{name}-file",
         api_field,
-        f"{says} '-' reads standard input.",
+        f"{says} '-' reads standard input{', or prompts at a terminal' if prompt else ''}.",
         type=click.File(),
         metavar="FILE",
         read=_reader(prompt),
@@ -82,7 +82,7 @@ def _report_error(read: Row) -> None:
 runbook_repositories = resource_group(
     ResourceCommands(
         noun=RUNBOOK_REPOSITORY,
-        help="""Choose which git repositories runbooks are read from. Secrets go in and never out.
+        help="""Choose which git repositories runbooks are read from. Secrets are never shown.
 
         \b
         postern admin runbook-repositories create https://git.example.com/ops/runbooks --password-file token
@@ -93,7 +93,7 @@ runbook_repositories = resource_group(
         columns=[
             ("repository", "repository"),
             ("address", "git_url"),
-            ("branch", lambda row: row["git_branch"] or "(its own)"),
+            ("branch", lambda row: row["git_branch"] or "(default)"),
             ("secrets", "secrets_set"),
             ("hooks", "git_hook_ttl"),
             ("commit", lambda row: (row["commit"] or "-")[:12]),
@@ -102,16 +102,16 @@ runbook_repositories = resource_group(
         ],
         arguments=[Argument("git_url", "ADDRESS")],
         options=[
-            Field("--user", "git_user", "User name for https; most hosts need none beside a token."),
+            Field("--user", "git_user", "User name for https. Most hosts need only a token."),
             _file(
-                *("password", "git_password", "Password or token for https. '-' asks for it at a terminal."),
+                *("password", "git_password", "Password or token for https."),
                 prompt="Password or token",
                 clear="Remove the password.",
             ),
             Field("--ssh-user", "ssh_user", "User name for ssh.  [default: that of the address, or git]"),
             _file("key", "ssh_key", "Private key for ssh.", clear="Remove the private key."),
             _file(
-                *("passphrase", "ssh_keypass", "Passphrase of the private key. '-' asks for it at a terminal."),
+                *("passphrase", "ssh_keypass", "Passphrase of the private key."),
                 prompt="Passphrase of the key",
                 clear="Remove the passphrase.",
             ),

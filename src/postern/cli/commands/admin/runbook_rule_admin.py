@@ -27,18 +27,18 @@ def _readable(rule: Row) -> Row:
         **rule,
         "runbooks": runbooks,
         "connections": rule["connections"] or empty,
-        "user_groups": rule["user_groups"] or "everybody",
+        "user_groups": rule["user_groups"] or "all",
     }
 
 
 runbook_rules = resource_group(
     ResourceCommands(
         noun=RUNBOOK_RULE,
-        help="""Choose who can run which runbooks where.
+        help="""Choose which groups can run which runbooks on which connections.
 
-        While there is no rule, everybody can run every runbook on the connections that they can use. From the first
-        rule on, only administrators can run what no rule allows. A PATH is compared letter by letter: `deploy/` is a
-        folder, `deploy` also begins `deploy-all`.
+        Without rules, every user can run every runbook on the connections that they can use. Once a rule exists,
+        only administrators can run runbooks that no rule allows. PATH is a prefix: `deploy/` matches the files of a
+        folder; `deploy` also matches `deploy-all`.
 
         \b
         postern admin runbook-rules create deploys --runbook github.com/acme/ops//deploy/ --connection shop --group dev
@@ -66,7 +66,7 @@ runbook_rules = resource_group(
             Field(
                 "--connection",
                 "connections",
-                "A connection where they can run.",
+                "Connection on which they can run.",
                 many=True,
                 completes=CONNECTION,
                 clear=("--no-connections", "Let them run on every connection.", []),

@@ -72,7 +72,7 @@ def set_listener(protocol: str, listen_address: str | None, enabled: bool | None
 @click.option("--api-url", help="URL of the API for clients, without /api; empty: as the environment sets it.")
 @json_option
 def set_addresses(public_host: str | None, api_url: str | None, as_json: bool) -> None:
-    """Change the addresses of this gateway that clients are given."""
+    """Change the addresses of this gateway that it gives to clients."""
     body = drop_missing(public_host=public_host, api_url=api_url)
     if not body:
         raise click.UsageError("give --public-host or --api-url")

@@ -110,7 +110,7 @@ def _show_changed(changed: Row) -> None:
 sinks = resource_group(
     ResourceCommands(
         noun=SINK,
-        help="""Send what happens to a webhook, a syslog server or an OpenTelemetry collector, and reviews to a chat.
+        help="""Send events to a webhook, a syslog server or an OpenTelemetry collector, and reviews to a chat.
         SINK is a name or id.
 
         \b
@@ -155,7 +155,7 @@ sinks = resource_group(
             Field(
                 "--headers-stdin",
                 "headers",
-                "Read headers to send along from standard input, one line `Name: value` each. They "
+                "Read headers to send with each event from standard input, one line `Name: value` each. They "
                 "replace the current ones.",
                 switch=True,
                 reads_stdin=True,
@@ -194,7 +194,7 @@ sinks = resource_group(
         says={
             "list": "List sinks, by name, with the last delivery error of each.",
             "show": "Show a sink, by name or id. Its secret and the values of its headers are never shown.",
-            "create": "Create a sink, which receives events from now on. The secret that signs a webhook's events "
+            "create": "Create a sink, which receives events from then on. The secret that signs a webhook's events "
             "is shown only once.",
             "update": "Change a sink. Fields that you leave out stay as they are. Waiting events are retried at "
             "once. If you change the address or the CA, give the headers and keys again; a new address "
@@ -232,7 +232,7 @@ def pause(key: str, as_json: bool) -> None:
 @item_argument(SINK)
 @json_option
 def resume(key: str, as_json: bool) -> None:
-    """Resume a sink: send the waiting events. Also for a sink that was switched off."""
+    """Resume a sink: send the waiting events. Also re-enables a sink with the status gone."""
     print_result(_change(key, {"paused": False}), as_json, f"{key} receives events again.")
 
 
@@ -267,7 +267,8 @@ def test(key: str, wait: float, as_json: bool) -> None:
         print_result(found, as_json, f"{key} accepted the test event.")
         return
     why = (
-        found["last_error"] or f"it still waits after {wait:g} seconds, perhaps behind events that cannot be delivered"
+        found["last_error"]
+        or f"it is still waiting after {wait:g} seconds, perhaps behind events that cannot be delivered"
     )
     print_result(found, as_json, f"{key} did not accept the test event: {why}")
     sys.exit(1)
@@ -301,10 +302,10 @@ def deliveries(
 @click.option("--number", type=int, help="Send only this delivery, in any state.  [default: all that were given up]")
 @json_option
 def redeliver(key: str, number: int | None, as_json: bool) -> None:
-    """Send deliveries again that were given up. The receiver gets the same ids."""
+    """Send again the deliveries that were given up, with the same ids."""
     with client() as api, looking_up(api, SINK, key) as items:
         done = items.act(key, "redeliver", body=drop_missing(number=number))
-    print_result(done, as_json, f"{done['waiting']} deliveries of {key} wait to be sent again.")
+    print_result(done, as_json, f"{done['waiting']} deliveries of {key} are queued again.")
 
 
 def _change(key: str, body: Row) -> Row:

@@ -16,7 +16,8 @@ def _key(file: str) -> str:
 ssh_authorities = resource_group(
     ResourceCommands(
         noun=SSH_AUTHORITY,
-        help="""Choose whose SSH certificates let users in: the e-mail address or subject is one of their principals.
+        help="""Choose the certificate authorities whose SSH certificates users can log in with. One of a certificate's
+        principals must be the user's e-mail address or subject.
 
         \b
         postern admin ssh-authorities create people ~/ca/users_ca.pub

@@ -57,13 +57,13 @@ def show(as_json: bool) -> None:
     "--authority",
     type=click.File(),
     metavar="FILE",
-    help="PEM file of the tracker's CA; none if it is publicly trusted.",
+    help="PEM file of the tracker's CA, unless it is publicly trusted.",
 )
-@click.option("--enabled/--disabled", default=None, help="Let sessions open issues, or not.")
+@click.option("--enabled/--disabled", default=None, help="Enable or disable issues for sessions.")
 @click.option(
     "--when-down",
     type=click.Choice([str(one) for one in WhenDown]),
-    help="If the tracker is down: deny sessions that need an issue, or go on and open the issue later.",
+    help="If the tracker is down: deny sessions that need an issue, or admit them and open the issue later.",
 )
 @json_option
 def set_(authority: IO[str] | None, token_stdin: bool, as_json: bool, **more: Any) -> None:
@@ -112,7 +112,7 @@ def objects(object_type: str, query: str | None, as_json: bool, limit: int, offs
 @json_option
 def remove(yes: bool, as_json: bool) -> None:
     """Remove the issue tracker and its token. Issue templates stay."""
-    confirm("Remove the tracker? Sessions then open no issues, and issues that are open are not closed", yes)
+    confirm("Remove the tracker? Sessions then no longer open issues, and open issues are not closed", yes)
     with client() as api:
         api.collection("integrations").delete("tracker")
     print_result({"removed": "tracker"}, as_json, "Removed the tracker.")

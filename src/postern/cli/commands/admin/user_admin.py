@@ -51,7 +51,7 @@ users = resource_group(
         filters=[
             Field("--search", "search", "Show only users whose name or e-mail contains this text.", metavar="TEXT"),
             Field("--group", "group", "Show only users in this group.", completes=GROUP),
-            Field("--status", "status", "Show only users in this state: active, inactive or another one."),
+            Field("--status", "status", "Show only users in this state: active, inactive or invited."),
         ],
         arguments=[Argument("email")],
         options=[
@@ -68,7 +68,7 @@ users = resource_group(
             Field(
                 "--role",
                 "roles",
-                "A role beyond that of a user; adds the user to the organisation's group for it.",
+                "A role; adds the user to the organisation's group for it.",
                 many=True,
                 type=click.Choice(["admin", "auditor"]),
                 only="create",
@@ -76,7 +76,7 @@ users = resource_group(
             Field(
                 "--password-stdin",
                 "password",
-                "Read a password from standard input; a new one ends the user's logins. A setup-link is safer.",
+                "Read a password from standard input; a new one ends the user's logins. A set-up link is safer.",
                 switch=True,
                 reads_stdin=True,
                 read=lambda _: stdin_line().reveal(),
@@ -86,9 +86,9 @@ users = resource_group(
         created=_report_created,
         changed="Changed {email}.",
         says={
-            "create": """Create a user. With local login a setup-link lets them choose a password.
+            "create": """Create a user. With local login, the user sets a password with a set-up link.
 
-            A role is a group: `postern admin auth show` says which groups make administrators and auditors.
+            A role is a group: `postern admin auth show` shows the groups of administrators and auditors.
             """,
             "delete": "Delete a user with their logins, keys and credentials.",
         },

@@ -27,8 +27,8 @@ def auth() -> None:
 def reset(home: str | None, as_json: bool) -> None:
     """Set the default organisation back to login with a password.
 
-    Use it if nobody can log in at the identity provider any more. The provider's settings stay, and a running gateway
-    follows at once.
+    Use it if users can no longer log in at the identity provider. The provider's settings stay, and a running gateway
+    applies the change at once.
 
     \b
     postern auth reset
@@ -39,7 +39,7 @@ def reset(home: str | None, as_json: bool) -> None:
 
 
 def _say(done: dict[str, Any]) -> None:
-    report_done(f"Users log in with a password again; before it was {done['was']}.")
+    report_done(f"Users log in with a password again; the method was {done['was']}.")
     if not done["admin_with_password"]:
         click.echo(
             "No active administrator has a password: create a set-up link with `postern setup-link` on this machine."

@@ -53,7 +53,7 @@ def status(home: str | None, as_json: bool) -> None:
         ]
         for key in found.keys
     ]
-    heads = ["data key", "organisation", "encrypted by", "made", "state", "values", "segments"]
+    heads = ["data key", "organisation", "encrypted by", "created", "state", "values", "segments"]
     table(heads, rows, "There are no data keys yet.")
 
 
@@ -75,7 +75,7 @@ def rotate(to: str, home: str | None, as_json: bool) -> None:
     with ProgressLine("encrypting the data keys", quiet=as_json, unit="keys") as progress:
         master, done = wiring.rotate(load("keys", home=home), to, progress.count)
     print_result(
-        {"master": master, "wrapped": done}, as_json, f"Encrypted {done} data keys; all are under {master} now."
+        {"master": master, "wrapped": done}, as_json, f"Encrypted {done} data keys; all are now encrypted by {master}."
     )
     report_note(f"Set POSTERN_MASTER_KEY={to} before the next start of the gateway.")
 
@@ -87,7 +87,7 @@ def rotate(to: str, home: str | None, as_json: bool) -> None:
 def renew(organisation: str | None, home: str | None, as_json: bool) -> None:
     """Create new data keys, and encrypt all values with them.
 
-    Stored recordings stay under the data key that encrypted them, which is kept. New recordings use the new one.
+    Stored recordings stay encrypted by the old data key, which is kept. New recordings use the new one.
     """
     with ProgressLine("encrypting values", quiet=as_json, unit="values") as progress:
         renewed = wiring.renew(load("keys", home=home), organisation, progress.count)

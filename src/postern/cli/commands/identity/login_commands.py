@@ -157,7 +157,10 @@ def _show(kept: dict[str, Any]) -> None:
 def _typed_key(given: str) -> Secret:
     key = _line() if given == "-" else Secret(given)
     if not key.reveal() or not key.reveal().isascii() or any(character.isspace() for character in key.reveal()):
-        raise Invalid("this is not an API key; a key was shown only once, when it was created", field="api_key")
+        raise Invalid(
+            "this is not an API key; a key is shown only once, when `postern admin api-keys create` creates it",
+            field="api_key",
+        )
     return key
 
 

@@ -55,7 +55,7 @@ def _show_list(found: list[dict[str, Any]]) -> None:
         ["*" if one["current"] else "", one["name"], one["api_url"], one["email"], one["kind"], one["logged_in"]]
         for one in found
     ]
-    titles = ["", "name", "gateway", "user", "by", "logged in"]
+    titles = ["", "name", "gateway", "user", "kind", "logged in"]
     table(titles, rows, "There are no profiles yet: postern login URL")
 
 

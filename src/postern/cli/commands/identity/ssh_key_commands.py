@@ -18,7 +18,7 @@ from postern.domain.text import one_line
 
 _RESOURCE = ResourceCommands(
     noun=SSH_KEY,
-    help="""List and manage the public keys by which you log in by SSH.
+    help="""List and manage the public keys with which you log in by SSH.
 
     \b
     postern ssh-keys create

@@ -33,7 +33,7 @@ def _show(user: dict[str, Any]) -> None:
             ("organisation", user.get("org_name") or user.get("org_id")),
             ("method", "API key" if user.get("api_key") else user.get("login_method")),
             ("API key", user.get("api_key")),
-            ("until", local_time(until) if until else None),
+            ("login expires", local_time(until) if until else None),
             ("gateway", user["api_url"]),
             ("profile", user["profile"]),
         ]

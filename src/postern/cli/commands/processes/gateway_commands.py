@@ -15,7 +15,7 @@ from postern.wiring.processes import machine_processes
 @click.command()
 @settings_options()
 def up(**flags: Any) -> None:
-    """Run the gateway with a demo database to try it on.
+    """Run the gateway with a demo database, to try Postern.
 
     The first start creates keys, certificates, the store, an administrator and a demo connection. It prints a password,
     a set-up link and a psql command that works, and logs in the command line. The next start uses the same data. Ctrl-C

@@ -40,9 +40,9 @@ def execute(
     The script comes from -i, from -f, or from standard input. Output goes to standard output, errors to standard error.
     The exit code is 1 when the script failed. On a connection that runs a command, it is the command's exit code.
 
-    Several statements are one request: it stops at the first error and rolls back, unless the script has its own begin
-    and commit. --json prints the API's answer, with at most 1 MiB of output. --format prints as much as the recording
-    keeps.
+    Several statements run as one request: it stops at the first error and rolls back, unless the script has its own
+    begin and commit. --json prints the API's answer, with at most 1 MiB of output. --format prints all output in the
+    recording.
 
     A command reads the script as its standard input. Arguments after -- go to the command. With --json, `stdout` and
     `stderr` are separate, and `output` has both in order.
@@ -91,7 +91,7 @@ def _require_command(api: Client, name: str) -> None:
     connection = api.connections.get(name)
     if protocol_of(connection["subtype"], connection["command"] or ()) != TERMINAL:
         raise click.UsageError(
-            f"connection {one_line(name)!r} runs no command, so it takes no arguments and no --env; give "
+            f"connection {one_line(name)!r} does not run a command, so it takes no arguments and no --env; give "
             f"the script with -i: `postern exec {one_line(name)} -i 'select 1'`"
         )
 

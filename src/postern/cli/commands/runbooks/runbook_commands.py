@@ -15,7 +15,7 @@ from postern.cli.status import Status, report
 from postern.client.client_shapes import Row
 from postern.domain.text import one_line
 
-_NOTHING = "There is no runbook that you can run."
+_NOTHING = "There are no runbooks that you can run."
 
 
 @click.group()
@@ -35,7 +35,7 @@ def runbooks() -> None:
 @click.option(
     "--connection", help="Show only runbooks that can run on this connection.", shell_complete=completion.connections
 )
-@click.option("--all", "every", is_flag=True, help="Show also runbooks that you can run nowhere.")
+@click.option("--all", "every", is_flag=True, help="Also show runbooks that you cannot run on any connection.")
 @json_option
 def list_(connection: str | None, every: bool, as_json: bool) -> None:
     """List runbooks by repository and path, with the connections where you can run each."""

@@ -35,7 +35,7 @@ from postern.domain.text import one_line, printable
 )
 @click.option("--no-input", is_flag=True, help="Do not ask for missing parameters.")
 @click.option("--dry-run", is_flag=True, help="Show what would run, and run nothing.")
-@click.option("--batch", metavar="ID", help="Label `sessionBatchId` that several runs share.")
+@click.option("--batch", metavar="ID", help="Label `sessionBatchId`, to group several runs.")
 @script_options.issue_fields
 @script_options.options
 def run(
@@ -60,12 +60,12 @@ def run(
 ) -> None:
     """Run a runbook on a connection and print its output.
 
-    NAME is the path in the repository. At a terminal, missing parameters are asked for, and secret ones are not echoed;
-    the gateway checks every value again. A password on the command line stays in the shell's history: leave it out to
-    be asked, or give -p KEY=@FILE.
+    NAME is the path in the repository. At a terminal, it prompts for missing parameters, without echoing secret ones;
+    the gateway checks every value again. A password on the command line stays in the shell's history: leave it out, and
+    enter it at the prompt, or give -p KEY=@FILE.
 
-    A runbook is reviewed, guarded, masked and recorded like any script, and has the exit codes of `postern exec`.
-    --env, and arguments after --, also need the right to run scripts. If it opens an issue in a tracker, --issue-field
+    Reviews, guardrails, masking and recording apply as to any script, and the exit codes are those of `postern exec`.
+    --env, and arguments after --, also need permission to run scripts. If it opens an issue in a tracker, --issue-field
     fills in the fields that its template requires.
 
     \b

@@ -36,10 +36,10 @@ def _prepare(_api: Client, body: Row, key: str | None) -> Row:
 schedules = resource_group(
     ResourceCommands(
         noun=RUNBOOK_SCHEDULE,
-        help="""Run runbooks by themselves, as you, at the times of a cron expression.
+        help="""Run runbooks on a schedule, as you, at the times of a cron expression.
 
-        A run is a session of yours, with the rights that you have at that moment. The values of parameters, and of
-        the fields of issues (--issue-field), are kept encrypted, and nobody is shown them again.
+        Each run is a session of yours, with the permissions that you have at that time. The values of parameters, and
+        of the fields of issues (--issue-field), are stored encrypted and never shown again.
 
         \b
         postern runbooks schedules create cleanup ops/cleanup.runbook.sql -c shop --cron "30 2 * * *" \\
@@ -56,7 +56,7 @@ schedules = resource_group(
             ("zone", "timezone"),
             ("next", "next_at"),
             ("owner", "owner"),
-            ("trouble", "last_error"),
+            ("last error", "last_error"),
         ],
         arguments=[Argument("name"), Argument("file_name", "RUNBOOK")],
         options=[
@@ -85,7 +85,7 @@ schedules = resource_group(
             Field(
                 "--issue-field",
                 "tracker_fields",
-                "Field of the issue that the session opens, by the tracker's name of the field.",
+                "Field of the issue that the session opens, with the tracker's name for the field.",
                 many=True,
                 metavar="NAME=VALUE",
                 read=script_options.fields_of,
@@ -101,7 +101,7 @@ schedules = resource_group(
             "disable schedules of others.",
             "delete": "Delete a schedule. A run that has started continues.",
         },
-        question="Delete the schedule {key}? It does not run any more",
+        question="Delete the schedule {key}? It then no longer runs",
     )
 )
 

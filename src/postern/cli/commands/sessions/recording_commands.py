@@ -54,7 +54,7 @@ def checkpoints(limit: int, offset: int, cursor: str | None, every: bool, as_jso
 
 def _show_checkpoints(page: RowPage) -> None:
     rows = [[one["number"], local_time(one["at"]), one["key"][:16], _anchors(one)] for one in page["data"]]
-    table(["entry", "at", "key", "anchors"], rows, "No checkpoints yet.")
+    table(["entry", "time", "key", "anchors"], rows, "No checkpoints yet.")
     say_more(page)
 
 
@@ -65,7 +65,7 @@ def _anchors(one: Row) -> str:
 def _anchor(state: Row) -> str:
     if state["reached_at"]:
         return f"{state['anchor']}: {local_time(state['reached_at'])}"
-    return f"{state['anchor']}: not yet, {state['error'] or 'not tried'} ({state['attempts']} attempts)"
+    return f"{state['anchor']}: not stored yet, {state['error'] or 'not tried'} ({state['attempts']} attempts)"
 
 
 @recordings.command()

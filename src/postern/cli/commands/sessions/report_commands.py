@@ -53,10 +53,12 @@ def _days(command: Callable[..., Any]) -> Callable[..., Any]:
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         json_option,
-        click.option("--verb", type=click.Choice(["connect", "exec"]), help="Only native sessions, or only scripts."),
-        click.option("--type", help="Only connections of this type."),
-        click.option("--connection", help="Only this connection (name).", shell_complete=completion.connections),
-        click.option("--user", help="Only this user (e-mail).", shell_complete=completion.users),
+        click.option(
+            "--verb", type=click.Choice(["connect", "exec"]), help="Show only native sessions, or only scripts."
+        ),
+        click.option("--type", help="Show only connections of this type."),
+        click.option("--connection", help="Show only this connection (name).", shell_complete=completion.connections),
+        click.option("--user", help="Show only this user (e-mail).", shell_complete=completion.users),
     ):
         command = option(command)
     return _days(command)
@@ -64,7 +66,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @reports.command()
 @click.option("--group-by", type=click.Choice(["id", *_GROUPS]), default="connection", show_default=True)
-@click.option("--id", help="Only this session.")
+@click.option("--id", help="Show only this session.")
 @click.option("--limit", type=click.IntRange(1, 100), default=50, show_default=True)
 @click.option("--offset", type=click.IntRange(0), default=0, show_default=True)
 @_options
@@ -94,7 +96,7 @@ def activity(as_json: bool, **query: Any) -> None:
 
 
 def _show_activity(report: Row) -> None:
-    titles = ["start", "sessions", "failed", "killed", "operations", "refused", "masked", "time"]
+    titles = ["start", "sessions", "failed", "killed", "operations", "denied", "masked", "duration"]
     grouped = [report["group_by"]] if report["group_by"] else []
     rows = [
         [_start(one["start"], report["by"]), *([one["group"]] if grouped else []), *_numbers(one)]

@@ -129,12 +129,12 @@ def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option(
                 "--refused/--not-refused",
                 default=None,
-                help="Show only sessions in which something was denied, or nothing.",
+                help="Show only sessions with denied operations, or without.",
             ),
             click.option(
                 "--masked/--not-masked",
                 default=None,
-                help="Show only sessions in which something was masked, or nothing.",
+                help="Show only sessions with masked values, or without.",
             ),
             click.option(
                 "--held/--not-held",
@@ -254,7 +254,7 @@ def _show(one: SessionShape) -> None:
             ("exit code", one["exit_code"]),
             *_review_fields(one.get("review")),
             ("masked", masked),
-            ("refused", metrics.get("refused") or None),
+            ("denied", metrics.get("refused") or None),
             ("recording", _describe_purge(one.get("recording_purged_at"))),
             ("held", one.get("held") or None),
             ("script", (one.get("script") or {}).get("data")),
@@ -308,7 +308,8 @@ def kill(session_id: str, as_json: bool) -> None:
         print_result({"ended": session_id}, as_json, f"Ended session {session_id}.")
         return
     text = (
-        f"Session {session_id} still runs; its end was requested. Check it with `postern sessions show {session_id}`."
+        f"Session {session_id} is still running; the gateway ends it as soon as possible. Check it with "
+        f"`postern sessions show {session_id}`."
     )
     print_result({"requested": session_id, "status": "open"}, as_json, text)
     sys.exit(STILL_RUNS)

@@ -21,8 +21,8 @@ from postern.cli.session_ids import session_argument
 
 _HELD = [("session", "session_id"), ("name", "name"), ("reason", "reason"), ("by", "by_email"), ("since", "at")]
 _BEGUN = [
-    *(("session", "session_id"), ("what", "what"), ("entry", "entry"), ("begun", "begun_at")),
-    *(("tries", "attempts"), ("next", "next_at"), ("error", "error")),
+    *(("session", "session_id"), ("what", "what"), ("entry", "entry"), ("started", "begun_at")),
+    *(("attempts", "attempts"), ("next attempt", "next_at"), ("error", "error")),
 ]
 
 
@@ -97,15 +97,15 @@ def purge(session_id: str, what: str, reason: str, dry_run: bool, yes: bool, as_
             return
         if not yes:
             one = api.sessions.get(session_id)
-            confirm(f"Purge the {what} of {one['user']} on {one['connection']}, of {one['start_date']}?", yes)
+            confirm(f"Purge the {what} of {one['user']} on {one['connection']}, from {one['start_date']}?", yes)
         made = api.http.call("POST", _path(session_id, "purge"), body={"what": what, "reason": reason})
-    print_result(made, as_json, f"The purge has begun. The ledger has entry {made['entry']} for it.")
+    print_result(made, as_json, f"The purge has started. The ledger records it in entry {made['entry']}.")
 
 
 @click.command()
 @long_paging_options
 def purges(limit: int, offset: int, cursor: str | None, every: bool, as_json: bool) -> None:
-    """List purges that have begun and are not finished, with their errors."""
+    """List purges that have started and are not finished, with their errors."""
     with client() as api:
         page = page_of(api.collection("retention", "purges"), limit=limit, offset=offset, every=every, cursor=cursor)
     show_page(page, _BEGUN, as_json, "No purge is pending.")

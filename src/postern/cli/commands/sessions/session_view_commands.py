@@ -35,7 +35,7 @@ FORMATS = ("asciicast", "asciicast-v3", "json", "csv", "text", "timeline")
 
 
 class Screen:
-    """Write the output of a program to this terminal, unchanged or made safe."""
+    """A writer of a program's output to this terminal, unchanged or made safe."""
 
     def __init__(self, *, raw: bool) -> None:
         self._filter = None if raw else ScreenFilter()
