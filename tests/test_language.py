@@ -38,7 +38,6 @@ RETIRED_NAMES = {
     "archivist": "archiver",
     "attendance": "control_stream",
     "deed": "action",
-    "desk": "chat_decisions, or service_desk for Jira's",
     "door": "endpoint, authenticator",
     "effort": "budget",
     "errand": "target_task",
@@ -129,7 +128,12 @@ def test_names_have_no_retired_parts() -> None:
 
 
 def test_functions_are_named_by_a_verb_and_not_by_a_participle() -> None:
-    findings = [f"{file}: {name}()" for file, tree in trees() for name in report.badly_named(tree)]
+    findings = [
+        f"{file}: {name}()"
+        for file, tree in trees()
+        for name in report.badly_named(tree)
+        if (file, name) != ("src/postern/recording/blob.py", "tell")  # of Python's file objects
+    ]
     assert not findings, "name what the function does, such as `render_output` for `shown`:\n" + "\n".join(findings)
 
 

@@ -67,7 +67,7 @@ class EmbeddedAgent:
         )
         if connection.org_id != self._owner:
             return said
-        return f"{said}; or, where nobody else uses this gateway, start it with POSTERN_GATEWAY_COMMANDS=true"
+        return f"{said}; or, if you are the only user of this gateway, start it with POSTERN_GATEWAY_COMMANDS=true"
 
     async def cancel(self, permit: Permit, target: Target) -> None:
         order = Order.of(permit, Start(), UUID(int=0), self._timeout)

@@ -105,7 +105,7 @@ class TargetTaskRunner:
         except TimeoutError:
             return _away(f"the target of {name!r} did not answer within {self._seconds:g} seconds")
         except TargetRefused as refused:
-            return _failed_answer(f"the target of {name!r} refused: {refused.told}")
+            return _failed_answer(f"the target of {name!r} refused: {refused.text}")
         except Unavailable as error:
             return _away(error.message)
         except PosternError as error:
@@ -147,7 +147,7 @@ class TargetTaskRunner:
             if not truncated:
                 rows.append(row)
         if query.error is not None:
-            return _failed_answer(f"the target says: {query.error.told}")
+            return _failed_answer(f"the target says: {query.error.text}")
         if not rows and question.missing:
             return TargetTaskAnswer({}, failure=Failure.MISSING, reason=question.missing)
         return TargetTaskAnswer(question.shape(rows), truncated)

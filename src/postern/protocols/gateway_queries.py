@@ -42,7 +42,7 @@ class TargetRefused(Unavailable):
         return self.code.startswith("28")
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         return f"{self.message} ({self.code})" + (f". {self.hint}" if self.hint else "")
 
 

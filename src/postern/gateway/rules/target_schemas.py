@@ -136,7 +136,7 @@ class TargetSchemas:
                         raise Unavailable(f"it is larger than {_SIZE >> 20} MiB")
                     rows.append(row)
                 if query.error is not None:
-                    raise Unavailable(f"it says: {query.error.told}")
+                    raise Unavailable(f"it says: {query.error.text}")
                 answers.append(rows)
             finished = True
         finally:
