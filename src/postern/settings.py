@@ -265,13 +265,13 @@ def load(environ: Mapping[str, str], **flags: object) -> Settings:
 
 def load_agent(environ: Mapping[str, str], **flags: object) -> AgentSettings:
     """Load an agent's settings. Raises as `load`, and Misconfigured without a key."""
-    found = AgentSettings(**_read_values(AgentSettings, environ, flags))
-    if not found.key:
+    settings = AgentSettings(**_read_values(AgentSettings, environ, flags))
+    if not settings.key:
         raise Misconfigured(
             "POSTERN_KEY is not set; an administrator creates a key with `postern admin agents create NAME`",
             field="key",
         )
-    return found
+    return settings
 
 
 def _read_values(settings: type, environ: Mapping[str, str], flags: Mapping[str, object]) -> dict[str, Any]:

@@ -73,16 +73,16 @@ class _Reader:
             raise self._wrong(no_uri)
         if _BLANK.search(text):  # libpq's versions disagree on its meaning
             raise self._wrong("contains a space; write %20")
-        found = re.fullmatch(schemes + _REST, text, re.DOTALL)
-        if found is None and re.match(schemes + _SEVERAL, text):
+        match = re.fullmatch(schemes + _REST, text, re.DOTALL)
+        if match is None and re.match(schemes + _SEVERAL, text):
             raise self._wrong("names several hosts, but an agent dials only one; use a variable that names one")
-        if found is None:
+        if match is None:
             raise self._wrong(no_uri)
-        given = {name: value for name, value in found.groupdict().items() if value and name != "settings"}
+        given = {name: value for name, value in match.groupdict().items() if value and name != "settings"}
         if given.get("host", "").startswith("["):
             given["host"] = given["host"][1:-1]
         parts = {name: self._decode_percent(value) for name, value in given.items()}
-        for setting in (found["settings"] or "").split("&") if found["settings"] else ():
+        for setting in (match["settings"] or "").split("&") if match["settings"] else ():
             name, equals, value = (self._decode_percent(part) for part in setting.partition("="))
             if not equals or "=" in setting.partition("=")[2]:
                 raise self._wrong("has a setting after the ? that is not NAME=VALUE; write %3D for an = in a value")

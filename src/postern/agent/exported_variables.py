@@ -20,14 +20,14 @@ def select_exported(environ: Mapping[str, str], patterns: Sequence[str]) -> dict
     """Return the variables by name. `patterns` are names with `*` and `?`; Postern's own variables match none. Raises
     Misconfigured for a pattern without a match."""
     own = {name for name in environ if name.upper().startswith(OWN_PREFIX)}
-    found: dict[str, Secret] = {}
+    secrets: dict[str, Secret] = {}
     for pattern in patterns:
         names = {name for name in environ if fnmatchcase(name, pattern)}
         if not names - own:
             why = f"{OWN_PREFIX}… variables are the agent's own" if names else "no variable is called so here"
             raise Misconfigured(f"--export {pattern}: {why}; set it, or leave the option out", field="export")
-        found |= {name: Secret(environ[name]) for name in names - own - _OF_TERMINALS}
-    return {name: value for name, value in sorted(found.items()) if _is_usable(name, value)}
+        secrets |= {name: Secret(environ[name]) for name in names - own - _OF_TERMINALS}
+    return {name: value for name, value in sorted(secrets.items()) if _is_usable(name, value)}
 
 
 def _is_usable(name: str, value: Secret) -> bool:

@@ -32,11 +32,11 @@ _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - what is made there has a rando
 
 def places(environ: Mapping[str, str]) -> list[Path]:
     """Return the possible parent folders, best first: those in memory, then the folder for temporary files."""
-    found = [_SHARED_MEMORY, Path(tempfile.gettempdir())]
+    paths = [_SHARED_MEMORY, Path(tempfile.gettempdir())]
     runtime = environ.get("XDG_RUNTIME_DIR", "")
     if runtime.startswith("/") and _is_own_folder(Path(runtime), hidden=0o077):
-        found.insert(0, Path(runtime))
-    return [place for place in found if place.is_dir()]
+        paths.insert(0, Path(runtime))
+    return [place for place in paths if place.is_dir()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +97,10 @@ class _Life:
     def is_there(self) -> bool:
         """Return True if the path still leads to the locked folder."""
         try:
-            found, locked = os.lstat(self.folder), os.fstat(self._lock)
+            result, locked = os.lstat(self.folder), os.fstat(self._lock)
         except OSError:
             return False
-        return (found.st_dev, found.st_ino) == (locked.st_dev, locked.st_ino)
+        return (result.st_dev, result.st_ino) == (locked.st_dev, locked.st_ino)
 
 
 def _begin(where: list[Path]) -> _Life:
@@ -157,7 +157,7 @@ def _sweep(place: Path) -> None:
 
 def _ours(place: Path) -> list[Path]:
     try:
-        return [found for found in place.iterdir() if found.name.startswith(PREFIX) and _is_own_folder(found)]
+        return [path for path in place.iterdir() if path.name.startswith(PREFIX) and _is_own_folder(path)]
     except OSError as error:
         log.warning("left over secrets cannot be looked for in %s: %s", place, error.strerror)
         return []
@@ -182,7 +182,7 @@ def _remove(folder: Path) -> None:
 def _is_own_folder(path: Path, *, hidden: int = 0) -> bool:
     """Return True for a real folder of this user, not a link to one. `hidden` are mode bits that must not be set."""
     try:
-        found = path.lstat()
+        result = path.lstat()
     except OSError:
         return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & hidden
+    return stat.S_ISDIR(result.st_mode) and result.st_uid == os.geteuid() and not result.st_mode & hidden

@@ -106,8 +106,8 @@ async def principal_of(request: Request) -> Principal:
 
 def session_token_of(request: Request) -> Secret | None:
     """Return the token of the request's cookie; None for a bearer token. Call it after `principal_of`."""
-    held: Secret | None = request.state.session_token
-    return held
+    secret: Secret | None = request.state.session_token
+    return secret
 
 
 Caller = Annotated[Principal, Depends(principal_of)]

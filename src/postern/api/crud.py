@@ -58,11 +58,11 @@ Version = Annotated[int | None, Depends(version_of)]
 def patch_of(request: type[ResourceBody]) -> type[ResourceBody]:
     """Return the body of PATCH: the fields of POST and PUT, none of them required."""
     loose: dict[str, Any] = {}
-    for name, given in request.model_fields.items():
-        if given.is_required():
-            optional = copy(given)
+    for name, field_info in request.model_fields.items():
+        if field_info.is_required():
+            optional = copy(field_info)
             optional.default = None
-            loose[name] = (given.annotation | None, optional)  # type: ignore[operator]
+            loose[name] = (field_info.annotation | None, optional)  # type: ignore[operator]
     if not loose:
         return request
     return create_model(request.__name__.removesuffix("Request") + "Patch", __base__=request, **loose)

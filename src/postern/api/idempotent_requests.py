@@ -52,10 +52,10 @@ async def begin(request: Request, caller: EnrollingCaller, key: Key = None) -> N
         return
     target = f"{request.url.path}?{request.url.query}"
     service = services_of(request).idempotency
-    found = await service.begin(caller.principal, key, request.method, target, await request.body())
-    if isinstance(found, StoredAnswer):
-        raise ReplayAnswer(found)
-    request.state.idempotency = found
+    answer = await service.begin(caller.principal, key, request.method, target, await request.body())
+    if isinstance(answer, StoredAnswer):
+        raise ReplayAnswer(answer)
+    request.state.idempotency = answer
 
 
 async def end(request: Request, response: Response | None) -> None:
@@ -75,7 +75,7 @@ async def end(request: Request, response: Response | None) -> None:
 
 
 def is_kept(dependencies: list[params.Depends]) -> bool:
-    return any(one.dependency is begin for one in dependencies)
+    return any(dependency.dependency is begin for dependency in dependencies)
 
 
 BEGIN = Depends(begin)

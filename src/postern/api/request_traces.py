@@ -78,8 +78,8 @@ def _start(tracer: Tracer, scope: Scope, parent: str) -> Span:
 
 
 def _tracer(scope: Scope) -> Tracer:
-    found: Tracer = getattr(scope["app"].state, "tracer", NO_TRACER)
-    return found
+    tracer: Tracer = getattr(scope["app"].state, "tracer", NO_TRACER)
+    return tracer
 
 
 def _has_turn(scope: Scope) -> bool:

@@ -56,7 +56,7 @@ def counter(word: str, every: int = _EVERY, unit: int = 1024 * 1024) -> Callable
 
 
 def show(report: VerificationReport) -> None:
-    since, until = (one and local_time(moment(one)) for one in (report.since, report.until))
+    since, until = (time and local_time(moment(time)) for time in (report.since, report.until))
     proven_at = local_time(moment(report.proven_at)) if report.proven_at else None
     fields(
         [

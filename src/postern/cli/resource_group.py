@@ -318,7 +318,10 @@ def _create(resource: ResourceCommands) -> click.Command:
     )
 
     def run(as_json: bool, file: IO[str] | None = None, **typed: Any) -> None:
-        named = {one.name: one.read(typed[one.name]) if one.read else typed[one.name] for one in arguments}
+        named = {
+            argument.name: argument.read(typed[argument.name]) if argument.read else typed[argument.name]
+            for argument in arguments
+        }
         body = _body(_options(resource, CREATE), typed)
         if resource.file:
             named, file = _whole_item(resource, named, body, file)
@@ -461,7 +464,7 @@ def _print_done(resource: ResourceCommands, how: str | Callable[[Row], None], ro
 
 
 def _options(resource: ResourceCommands, verb: str) -> list[Field]:
-    return [one for one in resource.options if one.only in ("", verb)]
+    return [option for option in resource.options if option.only in ("", verb)]
 
 
 def _body(fields: Sequence[Field], typed: Row) -> Row:

@@ -127,13 +127,13 @@ async def stay(service: Service, bearer: Callable[[], Secret], speech: Speech) -
     while True:
         since = clock()
         try:
-            given = bearer()
-            async with _attending(service, given, speech) as orders:
+            secret = bearer()
+            async with _attending(service, secret, speech) as orders:
                 async for order in orders:
                     yield order
         except grpc.aio.AioRpcError as error:
             why = _explain_error(error, service)
-            if error.code() in _FINAL and bearer() == given:
+            if error.code() in _FINAL and bearer() == secret:
                 raise _FINAL[error.code()](why) from None
         except Unavailable as error:
             why = error.message
@@ -218,11 +218,11 @@ async def _say(call: _Call, speech: Speech) -> None:
         while True:
             try:
                 async with asyncio.timeout_at(due):
-                    said = await speech.more.get()
+                    message = await speech.more.get()
             except TimeoutError:
-                said, due = speech.beat, clock() + HEARTBEAT
+                message, due = speech.beat, clock() + HEARTBEAT
             async with asyncio.timeout(_WRITING):
-                await call.write(said)
+                await call.write(message)
     except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
         return
     except TimeoutError:

@@ -109,7 +109,7 @@ def _major(candidate: Binaries) -> int | None:
     if not candidate.postgres.is_file() or not candidate.initdb.is_file():
         return None
     try:
-        told = subprocess.run(
+        process = subprocess.run(
             [candidate.postgres, "--version"],
             capture_output=True,
             text=True,
@@ -119,15 +119,15 @@ def _major(candidate: Binaries) -> int | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = re.search(r"\(PostgreSQL\) (\d+)", told.stdout)
-    return int(found[1]) if told.returncode == 0 and found else None
+    match = re.search(r"\(PostgreSQL\) (\d+)", process.stdout)
+    return int(match[1]) if process.returncode == 0 and match else None
 
 
 def reachable(path: Path, account: ServerAccount) -> bool:
     """Return whether the account can read `path` and everything below, by owner, group and mode alone."""
     below = path.rglob("*") if path.is_dir() else ()
     parents = (parent.stat() for parent in path.resolve().parents)
-    return all(_allows(found, account, os.X_OK) for found in parents) and all(
+    return all(_allows(result, account, os.X_OK) for result in parents) and all(
         _allows(found, account, os.R_OK | (os.X_OK if stat.S_ISDIR(found.st_mode) else 0))
         for found in (each.stat() for each in (path, *below))
     )

@@ -73,20 +73,20 @@ class DemoServer:
         Unavailable, with the end of the server's log."""
         demo_target.path(self.home).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.place.own.mkdir(mode=0o755 if self.place.account else 0o700, parents=True, exist_ok=True)
-        found = binaries.find()
+        found_binaries = binaries.find()
         if self.place.account:
-            found = binaries.within_reach(found, self.place.account, self.place.own / "server")
-        self._binaries = found
-        known = self._known_target()
-        if known is None:
-            known = self._make_data()
-        self._check_version(found)
+            found_binaries = binaries.within_reach(found_binaries, self.place.account, self.place.own / "server")
+        self._binaries = found_binaries
+        target = self._known_target()
+        if target is None:
+            target = self._make_data()
+        self._check_version(found_binaries)
         self._end_leftover()
-        known = DemoTarget(HOST, self.port, known.password, known.superuser_password)
-        self._launch(found)
+        target = DemoTarget(HOST, self.port, target.password, target.superuser_password)
+        self._launch(found_binaries)
         self._wait_ready()
-        demo_target.save(self.home, known)
-        return known
+        demo_target.save(self.home, target)
+        return target
 
     def wait(self) -> int:
         """Wait until the server ends; return its exit code."""
@@ -127,10 +127,10 @@ class DemoServer:
         assert self._binaries is not None
         shutil.rmtree(self.place.data, ignore_errors=True)
         self.place.data.mkdir(mode=0o700)
-        made = DemoTarget(HOST, self.port, Secret(secrets.token_urlsafe(24)), Secret(secrets.token_urlsafe(24)))
+        target = DemoTarget(HOST, self.port, Secret(secrets.token_urlsafe(24)), Secret(secrets.token_urlsafe(24)))
         password_file = self.place.own / ".password"
         with os.fdopen(os.open(password_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(made.superuser_password.reveal())
+            file.write(target.superuser_password.reveal())
         if self.place.account:
             for path in (self.place.data, password_file):
                 os.chown(path, self.place.account.uid, self.place.account.gid)
@@ -138,8 +138,8 @@ class DemoServer:
             self._initdb(self._binaries, password_file)
         finally:
             password_file.unlink()
-        demo_target.save(self.home, made)
-        return made
+        demo_target.save(self.home, target)
+        return target
 
     def _initdb(self, found: Binaries, password_file: Path) -> None:
         arguments = ["--username", SUPERUSER, "--pwfile", str(password_file), "--auth", "scram-sha-256"]

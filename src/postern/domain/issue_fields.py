@@ -98,18 +98,25 @@ class PromptedField:
 
 
 def prompted_fields(template: IssueTemplate) -> tuple[PromptedField, ...]:
-    prompts = (PromptedField(one.tracker_field, one.label, one.field_type, one.required) for one in template.prompts)
+    prompts = (
+        PromptedField(prompt.tracker_field, prompt.label, prompt.field_type, prompt.required)
+        for prompt in template.prompts
+    )
     assets = (
-        PromptedField(one.tracker_field, one.tracker_object_type, PromptType.TEXT, one.required)
-        for one in template.cmdb
-        if not one.value
+        PromptedField(field.tracker_field, field.tracker_object_type, PromptType.TEXT, field.required)
+        for field in template.cmdb
+        if not field.value
     )
     return (*prompts, *assets)
 
 
 def missing_prompts(template: IssueTemplate, given: Mapping[str, str]) -> list[PromptedField]:
     """Return all required fields that are missing or blank."""
-    return [one for one in prompted_fields(template) if one.required and not given.get(one.tracker_field, "").strip()]
+    return [
+        field
+        for field in prompted_fields(template)
+        if field.required and not given.get(field.tracker_field, "").strip()
+    ]
 
 
 def checked_prompts(template: IssueTemplate, given: Mapping[str, str]) -> dict[str, str]:
@@ -117,16 +124,16 @@ def checked_prompts(template: IssueTemplate, given: Mapping[str, str]) -> dict[s
     by label and field, or else all bad ones."""
     missing = missing_prompts(template, given)
     if missing:
-        listed = ", ".join(f"{one.label} ({one.tracker_field})" for one in missing)
+        listed = ", ".join(f"{field.label} ({field.tracker_field})" for field in missing)
         raise _invalid(GIVEN, f"the issue of this session needs {listed}")
-    known = {one.tracker_field: one for one in prompted_fields(template)}
-    unknown = [name for name in given if name not in known]
+    fields = {prompted_field.tracker_field: prompted_field for prompted_field in prompted_fields(template)}
+    unknown = [name for name in given if name not in fields]
     if unknown:
         shown = ", ".join(one_line(name[:MAX_LABEL]) for name in unknown[:MAX_ITEMS])
-        asks = ", ".join(known) or "nothing"
+        asks = ", ".join(fields) or "nothing"
         raise _invalid(GIVEN, f"the issue template {template.name!r} does not ask for {shown}; it asks for {asks}")
     checked = {name: value.strip() for name, value in given.items() if value.strip()}
-    wrong = [reason for name, value in checked.items() for reason in _wrong(known[name], value)]
+    wrong = [reason for name, value in checked.items() for reason in _wrong(fields[name], value)]
     if wrong:
         raise _invalid(GIVEN, "; ".join(wrong))
     return checked

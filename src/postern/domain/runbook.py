@@ -188,7 +188,7 @@ class RunbookRule:
 
     def allows(self, repository: str, file: str, connection_id: UUID, groups: frozenset[str]) -> bool:
         return (
-            any(one.covers(repository, file) for one in self.runbooks)
+            any(runbook.covers(repository, file) for runbook in self.runbooks)
             and not self.nowhere
             and (not self.connection_ids or connection_id in self.connection_ids)
             and (not self.groups or bool(self.groups & groups))

@@ -170,10 +170,10 @@ class Engine:
         sessions = self._sessions
         if permit.session_id is not None:
             with self.links.opening(permit.session_id) as opening:
-                found = await sessions.resume(permit, worker=self._worker, metadata=metadata)
-                if found is not None:
-                    await self._open_issue(permit, found, tracker_fields)
-                    return await self._reach(opening, _there(found), permit, start, since)
+                session = await sessions.resume(permit, worker=self._worker, metadata=metadata)
+                if session is not None:
+                    await self._open_issue(permit, session, tracker_fields)
+                    return await self._reach(opening, _there(session), permit, start, since)
         session_id = uuid4()
         row = asyncio.ensure_future(
             sessions.open(
@@ -365,9 +365,9 @@ class Engine:
 
 def _there(session: Session) -> asyncio.Future[Session]:
     """Return a future of a row that exists already."""
-    found: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
-    found.set_result(session)
-    return found
+    future: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
+    future.set_result(session)
+    return future
 
 
 def _reason(error: BaseException) -> EndReason:

@@ -40,17 +40,17 @@ class GatewayTunnels:
     @property
     def streams(self) -> int:
         """Return the number of streams over all tunnels."""
-        return sum(mux.streams for known in self._instances.values() for mux in known.values())
+        return sum(mux.streams for muxes in self._instances.values() for mux in muxes.values())
 
     def add(self, agent: Agent, instance: str, mux: Mux) -> None:
         """Add a tunnel, which removes itself when it is lost. An instance beyond the limit is closed at once."""
         agent_id = agent.id
-        held = self._instances.get(agent_id, {})
-        if instance not in held and len(held) >= MOST_INSTANCES:
+        muxes = self._instances.get(agent_id, {})
+        if instance not in muxes and len(muxes) >= MOST_INSTANCES:
             log.warning("agent %s has more than %d instances; one was rejected", agent_id, MOST_INSTANCES)
             mux.close(f"{MOST_INSTANCES} instances of this agent are here already; end one, or make another agent")
             return
-        if not held:
+        if not muxes:
             self.on_change(agent_id, True)
         self._agents[agent_id] = agent
         known = self._instances.setdefault(agent_id, {})
@@ -73,17 +73,17 @@ class GatewayTunnels:
 
     def drain(self) -> None:
         """Tell all agents that this worker opens no more streams."""
-        for known in self._instances.values():
-            for mux in known.values():
+        for muxes in self._instances.values():
+            for mux in muxes.values():
                 mux.drain()
 
     async def of(self, agent_id: UUID, *, beside: Mux | None = None) -> Mux | None:
         """Return the instance to use, other than `beside`; None if there is none in time."""
         try:
             async with asyncio.timeout(0 if beside else self._wait):
-                while (found := self._best(agent_id, beside)) is None:
+                while (mux := self._best(agent_id, beside)) is None:
                     await self._arrival.wait()
-                return found
+                return mux
         except TimeoutError:
             return None
 
@@ -92,10 +92,10 @@ class GatewayTunnels:
         return min(usable, key=lambda mux: mux.streams, default=None)
 
     def _forget(self, agent_id: UUID, instance: str, mux: Mux) -> None:
-        known = self._instances.get(agent_id, {})
-        if known.get(instance) is mux:
-            del known[instance]
-            if not known:
+        muxes = self._instances.get(agent_id, {})
+        if muxes.get(instance) is mux:
+            del muxes[instance]
+            if not muxes:
                 del self._instances[agent_id], self._agents[agent_id]
                 self.on_change(agent_id, False)
             log.info("agent %s has gone: %s", agent_id, mux.lost.result())

@@ -98,8 +98,8 @@ class RegisteredLink:
         """Read the schema. If that fails, the older one stays."""
         if self.schema is not None:
             self.schema_until = math.inf  # no concurrent reading
-            found = await self.schema(self.permit)
-            self.view.schema = found or self.view.schema
+            schema = await self.schema(self.permit)
+            self.view.schema = schema or self.view.schema
             self.schema_until = next_reading(self.permit, self.view.schema)
 
     @property

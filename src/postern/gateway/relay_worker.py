@@ -132,7 +132,7 @@ class Worker:
             for gate in self._closing:
                 gate.close("the gateway is stopping")
             ends = (self._logins, self._executions, self._target_tasks)
-            await asyncio.gather(*(one.stop(CLOSE_GRACE) for one in ends))
+            await asyncio.gather(*(end.stop(CLOSE_GRACE) for end in ends))
             await self._violations.once()
             await self._unclosed.once()
             await self._hooks.stop(0.0)  # of the sessions that ended last

@@ -276,12 +276,12 @@ class SessionHooks:
     async def _still(self, moment: HookMoment, script: HookScript) -> HookScript:
         """Return the hook's current state, after a possibly long wait. Raises _NotRun."""
         try:
-            found = await self._source.of(moment.org_id, script.kind)
+            scripts = await self._source.of(moment.org_id, script.kind)
         except PosternError as error:
             raise _NotRun(f"reading its current state failed: {error.message}") from None
-        for one in found:
-            if one.repository == script.repository:
-                return one
+        for hook_script in scripts:
+            if hook_script.repository == script.repository:
+                return hook_script
         raise _NotRun("it was disabled, or was removed from its repository")
 
     async def _run(self, run_id: UUID, moment: HookMoment, script: HookScript) -> HookOutcome:

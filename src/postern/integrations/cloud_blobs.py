@@ -116,15 +116,15 @@ class ObjectBlobs:
 def _whole(content: Iterable[bytes]) -> bytes | mmap.mmap:
     """Return the content in memory if it is small; otherwise in an unnamed file, of which only the part that is being
     sent is in memory."""
-    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as kept:
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as file:
         for piece in content:
-            kept.write(piece)
-        size = kept.tell()
-        kept.seek(0)
+            file.write(piece)
+        size = file.tell()
+        file.seek(0)
         if size <= _IN_MEMORY:
-            return kept.read()
-        kept.flush()
-        return mmap.mmap(kept.fileno(), size, access=mmap.ACCESS_READ)
+            return file.read()
+        file.flush()
+        return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
 
 
 def _read_url(url: str) -> tuple[str, dict[str, str]]:

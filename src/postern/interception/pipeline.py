@@ -138,7 +138,7 @@ class Pipeline:
         skipped.
         """
         outcome: Verdict = FORWARD
-        held: Hold | None = None
+        hold: Hold | None = None
         warning: Warn | None = None
         chain = self._chains.get(kind, ())
         for place in range(first, len(chain)):
@@ -158,8 +158,8 @@ class Pipeline:
                 outcome = REPLACE
                 continue
             if isinstance(verdict, Hold):
-                if held is None:
-                    held = verdict
+                if hold is None:
+                    hold = verdict
                     self.held_at = place
                 continue
             if isinstance(verdict, Warn):
@@ -167,6 +167,6 @@ class Pipeline:
                     warning = verdict
                 continue
             return verdict
-        if held is not None:
-            return held
+        if hold is not None:
+            return hold
         return outcome if warning is None or (outcome is REPLACE and kind is Operation) else warning

@@ -111,24 +111,24 @@ class SegmentCheck:
 
     def _fits(self, org_id: UUID, session: UUID, listed: list[ListedSegment], stated: Stated) -> bool:
         good = True
-        there = {one.number for one in listed}
+        there = {listed_segment.number for listed_segment in listed}
         # An entry can claim any number of segments: only the first 100 missing ones are reported.
         missing = (number for number in range(1, stated.segments + 1) if number not in there)
         for number in itertools.islice(missing, 100):
             message = f"segment {number} of session {session} is no longer listed"
             self._report.add(FindingKind.MISSING, message, session=session, segment=number, entry=stated.closed_entry)
             good = False
-        for one in listed[stated.segments :] if good else ():
-            message = f"segment {one.number} of session {session} was added after the ledger closed the session"
+        for segment in listed[stated.segments :] if good else ():
+            message = f"segment {segment.number} of session {session} was added after the ledger closed the session"
             self._report.add(
-                FindingKind.FOREIGN, message, session=session, segment=one.number, entry=stated.closed_entry
+                FindingKind.FOREIGN, message, session=session, segment=segment.number, entry=stated.closed_entry
             )
             good = False
         if not good:
             return False
         chain = first_link(org_id, session)
-        for one in listed:
-            chain = next_link(chain, one.number, one.size, one.digest)
+        for segment in listed:
+            chain = next_link(chain, segment.number, segment.size, segment.digest)
         if chain != stated.last or sum(one.size for one in listed) != stated.size:
             message = f"the list of segments of session {session} is not the one in the ledger"
             self._report.add(FindingKind.CHANGED, message, session=session, entry=stated.closed_entry)

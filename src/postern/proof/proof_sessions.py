@@ -65,7 +65,9 @@ def format_line(facts: SessionFacts, segments: Sequence[ListedSegment]) -> bytes
             "closing": facts.closing,
             "script": facts.script,
             "metadata": _METADATA.encode(facts.metadata),
-            "segments": [{"number": one.number, "size": one.size, "digest": one.digest.hex()} for one in segments],
+            "segments": [
+                {"number": segment.number, "size": segment.size, "digest": segment.digest.hex()} for segment in segments
+            ],
         }
     )
 
@@ -93,7 +95,9 @@ def _digest(script: str) -> str:
 
 
 def _facts(values: object) -> dict[str, Fact]:
-    if not isinstance(values, dict) or not all(one is None or isinstance(one, str | int) for one in values.values()):
+    if not isinstance(values, dict) or not all(
+        value is None or isinstance(value, str | int) for value in values.values()
+    ):
         raise ValueError("facts")
     return values
 

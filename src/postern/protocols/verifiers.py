@@ -21,7 +21,7 @@ def fits(password: Secret, verifier: Verifier) -> bool:
 
     Passwords of connection credentials are ASCII, which SASLprep does not change.
     """
-    given = password.reveal().encode("utf-8", "surrogateescape")
-    salted = hashlib.pbkdf2_hmac("sha256", given, verifier.salt, verifier.iterations)
+    data = password.reveal().encode("utf-8", "surrogateescape")
+    salted = hashlib.pbkdf2_hmac("sha256", data, verifier.salt, verifier.iterations)
     client_key = hmac.digest(salted, b"Client Key", "sha256")
     return hmac.compare_digest(hashlib.sha256(client_key).digest(), verifier.stored_key)

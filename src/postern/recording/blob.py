@@ -89,12 +89,12 @@ class BlobFile(io.RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         view = memoryview(buffer).cast("B")
-        made = self._cipher or self._open()
+        new_cipher = self._cipher or self._open()
         index, within = divmod(self._at, CHUNK)
         if index >= cipher.count_chunks(self._size):
             return 0
         if index != self._index:
-            self._chunk, self._index = self._decrypt(made, index), index
+            self._chunk, self._index = self._decrypt(new_cipher, index), index
         data = self._chunk[within : within + len(view)]
         view[: len(data)] = data
         self._at += len(data)
@@ -102,9 +102,9 @@ class BlobFile(io.RawIOBase):
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the whole content, without the copies that reading into a buffer makes."""
-        made = self._open()
+        new_cipher = self._open()
         for index in range(cipher.count_chunks(self._size)):
-            if chunk := self._decrypt(made, index):
+            if chunk := self._decrypt(new_cipher, index):
                 yield chunk
 
     def _open(self) -> Cipher:

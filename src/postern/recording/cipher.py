@@ -90,14 +90,14 @@ def encrypt_blob(key: bytes, preamble: Preamble, content: Iterable[bytes]) -> It
     """Yield a whole blob, chunk by chunk. `content` comes in pieces of any size."""
     cipher = Cipher(key, preamble)
     yield preamble.encode()
-    held, index = bytearray(), 0
+    data, index = bytearray(), 0
     for piece in content:
-        held += piece
-        while len(held) > CHUNK:  # a full chunk can be the last
-            yield cipher.encrypt(index, bytes(held[:CHUNK]), last=False)
-            del held[:CHUNK]
+        data += piece
+        while len(data) > CHUNK:  # a full chunk can be the last
+            yield cipher.encrypt(index, bytes(data[:CHUNK]), last=False)
+            del data[:CHUNK]
             index += 1
-    yield cipher.encrypt(index, bytes(held), last=True)
+    yield cipher.encrypt(index, bytes(data), last=True)
 
 
 def encrypted_size(size: int) -> int:

@@ -78,38 +78,44 @@ class _Waiting:
         """End an exchange, and all earlier ones that have not ended: answers come in order, so those were skipped."""
         if not any(one.number == event.exchange for one in self._row if not one.note):
             return
-        for one in self._row:
-            if one.note or one.number > event.exchange:
+        for exchange in self._row:
+            if exchange.note or exchange.number > event.exchange:
                 continue
-            if one.number == event.exchange and not one.ended:
-                one.duration, one.rows, one.tag = event.micros, event.rows, _readable(event.tag)
-                one.error, one.error_code = one.error or _readable(event.error), one.error_code or event.error_code
-            one.ended = True
+            if exchange.number == event.exchange and not exchange.ended:
+                exchange.duration, exchange.rows, exchange.tag = event.micros, event.rows, _readable(event.tag)
+                exchange.error, exchange.error_code = (
+                    exchange.error or _readable(event.error),
+                    exchange.error_code or event.error_code,
+                )
+            exchange.ended = True
 
     def _refuse(self, micros: int, event: Refusal) -> None:
         mine = [one for one in self._row if not one.note and one.number == event.exchange]
         if not mine:
             mine = [Exchange(micros, event.exchange)]
             self._add(mine[0])
-        for one in mine:
-            one.rule, one.refusal = _readable(event.rule), _readable(event.message)  # its answer is still to come
+        for exchange in mine:
+            exchange.rule, exchange.refusal = (
+                _readable(event.rule),
+                _readable(event.message),
+            )  # its answer is still to come
 
     def _show(self, micros: int, pieces: list[tuple[Kind, bytes]]) -> None:
-        one = self._find_answered()
-        if one is None:
-            one = Exchange(micros, ended=self._in_turn)
-            self._add(one)
+        exchange = self._find_answered()
+        if exchange is None:
+            exchange = Exchange(micros, ended=self._in_turn)
+            self._add(exchange)
         for kind, content in pieces:
             if kind not in (OUTPUT, ERROR):
                 continue
-            kept = one.output if kind == OUTPUT else one.errors
-            room = self._output - len(one.output) - len(one.errors)
-            kept += content[: max(room, 0)]
+            data = exchange.output if kind == OUTPUT else exchange.errors
+            room = self._output - len(exchange.output) - len(exchange.errors)
+            data += content[: max(room, 0)]
             self._size += min(len(content), max(room, 0))
-            one.output_truncated = one.output_truncated or len(content) > room
+            exchange.output_truncated = exchange.output_truncated or len(content) > room
 
     def _find_answered(self) -> Exchange | None:
-        open_ones = (one for one in self._row if not one.note and not one.ended)
+        open_ones = (exchange for exchange in self._row if not exchange.note and not exchange.ended)
         if self._in_turn:
             return next(open_ones, None)
         return next((one for one in reversed(self._row) if not one.note), None)
@@ -123,7 +129,7 @@ def _start_exchange(micros: int, event: Operation) -> Exchange:
         room -= len(value or b"")
         room = max(room, 0)
     cut = len(encoded) > STATEMENT or any(
-        value is not None and len(value) != len(kept or b"") for value, kept in zip(event.values, values, strict=True)
+        value is not None and len(value) != len(data or b"") for value, data in zip(event.values, values, strict=True)
     )
     return Exchange(
         micros,

@@ -31,8 +31,8 @@ class LineAnswers:
         self._renderer = renderer
 
     def feed(self, data: bytes) -> list[Answered]:
-        shown = b"".join(text for _, text in self._renderer.feed(data))
-        lines = tuple(line for line in shown.splitlines() if line)
+        shown_data = b"".join(text for _, text in self._renderer.feed(data))
+        lines = tuple(line for line in shown_data.splitlines() if line)
         return [Answered(lines)] if lines else []
 
 
@@ -80,12 +80,12 @@ class _Answers:
             self._reader = None
             yield LostPart(at, f"the rest of the output cannot be read: {error.message}")
             return
-        for one in answers:
-            if one.lost:
-                yield LostPart(at, f"{one.lost} is not judged")
+        for answer in answers:
+            if answer.lost:
+                yield LostPart(at, f"{answer.lost} is not judged")
                 continue
-            is_own = any(text in self._own for text in one.texts)
-            yield Answered(() if is_own else one.texts, one.rows, one.ends, at=at)
+            is_own = any(text in self._own for text in answer.texts)
+            yield Answered(() if is_own else answer.texts, answer.rows, answer.ends, at=at)
 
 
 def steps(

@@ -57,7 +57,7 @@ class SegmentRows:
 
     def has_later(self, number: int) -> bool:
         """Return whether a later segment is known."""
-        return any(known > number for known in self._rows)
+        return any(row > number for row in self._rows)
 
     def reader(self, row: Segment) -> tuple[SegmentReader, Hashed]:
         """Open a stored segment. Raises NotFound, Unavailable, and Malformed if its header cannot be read."""

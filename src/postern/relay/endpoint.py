@@ -58,7 +58,7 @@ def connect(
 ) -> LinkEndpoint:
     """Attach a transport to one side and return its endpoint. `first` is called before the first bytes are handled."""
     driver.attach(side, transport)
-    made = LinkEndpoint(driver, side)
+    endpoint = LinkEndpoint(driver, side)
     if first is not None:
-        made.tell_first(transport, first)
-    return made
+        endpoint.tell_first(transport, first)
+    return endpoint

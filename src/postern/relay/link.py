@@ -278,17 +278,17 @@ class Link:
         self._told = True
         if not self._wire.needs_fatal_error or owed > MAX_FILLED:
             return b""
-        said = self._wire.fatal_error(message, code, hint)
-        return bytes(owed) + said if said else b""
+        data = self._wire.fatal_error(message, code, hint)
+        return bytes(owed) + data if data else b""
 
     def _from_client(self, effects: list[Effect], verdict: Verdict | None) -> None:
-        kept: list[Event] = []
+        events: list[Event] = []
         outgoing: list[bytes] = []
         wire = self._wire
         park: HoldEffect | None = None
         try:
             if verdict is not None:
-                park = self._settle(verdict, kept, outgoing)
+                park = self._settle(verdict, events, outgoing)
             while self.held_request is None:
                 piece = wire.poll_client()
                 if piece is None:
@@ -297,12 +297,12 @@ class Link:
                     outgoing.append(piece)
                 elif isinstance(piece, Request):
                     self._warnings = []
-                    park = self._decide(piece, piece.forced or self._judge(piece, 0, 0), kept, outgoing)
+                    park = self._decide(piece, piece.forced or self._judge(piece, 0, 0), events, outgoing)
                 else:
-                    kept.append(piece)
+                    events.append(piece)
         finally:
-            if kept:
-                effects.append(Record(kept, self.now))
+            if events:
+                effects.append(Record(events, self.now))
             if outgoing:
                 effects.append(Send(_TARGET, outgoing[0] if len(outgoing) == 1 else b"".join(outgoing)))
             if park is not None:
@@ -340,26 +340,26 @@ class Link:
         if not self._wire.wants.operations:
             return None
         pipeline = self._pipeline
-        held: Hold | None = None
+        hold: Hold | None = None
         for index in range(operation, len(request.operations)):
             verdict = pipeline.judge(request.operations[index], Operation, place if index == operation else 0)
             if isinstance(verdict, Forward):
                 continue
             if isinstance(verdict, Warn):
-                if held is None:
+                if hold is None:
                     self._warnings.append(verdict)
                 continue
             if isinstance(verdict, Replace):
                 return _UNCHANGEABLE
             if not isinstance(verdict, Hold):
                 return verdict
-            if held is None:
-                held = verdict
+            if hold is None:
+                hold = verdict
                 self._held_at = index
                 self._held_place = pipeline.held_at
                 if verdict.work is not None:  # no reviewer is asked, so the operations after it can be evaluated later
                     break
-        return held
+        return hold
 
     def _decide(
         self, request: Request, verdict: Verdict | None, kept: list[Event], outgoing: list[bytes]
@@ -402,15 +402,15 @@ class Link:
     def _tell_warnings(self, kept: list[Event], operations: Sequence[Operation]) -> None:
         """Queue each warning once per request: a statement that is prepared and run in one request triggers it
         twice."""
-        told: list[Warn] = []
+        warns: list[Warn] = []
         for warning in self._warnings:
-            if warning not in told:
-                told.append(warning)
+            if warning not in warns:
+                warns.append(warning)
                 kept.append(_note(warning))
                 self._wire.queue_warning(warning)
                 if warning.is_violation:
                     self._report_violation("warn", warning.rule, warning.message, operations)
-        self._pipeline.session.metrics.warned += len(told)
+        self._pipeline.session.metrics.warned += len(warns)
         self._warnings = []
 
     def ask(self, warning: Warn) -> list[Effect]:
@@ -427,7 +427,7 @@ class Link:
         wire = self._wire
         shown: list[bytes] = []
         sent = shown  # becomes a separate list once something unrecorded is sent
-        kept: list[Event] = []
+        events: list[Event] = []
         replies: list[bytes] = []
         try:
             while pieces := wire.poll_target():
@@ -444,24 +444,24 @@ class Link:
                         started = self._started.pop(piece.exchange, None)
                         if started is not None:
                             piece.micros = self.now - started
-                        kept.append(piece)
+                        events.append(piece)
                     elif isinstance(piece, Reply):
                         replies.append(piece.data)
                     else:
-                        answer = self._answer(piece, kept)
+                        answer = self._answer(piece, events)
                         shown.append(answer)
                         if sent is not shown:
                             sent.append(answer)
         finally:
             notes = self._pipeline.session.notes
             if notes:
-                kept.extend(notes)
+                events.extend(notes)
                 notes.clear()
             data = shown[0] if len(shown) == 1 else b"".join(shown)
             if data:
-                kept.insert(0, ClientOutput(data))
-            if kept:
-                effects.append(Record(kept, self.now))
+                events.insert(0, ClientOutput(data))
+            if events:
+                effects.append(Record(events, self.now))
             if sent is not shown:
                 data = b"".join(sent)
             if data:

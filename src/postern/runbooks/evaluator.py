@@ -314,5 +314,5 @@ def mentioned_inputs(node: Expression) -> list[str]:
     if isinstance(node, FieldNode):
         return [node.name]
     if isinstance(node, Call):
-        return [name for one in node.args for name in mentioned_inputs(one)]
+        return [name for arg in node.args for name in mentioned_inputs(arg)]
     return []

@@ -66,10 +66,10 @@ def format_values(pattern: str, values: Sequence[Value]) -> str:
     """Format values as `printf` does. The number of values must match the format. Raises Fault."""
     parts: list[str] = []
     done = used = 0
-    for found in _VERB.finditer(pattern):
-        parts.append(pattern[done : found.start()])
-        done = found.end()
-        flags, width, precision, verb = found.groups()
+    for match in _VERB.finditer(pattern):
+        parts.append(pattern[done : match.start()])
+        done = match.end()
+        flags, width, precision, verb = match.groups()
         if verb == "%":
             parts.append("%")
             continue

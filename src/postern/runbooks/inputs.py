@@ -96,7 +96,7 @@ def _is_time(value: str) -> bool:
     if not _TIME.fullmatch(value):
         return False
     hours, minutes, *seconds = (int(part.split(".")[0]) for part in value.split(":"))
-    return hours < 24 and minutes < 60 and all(one < 60 for one in seconds)
+    return hours < 24 and minutes < 60 and all(second < 60 for second in seconds)
 
 
 def _is_url(value: str) -> bool:

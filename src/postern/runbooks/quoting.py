@@ -147,7 +147,7 @@ def _reads_input(program: str, syntax: ScriptSyntax, args: Sequence[str]) -> boo
     scripts = _SCRIPTS.get(syntax)
     if scripts is None or program in ("mongosh", "mongo"):
         return True
-    return re.fullmatch(rf"(?:(?!{scripts})-\S*(?: pipefail)? )*", "".join(f"{one} " for one in args)) is not None
+    return re.fullmatch(rf"(?:(?!{scripts})-\S*(?: pipefail)? )*", "".join(f"{arg} " for arg in args)) is not None
 
 
 # Values without special meaning; in a shell also paths and addresses.
@@ -236,9 +236,9 @@ def _without(forbidden: str, quote: str) -> Callable[[str, str], str]:
     """Return a rule for quotes in which some characters cannot be written."""
 
     def rule(value: str, _: str) -> str:
-        found = re.search(forbidden, value)
-        if found:
-            raise Fault(f"a value with {found[0]!r} cannot be written between two {quote} here")
+        match = re.search(forbidden, value)
+        if match:
+            raise Fault(f"a value with {match[0]!r} cannot be written between two {quote} here")
         return _double_quotes(value, quote)
 
     return rule

@@ -317,7 +317,7 @@ class _Parser:
             raise Fault(f"{token.value} is only allowed at the start of an action", token.at)
         if token.value not in SIGNATURES:
             raise Fault(f"the function {token.value!r} does not exist", token.at)
-        depth = 1 + max((one.depth for one in args if isinstance(one, Call)), default=0)
+        depth = 1 + max((arg.depth for arg in args if isinstance(arg, Call)), default=0)
         if depth > MAX_EXPRESSION:
             raise Fault(f"more than {MAX_EXPRESSION} functions are chained", token.at)
         subject = None

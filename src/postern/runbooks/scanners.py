@@ -132,13 +132,13 @@ class Sql(Scanner):
     def prefix(self, quote: str) -> str:
         if self.tail.endswith(quote):
             raise Fault("two adjacent quoted texts would be read as one; put something between them")
-        found = re.search(rf"(?:[\w$]|{_BEYOND}|[uU]&)+$", self.tail)
-        if found is None:
+        match = re.search(rf"(?:[\w$]|{_BEYOND}|[uU]&)+$", self.tail)
+        if match is None:
             return ""
         if quote == "'" and (
-            found[0] in ("N", "n") or (found[0] in ("E", "e") and self._syntax is ScriptSyntax.DOLLAR_QUOTES)
+            match[0] in ("N", "n") or (match[0] in ("E", "e") and self._syntax is ScriptSyntax.DOLLAR_QUOTES)
         ):
-            return found[0]
+            return match[0]
         raise Fault("the text before it changes how the quotes are read; put a blank between them")
 
     def _read(self, text: str, at: int) -> None:
@@ -167,18 +167,18 @@ class Sql(Scanner):
             if self._mode:
                 at = self._leave(text, at, limit)
                 continue
-            found = self._code.search(text, at, limit)
-            if found is None:
+            match = self._code.search(text, at, limit)
+            if match is None:
                 break
-            at = found.end()
-            if found.lastgroup:
-                self._command(text, found)
-            elif found[0].startswith("$"):
-                if not re.search(rf"(?:[\w$]|{_BEYOND})$", self._before(text, found.start())):
-                    return at, found[0]
-                at = found.start() + 1
+            at = match.end()
+            if match.lastgroup:
+                self._command(text, match)
+            elif match[0].startswith("$"):
+                if not re.search(rf"(?:[\w$]|{_BEYOND})$", self._before(text, match.start())):
+                    return at, match[0]
+                at = match.start() + 1
             else:
-                self._enter(text, found)
+                self._enter(text, match)
         return limit, ""
 
     def _command(self, text: str, found: re.Match[str]) -> None:
@@ -222,31 +222,31 @@ class Sql(Scanner):
         if self._mode == "*/":
             return self._leave_comment(text, at, limit)
         if self._mode == "\n":
-            found = re.compile(r"[\n\r]").search(text, at, limit)
+            match = re.compile(r"[\n\r]").search(text, at, limit)
         elif self._mode == _LINE:
-            found = re.compile(r"\n").search(text, at, limit)
+            match = re.compile(r"\n").search(text, at, limit)
         elif self._mode.startswith("\\"):
-            found = re.compile(rf"\\|{self._mode[1:]}").search(text, at, limit)
-            if found and found[0] == "\\":
-                return min(self._escape(text, found.start()), limit)
+            match = re.compile(rf"\\|{self._mode[1:]}").search(text, at, limit)
+            if match and match[0] == "\\":
+                return min(self._escape(text, match.start()), limit)
         else:
-            found = re.compile(re.escape(self._mode)).search(text, at, limit)
-        if found is None:
+            match = re.compile(re.escape(self._mode)).search(text, at, limit)
+        if match is None:
             return limit
         if self._mode in ("'", "\\'", "]"):
-            self._closed = (self._offset + found.end(), self._mode)
+            self._closed = (self._offset + match.end(), self._mode)
         self._mode = ""
-        return found.end()
+        return match.end()
 
     def _leave_comment(self, text: str, at: int, limit: int) -> int:
         nests = self._syntax in (ScriptSyntax.DOLLAR_QUOTES, ScriptSyntax.TSQL)
-        found = re.compile(r"\*/|/\*" if nests else r"\*/").search(text, at, limit)
-        if found is None:
+        match = re.compile(r"\*/|/\*" if nests else r"\*/").search(text, at, limit)
+        if match is None:
             return limit
-        self._depth += 1 if found[0] == "/*" else -1
+        self._depth += 1 if match[0] == "/*" else -1
         if not self._depth:
             self._mode = ""
-        return found.end()
+        return match.end()
 
 
 _SQL_CODE = {
@@ -296,10 +296,10 @@ class ProgramScanner(Scanner):
             at = self._leave(text, at) if self._mode else self._enter(text, at)
 
     def _enter(self, text: str, at: int) -> int:
-        found = self._code.search(text, at)
-        if found is None:
+        match = self._code.search(text, at)
+        if match is None:
             return len(text)
-        sign = found[0]
+        sign = match[0]
         if sign in ("{", "}"):
             self._brace(sign)
         elif sign in ("#", "//"):
@@ -308,9 +308,9 @@ class ProgramScanner(Scanner):
             self._mode = "*/"
         elif sign != "/":
             self._mode = sign
-        elif _BEFORE_REGEX.search(self._before(text, found.start(), 20)):
+        elif _BEFORE_REGEX.search(self._before(text, match.start(), 20)):
             self._mode = "/"
-        return found.end()
+        return match.end()
 
     def _brace(self, sign: str) -> None:
         if not self._braces:

@@ -70,8 +70,8 @@ _SEPARATES = re.compile(r"\[\[(?=[\s\\(])|(?<=\s)\]\](?=[\s;&|)<>])|;|(?<![<>])&
 
 
 def _is_in_subscript(command: str) -> bool:
-    found = _OPENS_SUBSCRIPT.search(command) if "[" in command else None
-    return found is not None and command.count("[", found.start()) > command.count("]", found.start())
+    match = _OPENS_SUBSCRIPT.search(command) if "[" in command else None
+    return match is not None and command.count("[", match.start()) > command.count("]", match.start())
 
 
 class Shell(Scanner):
@@ -195,20 +195,20 @@ class Shell(Scanner):
         """Update the start of the current command with code that was read, and the sign after it."""
         sign = found_sign[0] if found_sign else ""
         command, done = self._commands[-1], 0
-        for found in _SEPARATES.finditer(code + sign):
-            if found.end() > len(code) or self.is_lost:
+        for match in _SEPARATES.finditer(code + sign):
+            if match.end() > len(code) or self.is_lost:
                 break
             self._signs += _SEPARATORS_COUNT - 1
             self._count()
-            command = (command + code[done : found.start()])[:_MAX_COMMAND]
-            done = found.end()
+            command = (command + code[done : match.start()])[:_MAX_COMMAND]
+            done = match.end()
             if _is_in_subscript(command):
                 command += "_"
-            elif found[0] == "[[":
+            elif match[0] == "[[":
                 command = "[[" if _BEGINS.fullmatch(command) else command + "[["
             elif command.startswith("[["):
-                command = "" if found[0] == "]]" else "[[ ;"
-            elif found[0] == "]]":
+                command = "" if match[0] == "]]" else "[[ ;"
+            elif match[0] == "]]":
                 command += "]]"
             else:
                 command = ""
@@ -245,12 +245,12 @@ class Shell(Scanner):
         if mode == "'":
             end = text.find("'", at)
         else:
-            found = re.compile(r"[\\']").search(text, at)
-            if found and found[0] == "\\":
+            match = re.compile(r"[\\']").search(text, at)
+            if match and match[0] == "\\":
                 # Some shells do not know such quotes, and end them here.
-                self.is_lost |= text.startswith("'", found.end())
-                return self._escape(text, found.start())
-            end = found.start() if found else -1
+                self.is_lost |= text.startswith("'", match.end())
+                return self._escape(text, match.start())
+            end = match.start() if match else -1
         if end < 0:
             return len(text)
         self._open.pop()
@@ -260,21 +260,21 @@ class Shell(Scanner):
         """Read text between backquotes. Shells first find the end, whatever quotes and comments precede it, and then
         parse.
         """
-        found = re.compile(r"[\\`]").search(text, at)
-        self._inner.append(text[at : found.start() if found else len(text)])
-        if found is None:
+        match = re.compile(r"[\\`]").search(text, at)
+        self._inner.append(text[at : match.start() if match else len(text)])
+        if match is None:
             return len(text)
-        if found[0] == "\\":
-            taken = text[found.end() : found.end() + 1]
+        if match[0] == "\\":
+            taken = text[match.end() : match.end() + 1]
             self.is_lost |= not taken or (taken == '"' and '"' in self._open)
             self._inner.append(taken if taken in ("`", "\\", "$") else "\\" + taken)
-            return found.end() + 1
+            return match.end() + 1
         self._open.pop()
         within = Shell(self.budget, "`")
         self._read_within(within, "".join(self._inner))
         self._inner.clear()
         self.is_lost |= not within.is_whole()
-        return found.end()
+        return match.end()
 
     def _read_within(self, within: Shell, text: str) -> None:
         """Scan a part of this text with a scanner of its own, whose cost counts for both."""

@@ -187,7 +187,7 @@ class ParameterSurvey:
             if isinstance(call.args[0], Literal):
                 says["default"] = first
         elif call.name == "options":
-            says["options"] = tuple(literal_text(one) for one in call.args[:-1])
+            says["options"] = tuple(literal_text(arg) for arg in call.args[:-1])
         elif call.name == "asenv":
             if self._exported.setdefault(first, subject.name) != subject.name:
                 raise Fault(f"two parameters use the environment variable {first}", call.at)

@@ -50,9 +50,9 @@ def assemble(texts: Iterable[str]) -> str:
     whole = "".join(parts)
     if not any(isinstance(part, Quoted) for part in parts):
         return whole
-    made = Pieces(whole)
-    made.parts = parts
-    return made
+    pieces = Pieces(whole)
+    pieces.parts = parts
+    return pieces
 
 
 def _flat(texts: Iterable[str]) -> Iterator[str]:

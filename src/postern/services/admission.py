@@ -162,10 +162,10 @@ class Access:
         with it. `modes`: as for `admit`. Raises NotFound also when the connection is hidden from them, ReviewRequired,
         Denied, Unavailable.
         """
-        found, missing = await self._find_connection(principal, connection)
+        found_connection, missing = await self._find_connection(principal, connection)
         return await self._admit(
             principal,
-            found,
+            found_connection,
             verb,
             missing,
             source=source,
@@ -195,17 +195,17 @@ class Access:
         Reviewers may still have to approve. `runbook.commit` does not matter. Raises NotFound also when the connection
         is hidden from them, Denied, Unavailable.
         """
-        found, missing = await self._find_connection(principal, connection)
-        await self._require_allowed(principal, found, (Verb.EXEC,), missing, runbook)
-        return found
+        found_connection, missing = await self._find_connection(principal, connection)
+        await self._require_allowed(principal, found_connection, (Verb.EXEC,), missing, runbook)
+        return found_connection
 
     async def _find_connection(self, principal: Principal, connection: str) -> tuple[Connection, NotFound]:
         """Return the connection, and the error to raise where it is hidden from the principal."""
         missing = NotFound(f"there is no connection {connection!r}; check its name")
-        found = await self._connections.get(principal.org_id, connection)
-        if found is None:
+        found_connection = await self._connections.get(principal.org_id, connection)
+        if found_connection is None:
             raise missing
-        return found, missing
+        return found_connection, missing
 
     async def admit_reviewed(
         self, principal: Principal, review: Review, *, runbook: RunbookRef | None = None
@@ -216,12 +216,19 @@ class Access:
         NotFound, Denied, Unavailable.
         """
         missing = NotFound(f"there is no connection {review.connection!r} any more, or you cannot see it")
-        found = await self._connections.get(principal.org_id, str(review.binding.connection_id))
-        if found is None:
+        connection = await self._connections.get(principal.org_id, str(review.binding.connection_id))
+        if connection is None:
             raise missing
-        asked = review.binding
+        binding = review.binding
         return await self._admit(
-            principal, found, Verb.EXEC, missing, source=asked.source, means=asked.means, review=review, runbook=runbook
+            principal,
+            connection,
+            Verb.EXEC,
+            missing,
+            source=binding.source,
+            means=binding.means,
+            review=review,
+            runbook=runbook,
         )
 
     async def admit_target_task(self, principal: Principal, connection: str, *, schema: bool, source: str) -> Permit:
@@ -231,18 +238,20 @@ class Access:
         included, except for administrators, who test what they have not enabled yet. `connection` is a name or id.
         Raises NotFound also when it is hidden from them, Denied, Unavailable.
         """
-        found, missing = await self._find_connection(principal, connection)
-        await self._require_visible(principal, found, missing)
+        found_connection, missing = await self._find_connection(principal, connection)
+        await self._require_visible(principal, found_connection, missing)
         reason = _principal_reason(principal.is_active)
-        if reason is None and schema and found.access_schema is not Toggle.ENABLED:
-            reason = f"the schema of connection {found.name!r} is switched off; ask an administrator"
+        if reason is None and schema and found_connection.access_schema is not Toggle.ENABLED:
+            reason = f"the schema of connection {found_connection.name!r} is switched off; ask an administrator"
         if reason is None and not schema and not principal.is_admin:
-            reason = await self._shut_reason(principal, found)
+            reason = await self._shut_reason(principal, found_connection)
         if reason is None and principal.is_auditor:
             reason = _AUDITOR
         if reason is not None:
             raise Denied(reason)
-        return Permit(principal, found, await self.policy_for(found), Verb.EXEC, source, None, None, seal())
+        return Permit(
+            principal, found_connection, await self.policy_for(found_connection), Verb.EXEC, source, None, None, seal()
+        )
 
     async def _admit(
         self,
@@ -467,14 +476,14 @@ def masked_types(connection: Connection) -> frozenset[InfoType]:
         return frozenset()
     if not connection.redact_types:
         return DEFAULT_TYPES
-    found = {name: info_type(name) for name in connection.redact_types}
-    unknown = [name for name, kind in found.items() if kind is None]
+    info_types = {name: info_type(name) for name in connection.redact_types}
+    unknown = [name for name, kind in info_types.items() if kind is None]
     if unknown:
         raise Unavailable(
             f"connection {connection.name!r} masks {', '.join(unknown)}, which this version does not support, "
             "so the connection is denied; ask an administrator to correct its redact_types"
         )
-    return frozenset(kind for kind in found.values() if kind is not None)
+    return frozenset(kind for kind in info_types.values() if kind is not None)
 
 
 def _credential_reason(expires_at: datetime | None, revoked_at: datetime | None, now: datetime) -> str | None:

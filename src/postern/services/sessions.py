@@ -474,8 +474,8 @@ def _with_trace(metadata: Mapping[str, str]) -> dict[str, str]:
 
 def _without_secrets_of(connection: Connection, given: Invocation) -> Invocation:
     taken = {key.partition(":")[2] for key in connection.secret}
-    kept = {name: value for name, value in given.environment.items() if name not in taken}
-    return replace(given, environment=kept)
+    secrets = {name: value for name, value in given.environment.items() if name not in taken}
+    return replace(given, environment=secrets)
 
 
 def _as_uuid(given: UUID | str) -> UUID | None:
@@ -489,7 +489,7 @@ def _prefix_bounds(beginning: str) -> tuple[UUID, UUID] | None:
     """Return the first and last identifier with this prefix; None where it is not a prefix, or too short."""
     text = beginning.lower()
     digits = text.replace("-", "")
-    if not MIN_PREFIX <= len(digits) < 32 or not all(one in "0123456789abcdef" for one in digits):
+    if not MIN_PREFIX <= len(digits) < 32 or not all(digit in "0123456789abcdef" for digit in digits):
         return None
     first, last = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
     return (first, last) if text == digits or str(first).startswith(text) else None

@@ -181,7 +181,7 @@ async def _answering(observer: Callable[[float], None]) -> AsyncIterator[None]:
 def _upgrade(connection: Connection) -> None:
     config = _config()
     current = MigrationContext.configure(connection).get_current_revision()
-    if current is not None and current not in {one.revision for one in _script().walk_revisions()}:
+    if current is not None and current not in {script.revision for script in _script().walk_revisions()}:
         raise Misconfigured(
             f"the store has the schema {current!r}, which this version of Postern does not know: start the version "
             "that made it, or give this one an empty store (--home, POSTERN_DATABASE_URL)"

@@ -28,11 +28,11 @@ class FileJournal:
 
     def last(self, wanted: LogFilter, limit: int) -> list[LogLine]:
         """Return lines, oldest first."""
-        found: list[LogLine] = []
+        lines: list[LogLine] = []
         for process in _processes(self._folder):
             if wanted.process in (None, process):
-                found += self._last_of(process, wanted, limit)
-        return sorted(heapq.nlargest(limit, found, key=_key), key=_key)
+                lines += self._last_of(process, wanted, limit)
+        return sorted(heapq.nlargest(limit, lines, key=_key), key=_key)
 
     def follow(self, after: str | None) -> FileFollower:
         return FileFollower(self._folder, after)
@@ -40,17 +40,17 @@ class FileJournal:
     def _last_of(self, process: str, wanted: LogFilter, limit: int) -> list[LogLine]:
         """Return the newest lines of one process that fit, newest first; of the former file only what is still
         missing."""
-        found: list[LogLine] = []
+        lines: list[LogLine] = []
         for suffix in (_SUFFIX, _FORMER):
             content = _content(self._folder / f"{process}{suffix}")
             end = len(content)
-            while end > 0 and len(found) < limit:
+            while end > 0 and len(lines) < limit:
                 begin = content.rfind(b"\n", 0, end - 1) + 1
                 line = _line_of(content[begin:end], process, begin)
                 if line is not None and wanted.fits(line):
-                    found.append(line)
+                    lines.append(line)
                 end = begin
-        return found
+        return lines
 
 
 @dataclass(slots=True)
@@ -73,35 +73,35 @@ class FileFollower:
 
     def read(self) -> Sequence[LogLine]:
         """Return new lines, by time."""
-        found, self._missed = self._missed, []
+        lines, self._missed = self._missed, []
         for process in _processes(self._folder):
-            found += self._new(process)
-        return sorted(found, key=_key)
+            lines += self._new(process)
+        return sorted(lines, key=_key)
 
     def _new(self, process: str) -> list[LogLine]:
         path = self._folder / f"{process}{_SUFFIX}"
         place = self._places.setdefault(process, _Place(0, 0))
         now = _end_of(path)
-        found: list[LogLine] = []
+        lines: list[LogLine] = []
         if now.inode != place.inode:  # a new file took the place of the one that was read: first the rest of that
             former = self._folder / f"{process}{_FORMER}"
             if _end_of(former).inode == place.inode:
-                found += _take(former, place, process)
+                lines += _take(former, place, process)
                 if place.offset < _end_of(former).offset:
-                    return found  # the rest of it next time
+                    return lines  # the rest of it next time
             place = self._places[process] = _Place(now.inode, 0)
-        return found + _take(path, place, process)
+        return lines + _take(path, place, process)
 
     def _since(self, after: str) -> list[LogLine]:
         """Return the newest lines after that id, up to where following begins."""
         begin = _key_of(after)
-        found: list[LogLine] = []
+        lines: list[LogLine] = []
         for process, place in self._places.items():
             former = _content(self._folder / f"{process}{_FORMER}")
             present = _content(self._folder / f"{process}{_SUFFIX}")[: place.offset]
             for content in (former, present):
-                found += [line for line in _lines(content, 0, process) if _key(line) > begin]
-        return heapq.nlargest(MAX_MISSED, found, key=_key)
+                lines += [line for line in _lines(content, 0, process) if _key(line) > begin]
+        return heapq.nlargest(MAX_MISSED, lines, key=_key)
 
 
 def _processes(folder: Path) -> list[str]:
@@ -114,10 +114,10 @@ def _processes(folder: Path) -> list[str]:
 
 def _end_of(path: Path) -> _Place:
     try:
-        found = path.stat()
+        result = path.stat()
     except FileNotFoundError:
         return _Place(0, 0)
-    return _Place(found.st_ino, found.st_size)
+    return _Place(result.st_ino, result.st_size)
 
 
 def _content(path: Path) -> bytes:
@@ -136,9 +136,9 @@ def _take(path: Path, place: _Place, process: str) -> list[LogLine]:
     except FileNotFoundError:
         return []
     whole = content[: content.rfind(b"\n") + 1]
-    found = list(_lines(whole, place.offset, process))
+    lines = list(_lines(whole, place.offset, process))
     place.offset += len(whole)
-    return found
+    return lines
 
 
 def _lines(content: bytes, offset: int, process: str) -> Iterator[LogLine]:

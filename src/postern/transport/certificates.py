@@ -92,9 +92,9 @@ def ensure(folder: Path, names: Iterable[str], *, now: datetime | None = None) -
 def is_for(certificate: Path, name: str) -> bool:
     """Return True if a client that connects to `name` would accept the certificate (RFC 6125 6.4): by the same name, by
     a wildcard for the first label, or by the address."""
-    found = x509.load_pem_x509_certificate(certificate.read_bytes())
+    found_certificate = x509.load_pem_x509_certificate(certificate.read_bytes())
     try:
-        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names = found_certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return False
     try:
@@ -109,13 +109,13 @@ def _load(certificate: Path, key: Path) -> _Issued | None:
     """Load both files. Return None if one is missing or broken, or they do not belong together: then they are created
     anew."""
     try:
-        found = x509.load_pem_x509_certificate(certificate.read_bytes())
+        found_certificate = x509.load_pem_x509_certificate(certificate.read_bytes())
         private = serialization.load_pem_private_key(key.read_bytes(), password=None)
     except (FileNotFoundError, ValueError):
         return None
-    if not isinstance(private, ec.EllipticCurvePrivateKey) or private.public_key() != found.public_key():
+    if not isinstance(private, ec.EllipticCurvePrivateKey) or private.public_key() != found_certificate.public_key():
         return None
-    return _Issued(found, private)
+    return _Issued(found_certificate, private)
 
 
 def _ends_soon(certificate: x509.Certificate, now: datetime) -> bool:
@@ -132,13 +132,13 @@ def _fits(certificate: x509.Certificate, authority: _Issued, names: tuple[str, .
 
 
 def _alternatives(names: tuple[str, ...]) -> list[x509.GeneralName]:
-    found: list[x509.GeneralName] = []
+    general_names: list[x509.GeneralName] = []
     for name in names:
         try:
-            found.append(x509.IPAddress(ip_address(name)))
+            general_names.append(x509.IPAddress(ip_address(name)))
         except ValueError:
-            found.append(x509.DNSName(_dns(name)))
-    return found
+            general_names.append(x509.DNSName(_dns(name)))
+    return general_names
 
 
 def _dns(name: str) -> str:

@@ -58,7 +58,7 @@ from postern.wiring.recordings_wiring import trouble_with_recordings
 
 def anchors(settings: Settings) -> tuple[Anchor, ...]:
     """Raises Misconfigured."""
-    found: list[Anchor] = []
+    found_anchors: list[Anchor] = []
     if settings.anchor_file:
         path = Path(settings.anchor_file).expanduser()
         if not path.parent.is_dir():
@@ -66,12 +66,12 @@ def anchors(settings: Settings) -> tuple[Anchor, ...]:
                 f"POSTERN_ANCHOR_FILE: the folder {path.parent} does not exist; create it, or choose a different file",
                 field="anchor_file",
             )
-        found.append(FileAnchor(path))
+        found_anchors.append(FileAnchor(path))
     if settings.anchor_webhook:
-        found.append(WebhookAnchor(settings.anchor_webhook, settings.anchor_webhook_secret, _now))
+        found_anchors.append(WebhookAnchor(settings.anchor_webhook, settings.anchor_webhook_secret, _now))
     if settings.anchor_bucket:
-        found.append(_bucket(settings))
-    return tuple(found)
+        found_anchors.append(_bucket(settings))
+    return tuple(found_anchors)
 
 
 def _bucket(settings: Settings) -> Anchor:
@@ -92,12 +92,12 @@ _SCHEMES = ("https", "ssh", "http", "file")
 def git_fetcher(settings: Settings, environment: Mapping[str, str]) -> GitFetcher:
     """Raises Misconfigured."""
     schemes = _split_list(settings.runbook_schemes)
-    if unknown := [one for one in schemes if one not in _SCHEMES]:
+    if unknown := [scheme for scheme in schemes if scheme not in _SCHEMES]:
         raise Misconfigured(
             f"POSTERN_RUNBOOK_SCHEMES: {unknown[0]!r} is not one of {', '.join(_SCHEMES)}", field="runbook_schemes"
         )
     folders = _split_list(settings.runbook_folders)
-    if relative := [one for one in folders if not Path(one).is_absolute()]:
+    if relative := [folder for folder in folders if not Path(folder).is_absolute()]:
         raise Misconfigured(
             f"POSTERN_RUNBOOK_FOLDERS: {relative[0]!r} is not an absolute path", field="runbook_folders"
         )
@@ -107,7 +107,9 @@ def git_fetcher(settings: Settings, environment: Mapping[str, str]) -> GitFetche
         raise Misconfigured("POSTERN_RUNBOOK_TIMEOUT and POSTERN_RUNBOOK_SIZE must be more than 0")
     networks = networks_of(settings.runbook_networks, "POSTERN_RUNBOOK_NETWORKS")
     limits = RepositoryLimits(received=settings.runbook_size)
-    policy = RepositoryPolicy(schemes, tuple(str(one) for one in networks), folders, settings.runbook_ca, limits)
+    policy = RepositoryPolicy(
+        schemes, tuple(str(network) for network in networks), folders, settings.runbook_ca, limits
+    )
     return GitFetcher(policy, environment, seconds=settings.runbook_timeout)
 
 
@@ -154,13 +156,13 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
         for topic in (Topic.DATA_KEYS_CHANGED, Topic.RESUMED):
             signals.subscribe(topic, lambda _payload: encryption.refresh())
         stores = Stores(database, encryption)
-        held = open_segments(settings, stores.segments, encryption)
+        segments = open_segments(settings, stores.segments, encryption)
         recordings = RecordingLibrary(
             settings.home,
             {name: spec.renderer for name, spec in PROTOCOLS.items()},
             {name: spec.results for name, spec in PROTOCOLS.items() if spec.results is not None},
             framed=TEXTUAL,
-            stored=held,
+            stored=segments,
             answers={name: spec.answers for name, spec in PROTOCOLS.items() if spec.answers is not None},
         )
         networks = machine.provider_networks.networks
@@ -184,7 +186,7 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             machine=replace(
                 machine,
                 provider=Providers(openid, saml),
-                copies=StoredCopies(held.blobs, held.keys),
+                copies=StoredCopies(segments.blobs, segments.keys),
                 metrics=functools.partial(gather_metrics, settings.home, SqlBacklog(database).look),
             ),
             openid=openid,
@@ -192,7 +194,7 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             chats=SlackWindow(Slack(receivers)),
             trackers=trackers(settings),
         )
-        yield App(database, stores, encryption, services, held)
+        yield App(database, stores, encryption, services, segments)
     finally:
         await receivers.close()
         await database.close()

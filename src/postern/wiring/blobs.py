@@ -70,16 +70,16 @@ class KeysForThreads:
         return await self._encryption.in_use(org_id)
 
     def derive(self, data_key: UUID, org_id: UUID, *, salt: bytes, info: bytes) -> bytes:
-        found = self._encryption.derive_key(data_key, org_id, salt=salt, info=info)
-        if found is None:
+        data = self._encryption.derive_key(data_key, org_id, salt=salt, info=info)
+        if data is None:
             _result(self._encryption.load(), self._loop, "the store did not return the data keys in time; try again")
-            found = self._encryption.derive_key(data_key, org_id, salt=salt, info=info)
-        if found is None:
+            data = self._encryption.derive_key(data_key, org_id, salt=salt, info=info)
+        if data is None:
             raise Malformed(
                 f"it is encrypted with the data key {data_key}, which this store does not have: the "
                 "segment was changed, or the store is older than it"
             )
-        return found
+        return data
 
 
 def open_segments(settings: Settings, segments: SegmentStore, encryption: Encryption) -> StoredSegments:

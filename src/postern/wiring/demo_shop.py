@@ -75,10 +75,10 @@ async def follow(services: Services, setter: Principal, target: DemoTarget) -> N
 
 async def _guardrail(services: Services, setter: Principal) -> Guardrail:
     seen = 0
-    while found := (await services.guardrails.find(setter, Page(offset=seen))).items:
-        if known := next((one for one in found if one.name == GUARDRAIL), None):
-            return known
-        seen += len(found)
+    while guardrails := (await services.guardrails.find(setter, Page(offset=seen))).items:
+        if guardrail := next((one for one in guardrails if one.name == GUARDRAIL), None):
+            return guardrail
+        seen += len(guardrails)
     rules = tuple(Rule(RuleType.PATTERN_MATCH, pattern_regex=pattern, name=name) for name, pattern in RULES.items())
     description = "Denies statements that empty or delete whole tables. Rules on text have limits: see the README."
     return await services.guardrails.create(setter, {"name": GUARDRAIL, "description": description, "input": rules})
@@ -87,10 +87,10 @@ async def _guardrail(services: Services, setter: Principal) -> Guardrail:
 async def _mask_columns(services: Services, setter: Principal, connection_id: str) -> None:
     """Create the masking rule, unless there is one with that name."""
     seen = 0
-    while found := (await services.masking_rules.find(setter, Page(offset=seen))).items:
-        if any(one.name == MASKING for one in found):
+    while rules := (await services.masking_rules.find(setter, Page(offset=seen))).items:
+        if any(rule.name == MASKING for rule in rules):
             return
-        seen += len(found)
+        seen += len(rules)
     description = "Masks customers' personal data by column, through aliases, casts, functions and views."
     fields = {"name": MASKING, "description": description, "columns": COLUMNS, "connection_ids": (connection_id,)}
     await services.masking_rules.create(setter, fields)

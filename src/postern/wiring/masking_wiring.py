@@ -57,10 +57,10 @@ def _origins(policy: Policy, view: SessionView) -> SessionOrigins | None:
     kept = view.carried_over.get(_KEPT)
     if kept is not None:
         return cast("SessionOrigins", kept)
-    found = view.carried_over[_KEPT] = make(lambda: view.schema)
+    origins = view.carried_over[_KEPT] = make(lambda: view.schema)
     if view.metrics.operations:
-        found.record_gap()
-    return found
+        origins.record_gap()
+    return origins
 
 
 def masks(rule: MaskingRule, key: Secret, samples: Samples) -> MaskedSamples:

@@ -19,8 +19,8 @@ _MAX_ID = 255  # characters; the size of the column with the master key of a dat
 
 def open_encryption(settings: Settings, database: Database) -> Encryption:
     """Raises Misconfigured."""
-    known = [master_of(settings.master_key_old, "master_key_old")] if settings.master_key_old else []
-    return Encryption(SqlDataKeys(database), master(settings), old=known, direct=direct_key(settings))
+    keys = [master_of(settings.master_key_old, "master_key_old")] if settings.master_key_old else []
+    return Encryption(SqlDataKeys(database), master(settings), old=keys, direct=direct_key(settings))
 
 
 def master(settings: Settings) -> MasterKey:

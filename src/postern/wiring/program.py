@@ -14,14 +14,14 @@ def program_name() -> str:
     `make up` runs it from a virtual environment that is not active. A different program that contains it prints
     `postern`.
     """
-    own, found = Path(sys.argv[0]), shutil.which("postern")
-    if own.parts[-2:] == ("postern", "__main__.py"):
+    path, found = Path(sys.argv[0]), shutil.which("postern")
+    if path.parts[-2:] == ("postern", "__main__.py"):
         return "postern" if found else f"{shlex.quote(sys.executable)} -m postern"
-    if own.name != "postern":
+    if path.name != "postern":
         return "postern"
-    if found and own.exists() and Path(found).samefile(own):
+    if found and path.exists() and Path(found).samefile(path):
         return "postern"
-    return shlex.quote(str(own.absolute()))
+    return shlex.quote(str(path.absolute()))
 
 
 def path_hint() -> str | None:

@@ -50,14 +50,16 @@ class WaitingSegments:
 
 def waiting_for_archiver(home: Path) -> WaitingSegments:
     """Count at most MOST_FILES of them."""
-    found = []
+    results = []
     for path in itertools.islice(sealed_folder(home).glob(f"*/*/*{SEALED_SUFFIX}"), MOST_FILES):
         with suppress(FileNotFoundError):
-            found.append(path.stat())
-    if not found:
+            results.append(path.stat())
+    if not results:
         return WaitingSegments()
-    oldest = min(one.st_mtime for one in found)
-    return WaitingSegments(len(found), sum(one.st_size for one in found), max(0.0, time.time() - oldest))
+    oldest = min(result.st_mtime for result in results)
+    return WaitingSegments(
+        len(results), sum(stat_result.st_size for stat_result in results), max(0.0, time.time() - oldest)
+    )
 
 
 def archiver_trouble(home: Path) -> str:

@@ -46,6 +46,9 @@ def authority_der(settings: Settings) -> bytes | None:
     path = authority(settings)
     if path is None:
         return None
-    found = x509.load_pem_x509_certificates(path.read_bytes())
-    root = next((one for one in found if one.issuer == one.subject), found[0])
+    found_certificates = x509.load_pem_x509_certificates(path.read_bytes())
+    root = next(
+        (certificate for certificate in found_certificates if certificate.issuer == certificate.subject),
+        found_certificates[0],
+    )
     return root.public_bytes(Encoding.DER)

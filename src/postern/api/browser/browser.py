@@ -32,13 +32,13 @@ SHOWN: dict[int | str, dict[str, Any]] = {
 
 async def browser(request: Request, services: Services, info: ServerAddresses) -> tuple[Account, Login, Secret]:
     """Authenticate by the cookie alone. Raises Unauthenticated, Denied, Unavailable."""
-    held = login_cookie(request, info)
-    if held is None:
+    secret = login_cookie(request, info)
+    if secret is None:
         raise Unauthenticated("log in with this browser first")
-    caller = await services.authentication.caller(held, address=address_of(request))
+    caller = await services.authentication.caller(secret, address=address_of(request))
     if caller.login is None:
         raise Unauthenticated("the session's cookie must contain the token of a login")
-    return await services.users.own(caller.principal), caller.login, held
+    return await services.users.own(caller.principal), caller.login, secret
 
 
 async def to_login(

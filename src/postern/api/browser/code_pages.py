@@ -56,7 +56,7 @@ async def code_page(
     raises NotFound, TooMany; `enter` asks for a code again, with the problem of this one. Users who are not logged in
     are sent to the login."""
     try:
-        account, _, held = await browser(request, services, info)
+        account, _, secret = await browser(request, services, info)
     except Unauthenticated:
         query = {"user_code": code} if code else {}
         wanted = urlencode(query | ({"organization": organization} if organization else {}))
@@ -64,17 +64,17 @@ async def code_page(
     if not code:
         return enter("")
     try:
-        return await show(account, csrf_token_of(held))
+        return await show(account, csrf_token_of(secret))
     except (NotFound, TooMany) as problem:
         return enter(problem.message)
 
 
 async def read_code_form(request: Request, services: Services, info: ServerAddresses) -> CodeForm:
     """Return the answer. Raises Unauthenticated, Denied for another page's form, Malformed."""
-    account, login, held = await browser(request, services, info)
+    account, login, secret = await browser(request, services, info)
     request.state.principal = account.principal
     form = await form_of(request)
-    require_own_form(request, form, held, info)
+    require_own_form(request, form, secret, info)
     if form.get("answer") not in ("allow", "deny"):
         raise Malformed("answer: must be allow or deny")
     return CodeForm(account, login, form.get("user_code", ""), form["answer"] == "allow", form)

@@ -60,8 +60,8 @@ def csrf_token_of(token: Secret) -> str:
 def require_own_page(request: Request, token: Secret, info: ServerAddresses) -> None:
     """Check a write that is authenticated by cookie. Raises Denied."""
     require_own_origin(request, info)
-    given = request.headers.get(CSRF_HEADER, "").encode()
-    if not hmac.compare_digest(given, csrf_token_of(token).encode()):
+    data = request.headers.get(CSRF_HEADER, "").encode()
+    if not hmac.compare_digest(data, csrf_token_of(token).encode()):
         raise Denied(
             f"a write with the browser's session needs the header {CSRF_HEADER}; its value is the "
             "`csrf_token` of GET /api/login/session, which changes with each login and refresh"

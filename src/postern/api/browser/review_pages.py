@@ -50,15 +50,15 @@ def answers(review: Review, principal: Principal) -> tuple[str, ...]:
 
 def review(card: Card, wanted: ReviewPage, status: int = 200) -> HTMLResponse:
     facts = Markup("").join(Markup("<dt>{}</dt><dd>{}</dd>").format(label, value) for label, value in card.facts)
-    given = Markup("<p>Script or statement:</p><pre>{}</pre>").format(card.input) if card.input else Markup("")
+    markup = Markup("<p>Script or statement:</p><pre>{}</pre>").format(card.input) if card.input else Markup("")
     button = Markup('<button name="answer" value="{}">{}</button>')
-    buttons = Markup(" ").join(button.format(one, _WORDS[one]) for one in wanted.answers)
+    buttons = Markup(" ").join(button.format(answer, _WORDS[answer]) for answer in wanted.answers)
     content = _CONTENT.format(
         problem=Markup('<p role="alert">{}</p>').format(wanted.problem) if wanted.problem else Markup(""),
         title=card.title,
         state=card.state,
         facts=facts,
-        input=given,
+        input=markup,
         form=_FORM.format(id=card.review_id, csrf=wanted.csrf_token, buttons=buttons) if buttons else Markup(""),
         email=wanted.email,
     )

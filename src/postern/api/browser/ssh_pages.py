@@ -29,8 +29,8 @@ _ELSEWHERE = Markup(" (your browser connects from <strong>{}</strong>)")
 
 
 def enter_code(problem: str = "") -> HTMLResponse:
-    said = Markup('<p role="alert">{}</p>').format(problem) if problem else Markup("")
-    return pages.page("Approve an SSH client", _ENTER.format(problem=said))
+    markup = Markup('<p role="alert">{}</p>').format(problem) if problem else Markup("")
+    return pages.page("Approve an SSH client", _ENTER.format(problem=markup))
 
 
 def confirm(asking: SshLoginRequest, email: str, address: str, csrf_token: str) -> HTMLResponse:

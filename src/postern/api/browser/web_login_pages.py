@@ -70,10 +70,10 @@ def second_factor(back: str, ticket: str, problem: str = "", status: int = 200) 
 
 def set_up(problem: str = "", token: str = "", status: int = 200) -> HTMLResponse:
     content = _SETUP.format(problem=_problem(problem), action=SETUP, token=token, script=_SCRIPT)
-    shown = pages.page("Set your password", content, status)
-    policy = shown.headers["Content-Security-Policy"]
-    shown.headers["Content-Security-Policy"] = f"{policy}; script-src 'sha256-{_SCRIPT_HASH}'"
-    return shown
+    response = pages.page("Set your password", content, status)
+    policy = response.headers["Content-Security-Policy"]
+    response.headers["Content-Security-Policy"] = f"{policy}; script-src 'sha256-{_SCRIPT_HASH}'"
+    return response
 
 
 def front(url: str, principal: Principal | None) -> HTMLResponse:

@@ -242,20 +242,20 @@ def _declaration(agent: Agent, hello: messages.Hello) -> Declaration | None:
             f"agent {agent.name!r} is embedded in an application, and must declare its connection; start "
             f"it with `postern run -- COMMAND` or `postern run --{DEFAULT_PROTOCOL} VARIABLE`"
         )
-    given = hello.declaration
+    declaration = hello.declaration
     try:
-        kind = ConnectionType(given.type)
+        kind = ConnectionType(declaration.type)
     except ValueError:
         raise Malformed(f"declaration: the type must be one of {', '.join(sorted(ConnectionType))}") from None
     return Declaration(
-        name=given.name,
+        name=declaration.name,
         type=kind,
-        subtype=given.subtype,
-        command=tuple(given.command),
-        reviewers=tuple(given.reviewers),
-        redact_types=tuple(given.redact_types),
-        connection_tags=dict(given.connection_tags),
-        default_database=given.default_database,
+        subtype=declaration.subtype,
+        command=tuple(declaration.command),
+        reviewers=tuple(declaration.reviewers),
+        redact_types=tuple(declaration.redact_types),
+        connection_tags=dict(declaration.connection_tags),
+        default_database=declaration.default_database,
     )
 
 

@@ -106,8 +106,8 @@ class KeptUsers(ScimStore[User]):
         return self.shape(await self.provisioning.create_user(self.principal, make_provisioned_user(wanted, payload)))
 
     async def _save(self, key: str, before: User, wanted: User, payload: dict[str, Any]) -> User:
-        given = make_provisioned_user(wanted, payload)
-        return self.shape(await self.provisioning.replace_user(self.principal, identifier(key), given))
+        user = make_provisioned_user(wanted, payload)
+        return self.shape(await self.provisioning.replace_user(self.principal, identifier(key), user))
 
 
 class KeptGroups(ScimStore[Group]):
@@ -174,8 +174,8 @@ async def scim_service_provider_config(_caller: Caller, info: Info) -> Response:
 
 @router.get("/ResourceTypes", responses=scim_errors())
 async def scim_resource_types(_caller: Caller, info: Info, given: Wanted) -> Response:
-    found = scim_resources.resource_types(info.api_url)
-    return make_list_response(ResourceType, found, len(found), given)
+    resource_types = scim_resources.resource_types(info.api_url)
+    return make_list_response(ResourceType, resource_types, len(resource_types), given)
 
 
 @router.get("/ResourceTypes/{id}", responses=scim_errors(404))

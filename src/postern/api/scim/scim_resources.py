@@ -88,10 +88,12 @@ MODELS: tuple[type[Resource[Any]], ...] = (User, Group)
 
 def resource_types(base: str) -> list[ResourceType]:
     """Return the description. `base` is the address of the API, without PREFIX."""
-    found = [ResourceType.from_resource(model) for model in MODELS]
-    for one in found:
-        one.meta = Meta(resource_type="ResourceType", location=f"{base}{PREFIX}/ResourceTypes/{one.id}")
-    return found
+    found_resource_types = [ResourceType.from_resource(model) for model in MODELS]
+    for resource_type in found_resource_types:
+        resource_type.meta = Meta(
+            resource_type="ResourceType", location=f"{base}{PREFIX}/ResourceTypes/{resource_type.id}"
+        )
+    return found_resource_types
 
 
 def schemas(base: str) -> list[Any]:
@@ -192,7 +194,7 @@ def _email(user: User, payload: Mapping[str, Any]) -> str:
     for one in given if isinstance(given, list) else ():
         if isinstance(one, dict) and one.get("primary") is True and isinstance(one.get("value"), str):
             return str(one["value"])
-    return next((one.value for one in user.emails or () if one.value), "")
+    return next((email.value for email in user.emails or () if email.value), "")
 
 
 def _name(given: Any) -> str:

@@ -96,10 +96,10 @@ async def _part(
 def _range(asked: str) -> tuple[int | None, int | None] | None:
     """Return the first and last byte; or None and the number of bytes at the end. None if it is not a single range:
     then everything is returned, as RFC 9110 section 14.2 allows."""
-    found = _RANGE.fullmatch(asked)
-    if found is None or not (found[1] or found[2]) or max(len(found[1]), len(found[2])) > _DIGITS:
+    match = _RANGE.fullmatch(asked)
+    if match is None or not (match[1] or match[2]) or max(len(match[1]), len(match[2])) > _DIGITS:
         return None
-    first, last = (int(text) if text else None for text in found.groups())
+    first, last = (int(text) if text else None for text in match.groups())
     if first is not None and last is not None and last < first:
         return None
     return first, last

@@ -103,14 +103,14 @@ _LABEL = 200  # characters
 
 def lines(moments: Iterable[Moment], session: Session, *, version: int) -> Iterator[bytes]:
     """Yield the asciicast, `version` 2 or 3. Nothing is read before the first line is requested."""
-    found = iter(moments)
-    first = next(found, None)
+    found_moments = iter(moments)
+    first = next(found_moments, None)
     size = _size(first.content) if first is not None and first.kind == SIZE else None
     yield _line(_header(session, size or (_WIDE, _HIGH), version))
     if first is not None and size is None:
-        found = _with(first, found)
+        found_moments = _with(first, found_moments)
     before = 0
-    for micros, code, text in _events(found):
+    for micros, code, text in _events(found_moments):
         at = micros - before if version == 3 else micros
         before = micros
         yield _line([round(at / 1_000_000, 6), code, text])

@@ -47,16 +47,16 @@ def event_stream(
     if window.is_whole and _is_too_much(session, form, kinds):
         raise too_much()
     if form is None:
-        found = _moments(sessions, session, kinds, window)
-        return EventStream([_triple(moment) for moment in found.items], None, found.next)
+        recording_part = _moments(sessions, session, kinds, window)
+        return EventStream([_triple(moment) for moment in recording_part.items], None, recording_part.next)
     if form is StreamFormat.RAW_QUERIES:
-        found = _queries(sessions, session, window)
-        size = sum(len(moment.content) for moment in found.items)
-        return EventStream([_triple(moment) for moment in found.items], size, found.next)
-    found = _moments(sessions, session, kinds - {INPUT, SIZE}, window)
-    joined = b"".join(moment.content for moment in found.items)
+        recording_part = _queries(sessions, session, window)
+        size = sum(len(moment.content) for moment in recording_part.items)
+        return EventStream([_triple(moment) for moment in recording_part.items], size, recording_part.next)
+    recording_part = _moments(sessions, session, kinds - {INPUT, SIZE}, window)
+    joined = b"".join(moment.content for moment in recording_part.items)
     text = joined.decode(errors="replace") if form is StreamFormat.UTF8 else base64.b64encode(joined).decode()
-    return EventStream([text], len(text.encode()), found.next)
+    return EventStream([text], len(text.encode()), recording_part.next)
 
 
 def _is_too_much(session: Session, form: StreamFormat | None, kinds: frozenset[str]) -> bool:
@@ -125,15 +125,15 @@ class ScriptOutput:
 
 def output(events: Events, limit: int) -> ScriptOutput:
     """Return the texts, each of at most `limit` bytes."""
-    found = ScriptOutput(LimitedText(limit), LimitedText(limit), LimitedText(limit))
+    script_output = ScriptOutput(LimitedText(limit), LimitedText(limit), LimitedText(limit))
     for _, kind, content in events:
-        found.is_recorded = True
+        script_output.is_recorded = True
         if kind == INPUT:
             continue
-        found.add("stderr" if kind == "e" else "stdout", content)
-        if found.is_truncated:
+        script_output.add("stderr" if kind == "e" else "stdout", content)
+        if script_output.is_truncated:
             break
-    return found
+    return script_output
 
 
 def _moments(

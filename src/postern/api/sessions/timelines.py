@@ -14,11 +14,11 @@ OUTPUT = 64 * 1024  # bytes of output of each exchange in an export
 
 def lines(exchanges: Iterable[Exchange], start: int, end: int) -> Iterator[bytes]:
     """Yield one JSON object on each line. Times are in microseconds since the session's start, both included."""
-    for one in exchanges:
-        if one.micros > end:
+    for exchange in exchanges:
+        if exchange.micros > end:
             return
-        if one.micros >= start:
-            yield json.dumps(render_exchange(one), ensure_ascii=False).encode() + b"\n"
+        if exchange.micros >= start:
+            yield json.dumps(render_exchange(exchange), ensure_ascii=False).encode() + b"\n"
 
 
 def render_exchange(one: Exchange) -> dict[str, Any]:

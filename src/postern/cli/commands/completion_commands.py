@@ -18,5 +18,5 @@ def completion(ctx: click.Context, shell: str) -> None:
     made = get_completion_class(shell)
     assert made is not None
     # `source()` is avoided: it starts the shell to read its version, which can be a different shell than the caller's.
-    one = made(ctx.find_root().command, {}, "postern", "_POSTERN_COMPLETE")
-    click.echo(one.source_template % one.source_vars())
+    complete = made(ctx.find_root().command, {}, "postern", "_POSTERN_COMPLETE")
+    click.echo(complete.source_template % complete.source_vars())

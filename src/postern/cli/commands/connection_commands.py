@@ -136,7 +136,7 @@ def _masking_rules(api: Client, connection_id: str) -> list[str]:
         rules = api.collection(*MASKING_RULE.path).everything()["data"]
     except Denied:
         return []
-    return [one["name"] for one in rules if connection_id in one["connection_ids"]]
+    return [rule["name"] for rule in rules if connection_id in rule["connection_ids"]]
 
 
 def _render_field(key: str, value: Any) -> Any:

@@ -57,21 +57,21 @@ def doctor(ctx: click.Context, at_agent: bool, at_gateway: bool, home: str | Non
         checks = of_gateway.checks(settings.load(os.environ, home=home))
     else:
         checks = of_client.checks(profile.environ(), port)
-    found = run(checks)
-    _show(found, as_json)
-    if any(one.state is FindingState.WRONG for one in found):
+    findings = run(checks)
+    _show(findings, as_json)
+    if any(finding.state is FindingState.WRONG for finding in findings):
         ctx.exit(FAILED)
 
 
 def _show(found: Sequence[DoctorFinding], as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps([dataclasses.asdict(one) for one in found], indent=2))
+        click.echo(json.dumps([dataclasses.asdict(doctor_finding) for doctor_finding in found], indent=2))
         return
     width = max(len(one.check) for one in found)
     marks = _TAGS if sys.stdout.isatty() else _MARKS
     indent = " " * (len(marks[FindingState.OK]) + 2 + width)
-    for one in found:
-        click.echo(f"{marks[one.state]}  {one.check.ljust(width)}  {one_line(one.what)}")
-        if one.state is not FindingState.OK:
-            click.echo(f"{indent}  why: {one_line(one.why)}")
-            click.echo(f"{indent}  do:  {with_program_name(one_line(one.do))}")
+    for finding in found:
+        click.echo(f"{marks[finding.state]}  {finding.check.ljust(width)}  {one_line(finding.what)}")
+        if finding.state is not FindingState.OK:
+            click.echo(f"{indent}  why: {one_line(finding.why)}")
+            click.echo(f"{indent}  do:  {with_program_name(one_line(finding.do))}")

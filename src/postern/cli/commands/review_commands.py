@@ -328,11 +328,11 @@ def changes(api: Client, *, every: bool, sleep: Callable[[float], None] = time.s
     known: set[str] = set()
     filters: dict[str, str | None] = {"status": "PENDING"} if every else {"waiting_for_me": "true"}
     while True:
-        waiting = {one["id"]: one for one in api.reviews.all(**filters)}
+        waiting = {shape["id"]: shape for shape in api.reviews.all(**filters)}
         for gone in sorted(known - waiting.keys()):
             with suppress(NotFound):  # it ended with its session, or is now for other reviewers
                 yield api.reviews.get(gone)
-        yield from (one for key, one in waiting.items() if key not in known)
+        yield from (review_shape for key, review_shape in waiting.items() if key not in known)
         known = set(waiting)
         sleep(PAUSE)
 

@@ -54,18 +54,20 @@ def run(checks: Mapping[str, Check], *, deadline: float = DEADLINE) -> list[Doct
     finding, too."""
     end = time.monotonic() + deadline
     pool = ThreadPoolExecutor(max(1, len(checks)), thread_name_prefix="check")
-    asked = {name: pool.submit(check) for name, check in checks.items()}
-    found: list[DoctorFinding] = []
-    for name, answer in asked.items():
+    futures = {name: pool.submit(check) for name, check in checks.items()}
+    findings: list[DoctorFinding] = []
+    for name, answer in futures.items():
         try:
-            found += answer.result(max(0.0, end - time.monotonic()))
+            findings += answer.result(max(0.0, end - time.monotonic()))
         except Late:
-            found += wrong(name, f"no answer within {deadline:g} s", "clients wait as long", "try again")
+            findings += wrong(name, f"no answer within {deadline:g} s", "clients wait as long", "try again")
         except PosternError as error:
-            found += wrong(
+            findings += wrong(
                 name, error.message, "the checks that depend on it could not run", "fix it, then run: postern doctor"
             )
         except Exception as error:
-            found += wrong(name, f"{type(error).__name__}: {error}", "it could not be checked", "postern doctor --json")
+            findings += wrong(
+                name, f"{type(error).__name__}: {error}", "it could not be checked", "postern doctor --json"
+            )
     pool.shutdown(wait=False, cancel_futures=True)
-    return found
+    return findings

@@ -58,11 +58,11 @@ def _profile(environ: Mapping[str, str]) -> list[DoctorFinding]:
         return wrong("profile", f"no gateway is set ({file})", why, do)
     if used.token is None:
         return wrong("profile", f"you are not logged in to {used.api_url}", why, f"postern login {used.api_url}")
-    found = ok("profile", f"{used.email or 'a token of an unknown user'} at {used.api_url}")
+    findings = ok("profile", f"{used.email or 'a token of an unknown user'} at {used.api_url}")
     if file.parent.exists() and stat.S_IMODE(file.parent.stat().st_mode) & 0o022:
         why = "other users could replace the file, and with it the gateway that gets your tokens"
-        found += warning("profile", f"other users can write to {file.parent}", why, f"chmod 700 {file.parent}")
-    return found
+        findings += warning("profile", f"other users can write to {file.parent}", why, f"chmod 700 {file.parent}")
+    return findings
 
 
 def _gateway(used: Profile) -> list[DoctorFinding]:
@@ -75,11 +75,11 @@ def _gateway(used: Profile) -> list[DoctorFinding]:
         if "certificate is not trusted" in error.message:
             do = f"postern login {used.api_url} --ca FILE; the gateway has the file in its data folder, tls/ca.crt"
         return wrong("gateway", error.message, "every command uses it", do)
-    found = ok("gateway", f"{used.api_url} answers")
+    findings = ok("gateway", f"{used.api_url} answers")
     if is_in_clear(used.api_url):
         why = "others on the network can read your password and all data"
-        found = warning("gateway", f"{used.api_url} is not encrypted", why, "postern login https://GATEWAY:7480")
-    return [*found, *clock.compare_clocks(answer.headers.get("Date"), before, time.time())]
+        findings = warning("gateway", f"{used.api_url} is not encrypted", why, "postern login https://GATEWAY:7480")
+    return [*findings, *clock.compare_clocks(answer.headers.get("Date"), before, time.time())]
 
 
 def _token(used: Profile) -> list[DoctorFinding]:
@@ -100,13 +100,13 @@ def _ports(used: Profile, token: Secret) -> list[DoctorFinding]:
             info = cast(ServerInfo, http.call("GET", "/serverinfo"))
     except PosternError:  # the check of the token reports why
         return []
-    found = _version(info["version"])
+    findings = _version(info["version"])
     # As `postern connect` does: the CA that the gateway names is trusted only if the answer came over a trusted
     # connection.
     authority = used.authority or info["ca_certificate"] or ""
     tunnel, control = ProbeAddress.of(info["tunnel_url"], authority), ProbeAddress.of(info["grpc_url"], authority)
-    found += sockets.check_websocket("tunnel port", tunnel, token)[0]
-    return [*found, *sockets.reachable("control port", control, ["h2"])]
+    findings += sockets.check_websocket("tunnel port", tunnel, token)[0]
+    return [*findings, *sockets.reachable("control port", control, ["h2"])]
 
 
 def _agents(used: Profile, token: Secret) -> list[DoctorFinding]:
@@ -117,15 +117,15 @@ def _agents(used: Profile, token: Secret) -> list[DoctorFinding]:
             waiting = http.all("/connections", query={"status": "offline"})
     except PosternError:  # the check of the token reports why
         return []
-    found = [
-        one
+    findings = [
+        finding
         for agent in known
         if agent["status"] == "DISCONNECTED"
-        for one in doctor_agents.offline(
+        for finding in doctor_agents.offline(
             agent["name"], agent["mode"], [one["name"] for one in waiting if one["agent_id"] == agent["id"]]
         )
     ]
-    return found or ok("agents", "all are connected" if known else "there are no agents; no target can be reached")
+    return findings or ok("agents", "all are connected" if known else "there are no agents; no target can be reached")
 
 
 def _version(theirs: str) -> list[DoctorFinding]:

@@ -60,10 +60,10 @@ def checks(settings: Settings) -> dict[str, Check]:
 def _modes(home: Path) -> list[DoctorFinding]:
     open_ = [path for path in (home, *(home / name for name in _PRIVATE)) if path.exists() and _is_open(path)]
     why = "it contains keys and recordings: a user who reads them can read every secret"
-    found = [
-        one
+    findings = [
+        finding
         for path in open_
-        for one in wrong(
+        for finding in wrong(
             "data folder",
             f"{path} is open to other users (mode {stat.S_IMODE(path.stat().st_mode):04o})",
             why,
@@ -72,8 +72,8 @@ def _modes(home: Path) -> list[DoctorFinding]:
     ]
     if home.stat().st_uid != os.geteuid():
         what = f"{home} belongs to a different user"
-        found += warning("data folder", what, "private files cannot be checked", "run this as the gateway's user")
-    return found or ok("data folder", f"only its owner can open {home}")
+        findings += warning("data folder", what, "private files cannot be checked", "run this as the gateway's user")
+    return findings or ok("data folder", f"only its owner can open {home}")
 
 
 def _is_open(path: Path) -> bool:
@@ -135,22 +135,22 @@ def _certificate(settings: Settings) -> list[DoctorFinding]:
 
 
 def _ports(settings: Settings, running: bool) -> list[DoctorFinding]:
-    found: list[DoctorFinding] = []
+    findings: list[DoctorFinding] = []
     for name in PORTS:
         port = getattr(settings, name)
         if not port:  # chosen at each start
             continue
-        found += _answers(settings.host, port, name) if running else _is_free(settings.host, port, name)
+        findings += _answers(settings.host, port, name) if running else _is_free(settings.host, port, name)
     if not running:
-        found += warning("gateway", "the gateway is not running", "no client can connect", _START)
-    return found or ok("ports", "chosen at each start")
+        findings += warning("gateway", "the gateway is not running", "no client can connect", _START)
+    return findings or ok("ports", "chosen at each start")
 
 
 def _answers(host: str, port: int, name: str) -> list[DoctorFinding]:
     nearby = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
-    [found] = sockets.reachable("ports", ProbeAddress(nearby, port, False))
-    if found.state is FindingState.OK:
-        return [found]
+    [finding] = sockets.reachable("ports", ProbeAddress(nearby, port, False))
+    if finding.state is FindingState.OK:
+        return [finding]
     what = f"a gateway is running, but nothing answers at its {name} {port}"
     return wrong(
         "ports",
@@ -176,7 +176,9 @@ def _agents(settings: Settings, running: bool) -> list[DoctorFinding]:
     if not running:
         return ok("agents", "no agent can be connected while the gateway is not running")
     found = wiring.offline_agents(settings)
-    return [one for agent in found for one in doctor_agents.offline(*agent)] or ok("agents", "all are connected")
+    return [finding for agent in found for finding in doctor_agents.offline(*agent)] or ok(
+        "agents", "all are connected"
+    )
 
 
 def _open_files(settings: Settings, running: bool) -> list[DoctorFinding]:

@@ -30,15 +30,15 @@ def fresh(environ: Mapping[str, str], used: Profile) -> Profile:
     if used.refresh_at is None or time.time() < used.refresh_at:
         return used
     try:
-        with config_file.change(profile.path(environ)) as known:
-            name = profile.name_in_force(environ, known)
-            kept = known.profiles.get(name)
-            if kept is None or kept.api_url != used.api_url or kept.token is None:
+        with config_file.change(profile.path(environ)) as config:
+            name = profile.name_in_force(environ, config)
+            stored_profile = config.profiles.get(name)
+            if stored_profile is None or stored_profile.api_url != used.api_url or stored_profile.token is None:
                 return used
-            if kept.token == used.token:
-                kept = _refresh(kept)
-                known.profiles[name] = kept
-            return kept
+            if stored_profile.token == used.token:
+                stored_profile = _refresh(stored_profile)
+                config.profiles[name] = stored_profile
+            return stored_profile
     except (PosternError, OSError):
         return used
 

@@ -62,26 +62,26 @@ def name_in_force(environ: Mapping[str, str], known: Config) -> str:
 def find(environ: Mapping[str, str]) -> Profile | None:
     """Return the profile in force, or None. Raises Misconfigured if the file is damaged or open to others."""
     known = config(environ)
-    kept = known.profiles.get(name_in_force(environ, known))
+    profile = known.profiles.get(name_in_force(environ, known))
     url = environ.get("POSTERN_API_URL", "").rstrip("/")
-    if url and (kept is None or kept.api_url != url):
-        kept = Profile(url)
+    if url and (profile is None or profile.api_url != url):
+        profile = Profile(url)
     token = environ.get("POSTERN_TOKEN")
-    if kept is not None and token:
-        kept = Profile(kept.api_url, Secret(token), authority=kept.authority)
-    return kept
+    if profile is not None and token:
+        profile = Profile(profile.api_url, Secret(token), authority=profile.authority)
+    return profile
 
 
 def require(environ: Mapping[str, str]) -> Profile:
     """Return the profile in force. Raises Unauthenticated if it has no login."""
-    found = find(environ)
-    if found is None or found.token is None:
+    profile = find(environ)
+    if profile is None or profile.token is None:
         chosen = environ.get("POSTERN_PROFILE")
         if chosen:
             how = f"log in with `postern login --profile {chosen}`"
             raise Unauthenticated(f"you are not logged in with the profile {chosen}; {how}")
         raise Unauthenticated("you are not logged in")
-    return found
+    return profile
 
 
 def save(environ: Mapping[str, str], profile: Profile, name: str | None = None) -> Path:
@@ -118,10 +118,10 @@ def forget_token(environ: Mapping[str, str], name: str, profile: Profile) -> boo
     if profile.token is None:
         return False
     with config_file.change(path(environ)) as known:
-        kept = known.profiles.get(name)
-        if kept is None or kept.token != profile.token:
+        stored_profile = known.profiles.get(name)
+        if stored_profile is None or stored_profile.token != profile.token:
             return False
-        known.profiles[name] = replace(kept, token=None, refresh_at=None)
+        known.profiles[name] = replace(stored_profile, token=None, refresh_at=None)
     return True
 
 
@@ -162,8 +162,8 @@ def _name_for(api_url: str, known: Config) -> str:
     current = known.profiles.get(known.current)
     if current is None or current.api_url == api_url:
         return known.current
-    for name, one in sorted(known.profiles.items()):
-        if one.api_url == api_url:
+    for name, profile in sorted(known.profiles.items()):
+        if profile.api_url == api_url:
             return name
     parts = urlsplit(api_url)
     name = re.sub(r"[^A-Za-z0-9._-]", "-", parts.netloc).lstrip("._-")[:60] or DEFAULT

@@ -27,7 +27,7 @@ Parameters = dict[str, Secret]
 
 def parse_parameters(texts: Sequence[str], file: str | None) -> Parameters:
     """Parse the parameters. Raises UsageError, which repeats no value."""
-    found = {} if file is None else _of_file(file)
+    secrets = {} if file is None else _of_file(file)
     named: Parameters = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -40,7 +40,7 @@ def parse_parameters(texts: Sequence[str], file: str | None) -> Parameters:
         elif value.startswith("@"):
             value = _read(key, value[1:])
         named[key] = Secret(value)
-    return found | named
+    return secrets | named
 
 
 def ask_for_missing(wanted: Mapping[str, dict[str, Any]], known: Parameters) -> Parameters:

@@ -16,8 +16,8 @@ _INDENT = " " * 14
 def show(exchanges: Iterable[Row], *, with_output: bool) -> bool:
     """Print the exchanges; return whether there were any."""
     found = False
-    for one in exchanges:
-        show_exchange(one, with_output=with_output)
+    for exchange in exchanges:
+        show_exchange(exchange, with_output=with_output)
         found = True
     return found
 

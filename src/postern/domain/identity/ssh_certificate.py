@@ -29,7 +29,7 @@ MAX_PRINCIPALS = 32  # each is looked up; OpenSSH takes 256
 MAX_SOURCES = 4_000  # bytes of source-address; libraries take long to read it, before anybody is known
 USER = 1  # a host's has 2
 _BEHIND = "-cert-v01@openssh.com"
-_PLAIN: Mapping[str, str] = {one.removesuffix("@openssh.com") + _BEHIND: one for one in ALGORITHMS}
+_PLAIN: Mapping[str, str] = {algorithm.removesuffix("@openssh.com") + _BEHIND: algorithm for algorithm in ALGORITHMS}
 _SOURCES, _COMMAND = "source-address", "force-command"
 _FOREVER = datetime.max.replace(tzinfo=UTC).timestamp()
 _GRANTED: Mapping[Extra, str | None] = {

@@ -23,9 +23,9 @@ class SshReader:
         end = self._at + size
         if end > len(self._data):
             raise ValueError("too short")
-        found = self._data[self._at : end]
+        data = self._data[self._at : end]
         self._at = end
-        return found
+        return data
 
     def uint32(self) -> int:
         return int.from_bytes(self.take(4), "big")

@@ -26,14 +26,14 @@ def demands_of(
 
     The connection's own reviewers come first: each of its groups must approve. `rules` are all of the organisation.
     """
-    found = []
+    requirements = []
     if connection.reviewers:
-        own = ApprovalRequirement(
+        requirement = ApprovalRequirement(
             "", connection.reviewers, 1, all_groups=True, force_groups=connection.force_approve_groups
         )
-        found.append(own)
-    found += map(_demand_of, sorted(_asking(principal, connection, rules, verb), key=lambda rule: rule.name))
-    return tuple(found)
+        requirements.append(requirement)
+    requirements += map(_demand_of, sorted(_asking(principal, connection, rules, verb), key=lambda rule: rule.name))
+    return tuple(requirements)
 
 
 def _demand_of(rule: ReviewRule) -> ApprovalRequirement:

@@ -63,14 +63,14 @@ def entries(review: Review) -> tuple[GroupEntry, ...]:
 
     Identifiers are stable.
     """
-    said = _approving_votes(review)
+    votes = _approving_votes(review)
     for voice in review.voices:
         if voice.choice is not Choice.APPROVED:
-            said |= dict.fromkeys(sorted(voice.groups) or ("",), voice)
-        elif voice.forced and voice.groups.isdisjoint(said):
-            said |= dict.fromkeys(sorted(voice.groups), voice)
-    named = dict.fromkeys((*review.groups, *said))
-    return tuple(_entry(review, group, said.get(group)) for group in named)
+            votes |= dict.fromkeys(sorted(voice.groups) or ("",), voice)
+        elif voice.forced and voice.groups.isdisjoint(votes):
+            votes |= dict.fromkeys(sorted(voice.groups), voice)
+    named = dict.fromkeys((*review.groups, *votes))
+    return tuple(_entry(review, group, votes.get(group)) for group in named)
 
 
 def progress(review: Review) -> tuple[RequirementProgress, ...]:

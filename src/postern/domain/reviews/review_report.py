@@ -84,7 +84,7 @@ def sums_of(reviews: Iterable[Reviewed]) -> ReviewSums:
 def group_reviews(reviews: Iterable[Reviewed], by: ReviewsBy) -> list[tuple[str, ReviewSums]]:
     """Return groups by the number of requests, largest first."""
     lines: dict[str, list[Reviewed]] = {}
-    for one in reviews:
-        for key in one.keys(by):
-            lines.setdefault(key, []).append(one)
+    for review in reviews:
+        for key in review.keys(by):
+            lines.setdefault(key, []).append(review)
     return sorted(((key, sums_of(found)) for key, found in lines.items()), key=lambda line: (-line[1].asked, line[0]))

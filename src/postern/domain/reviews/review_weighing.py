@@ -116,8 +116,8 @@ def _approve(
     forced = ruling.force or (earlier is not None and earlier.forced)
     groups |= earlier.groups & seat.groups if earlier is not None and earlier.forced else frozenset()
     voice = Vote(reviewer, Choice.APPROVED, groups, ruling.at, forced, own, ruling.comment)
-    told = [one for one in review.voices if one is not earlier and (own_allowed or not one.own)] + [voice]
-    counted = [now for one in told if (now := _as_now(one, seats)) is not None]
+    votes = [vote for vote in review.voices if vote is not earlier and (own_allowed or not vote.own)] + [voice]
+    counted = [now for one in votes if (now := _as_now(one, seats)) is not None]
     met = all(is_met(demand, counted) for demand in review.demands)
     return Weighed(voice, ReviewEvent.APPROVED if met else None, ruling.time_window or review.time_window)
 
@@ -180,7 +180,7 @@ def _people(voices: Sequence[Vote]) -> list[frozenset[str]]:
     """Return the groups of each person, over all their accounts."""
     people: list[tuple[list[Person], frozenset[str]]] = []
     for voice in voices:
-        same = [one for one in people if any(voice.reviewer.is_same(known) for known in one[0])]
+        same = [one for one in people if any(voice.reviewer.is_same(person) for person in one[0])]
         merged = ([voice.reviewer], voice.groups)
         for one in same:
             people.remove(one)

@@ -75,7 +75,7 @@ class TimeWindow:
 
 def _clock_changes(zone: ZoneInfo, moment: datetime) -> list[datetime]:
     """Yield clock changes, which are on whole seconds."""
-    found = []
+    times = []
     first = moment.astimezone(UTC).replace(microsecond=0)
     for hours in range(_AHEAD // _HOUR):
         before, behind = first + hours * _HOUR, first + (hours + 1) * _HOUR
@@ -87,8 +87,8 @@ def _clock_changes(zone: ZoneInfo, moment: datetime) -> list[datetime]:
                 before = middle
             else:
                 behind = middle
-        found.append(behind)
-    return found
+        times.append(behind)
+    return times
 
 
 def _offset(zone: ZoneInfo, moment: datetime) -> timedelta | None:

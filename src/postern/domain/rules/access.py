@@ -80,9 +80,11 @@ def reach(principal: Principal, rules: Sequence[AccessRule], *, enforced: bool) 
     """Return the scope that `decide` makes visible, over all connections; None for everything."""
     if not enforced or principal.sees_all:
         return None
-    theirs = [rule for rule in rules if rule.org_id == principal.org_id and rule.groups & principal.groups]
-    tags = {frozenset(rule.connection_tags.items()): rule.connection_tags for rule in theirs if rule.connection_tags}
-    return Reach(tuple(rule.id for rule in theirs if rule.connection_ids), tuple(tags.values()))
+    access_rules = [rule for rule in rules if rule.org_id == principal.org_id and rule.groups & principal.groups]
+    tags = {
+        frozenset(rule.connection_tags.items()): rule.connection_tags for rule in access_rules if rule.connection_tags
+    }
+    return Reach(tuple(rule.id for rule in access_rules if rule.connection_ids), tuple(tags.values()))
 
 
 def explain(decision: Decision) -> str:

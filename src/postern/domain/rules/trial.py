@@ -118,8 +118,8 @@ class Simulation:
         if len(self.samples) < MAX_SAMPLES:
             text = "" if asked is None else _shorten(asked.text)
             values = () if asked is None else _readable(asked.values)
-            made = Sample(session_id, at, text, values, direction, found.action, found.rule, found.reason)
-            self.samples.append(made)
+            sample = Sample(session_id, at, text, values, direction, found.action, found.rule, found.reason)
+            self.samples.append(sample)
 
     def session_hit(self, session_id: UUID) -> None:
         self.sessions_hit += 1
@@ -133,4 +133,4 @@ def _shorten(text: str) -> str:
 
 def _readable(values: tuple[bytes | None, ...]) -> tuple[str | None, ...]:
     some = values[:MAX_VALUES]
-    return tuple(None if one is None else _shorten(one.decode("utf-8", "replace")) for one in some)
+    return tuple(None if data is None else _shorten(data.decode("utf-8", "replace")) for data in some)

@@ -70,8 +70,8 @@ class RetentionSetting:
 
     def in_force(self, organisation: Retention, at: datetime) -> Retention:
         """`organisation` is what that of the organisation says at that moment."""
-        wanted = organisation if self.wanted is None else self.wanted
-        return wanted.or_longer(self.before) if self.waits(at) else wanted
+        retention = organisation if self.wanted is None else self.wanted
+        return retention.or_longer(self.before) if self.waits(at) else retention
 
     def waits(self, at: datetime) -> bool:
         """Whether what was shortened is yet to take effect."""
@@ -91,21 +91,21 @@ class Retentions:
     @property
     def shortest(self) -> int | None:
         """The shortest, in days; None where everything is kept for ever."""
-        kept = [one.recording_days for one in (self.organisation, *self.own.values())]
+        kept = [retention.recording_days for retention in (self.organisation, *self.own.values())]
         kept += [one.session_days for one in (self.organisation, *self.own.values())]
         return min((days for days in kept if days is not None), default=None)
 
 
 def retentions_at(settings: list[RetentionSetting], at: datetime) -> Retentions:
     """Return what is in force, from the settings of one organisation."""
-    whole = next((one for one in settings if one.connection_id == WHOLE_ORGANISATION), None)
+    whole = next((setting for setting in settings if setting.connection_id == WHOLE_ORGANISATION), None)
     organisation = FOR_EVER if whole is None else whole.in_force(FOR_EVER, at)
-    own = {
+    retentions = {
         one.connection_id: one.in_force(organisation, at)
         for one in settings
         if one.connection_id != WHOLE_ORGANISATION and (one.wanted is not None or one.waits(at))
     }
-    return Retentions(organisation, own)
+    return Retentions(organisation, retentions)
 
 
 @dataclass(frozen=True, slots=True)

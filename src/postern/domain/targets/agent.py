@@ -95,7 +95,7 @@ class AgentKey:
             parts = urlsplit(text.reveal().strip())
             query = parse_qs(parts.query, strict_parsing=bool(parts.query))
             authority = query.get("ca", [""])[0]
-            found = cls(
+            key = cls(
                 name=unquote(parts.username or ""),
                 secret=Secret(parts.password or ""),
                 host=parts.hostname or "",
@@ -104,12 +104,12 @@ class AgentKey:
                 authority=base64.urlsafe_b64decode(authority + "=" * (-len(authority) % 4)) if authority else None,
             )
         except (ValueError, binascii.Error):
-            found = None
-        whole = found is not None and found.name and found.host and found.port
-        if found is None or not whole or parts.scheme != "grpcs" or not SECRET_FORM.fullmatch(found.secret.reveal()):
+            key = None
+        whole = key is not None and key.name and key.host and key.port
+        if key is None or not whole or parts.scheme != "grpcs" or not SECRET_FORM.fullmatch(key.secret.reveal()):
             raise Misconfigured(
                 "this is not an agent key; copy the whole line that `postern admin agents create` showed, "
                 "grpcs://NAME:xagt-…@HOST:PORT?…",
                 field="key",
             )
-        return found
+        return key

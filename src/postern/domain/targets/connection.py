@@ -239,7 +239,14 @@ class Connection:
     def leads_where(self, other: Connection) -> bool:
         """Return whether both lead to the same target, by the same way, as the same user there."""
         mine, theirs = (
-            (one.type, one.subtype, one.agent_id, tuple(one.command), dict(one.secret)) for one in (self, other)
+            (
+                connection.type,
+                connection.subtype,
+                connection.agent_id,
+                tuple(connection.command),
+                dict(connection.secret),
+            )
+            for connection in (self, other)
         )
         return mine == theirs
 

@@ -232,18 +232,18 @@ class PendingLogins:
 
     async def _look(self, review_id: UUID, watch: _Watch) -> None:
         try:
-            found = await self._reviews.look(review_id)
-            if found is not None and found.status is ReviewStatus.PENDING and found.expires_at <= datetime.now(UTC):
+            review = await self._reviews.look(review_id)
+            if review is not None and review.status is ReviewStatus.PENDING and review.expires_at <= datetime.now(UTC):
                 now = await self._reviews.close(review_id, ReviewEvent.EXPIRED)
-                found = now or replace(found, status=ReviewStatus.EXPIRED)
+                review = now or replace(review, status=ReviewStatus.EXPIRED)
         except PosternError as error:
             log.warning("review %s could not be read and stays pending: %s", review_id, error.message)
             return
         except Exception:
             log.exception("review %s could not be read and stays pending", review_id)
             return
-        watch.review = found
-        if found is None or found.status is not ReviewStatus.PENDING:
+        watch.review = review
+        if review is None or review.status is not ReviewStatus.PENDING:
             watch.wake()
 
     async def stop(self, grace: float) -> None:

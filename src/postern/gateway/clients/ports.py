@@ -21,8 +21,8 @@ def settle(settings: Settings) -> Settings:
     wanted = dict.fromkeys(PORTS, settings.host)
     if settings.demo:
         wanted["demo_port"] = LOOPBACK
-    with ExitStack() as held:  # all stay bound until all are known, so that no free port is chosen twice
-        found = {name: _try(held, host, getattr(settings, name), name) for name, host in wanted.items()}
+    with ExitStack() as stack:  # all stay bound until all are known, so that no free port is chosen twice
+        found = {name: _try(stack, host, getattr(settings, name), name) for name, host in wanted.items()}
     return replace(settings, **found)  # type: ignore[arg-type]
 
 

@@ -162,14 +162,14 @@ class TunnelEndpoint:
             raise no_room()
         caller = await self._authentication.caller(bearer, address=address)
         standing = partial(self._authentication.standing, caller, address=address)
-        wanted = TunnelRequest(caller.principal, caller.means, connection, since, standing, reason, duration, fields)
+        request = TunnelRequest(caller.principal, caller.means, connection, since, standing, reason, duration, fields)
         client = StreamHandshake()
         incoming.accept({}, client)
 
         async def login(client: StreamHandshake) -> Awaitable[None] | None:
             if start is not None:
-                return await self._commands.serve_tunnel(client, wanted, start)
-            return await carrier.serve_tunnel(client, wanted)
+                return await self._commands.serve_tunnel(client, request, start)
+            return await carrier.serve_tunnel(client, request)
 
         reject = carrier.reject if start is None else partial(self._commands.reject, start=start)
         self._logins.start(client, login, reject)

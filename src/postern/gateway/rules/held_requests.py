@@ -192,15 +192,23 @@ class HeldRequests:
         parked: HeldRequest,
         standing: TransactionState,
     ) -> None:
-        asked = [
-            HeldStatement(one.text, one.values, one.truncated, one.unsure, one.types, one.encoding, one.exchange)
-            for one in parked.request.operations
-            if one.phase is RUN
+        statements = [
+            HeldStatement(
+                operation.text,
+                operation.values,
+                operation.truncated,
+                operation.unsure,
+                operation.types,
+                operation.encoding,
+                operation.exchange,
+            )
+            for operation in parked.request.operations
+            if operation.phase is RUN
         ]
         try:
-            found = await counts.of(permit, start, asked, standing)
-            if found is not None:
-                await self._reviews.record_estimate(review.id, found.as_json())
+            count = await counts.of(permit, start, statements, standing)
+            if count is not None:
+                await self._reviews.record_estimate(review.id, count.as_json())
         except PosternError as error:
             log.warning("storing the row count of review %s failed: %s", review.id, error.message)
 

@@ -121,8 +121,8 @@ class TargetSchemas:
         spec = QUERY_SPECS[permit.connection.protocol]
         catalogue = spec.catalogue()
         assert catalogue is not None  # `asks` has checked it
-        own = Start(start.database, spec.parameters("postern schema"))
-        target = await self._dialer.dial(permit, own, uuid4())
+        own_start = Start(start.database, spec.parameters("postern schema"))
+        target = await self._dialer.dial(permit, own_start, uuid4())
         finished = False
         try:
             answers: list[list[Row]] = []

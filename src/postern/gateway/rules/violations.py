@@ -67,8 +67,8 @@ class Violations:
             raise
         except Exception:
             if len(batch) > 1:
-                for one in batch:
-                    await self._write([one])
+                for violation in batch:
+                    await self._write([violation])
                 return
             log.exception("a violation of session %s could not be written", batch[0].session_id)
 
@@ -107,13 +107,13 @@ class SessionViolations:
     def __call__(self, action: Done, rule: str, message: str, operations: Sequence[Operation]) -> None:
         self._number += 1
         self._all.count("postern_rules_violated", action)
-        found = self._violation(action, rule, message, _text(operations))
+        violation = self._violation(action, rule, message, _text(operations))
         now = time.monotonic()
         if self._all.is_full or (self._number > ONE_BY_ONE and now < self._next_at):
-            self._last = found
+            self._last = violation
             return
         self._next_at = now + BETWEEN
-        self._put(found)
+        self._put(violation)
 
     async def close(self) -> None:
         """Store what is left, so that violations are in the store before the session's end is reported, unless the

@@ -188,7 +188,7 @@ class Masker:
 def _strings_around(document: bytes, spans: list[tuple[int, int]]) -> list[tuple[int, int]] | None:
     """Return the strings of a JSON document that contain these spans; None if a span is not inside a string."""
     enclosing: list[tuple[int, int]] = []
-    strings = (found.span() for found in _STRING.finditer(document))
+    strings = (match.span() for match in _STRING.finditer(document))
     current = next(strings, None)
     for start, end in spans:  # both are sorted, so one pass is enough
         while current is not None and current[1] < end:

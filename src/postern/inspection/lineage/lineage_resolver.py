@@ -91,24 +91,24 @@ class LineageResolver:
 
     def targets(self, targets: rel.Targets, scope: Scope, ctes: Ctes = _NO_CTES) -> list[Out]:
         """Return the columns of a list after SELECT or RETURNING."""
-        found: list[Out] = []
+        found_outs: list[Out] = []
         for target in targets:
             outs = self._target(target, scope, ctes)
-            found += outs
+            found_outs += outs
             if self._rules.sees_aliases:
                 scope.aliases += outs
-            if len(found) > self._rules.widest:
+            if len(found_outs) > self._rules.widest:
                 raise TooMuch
-        self._work.step(len(found))
-        return found
+        self._work.step(len(found_outs))
+        return found_outs
 
     def _target(self, target: rel.OutputColumn | rel.Star | rel.RowStar, scope: Scope, ctes: Ctes) -> list[Out]:
         if isinstance(target, rel.OutputColumn):
             value, column = target.value, target.column
             if isinstance(value, rel.ColumnName):
                 self._work.step()
-                found = self._column(value, scope)
-                return [Out(target.name, found.sources, plain=found.plain)]
+                found_out = self._column(value, scope)
+                return [Out(target.name, found_out.sources, plain=found_out.plain)]
             sources = self.of(value, scope, ctes)
             plain = COMPUTED if column is None else self._column(column, scope).plain
             return [Out(target.name, sources, plain=plain)]

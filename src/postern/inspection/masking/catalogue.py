@@ -41,7 +41,7 @@ _QUICK = (IBAN_CODE, CREDIT_CARD, US_SSN, IP_ADDRESS, PHONE_NUMBER)
 
 
 def _of(module: ModuleType) -> list[Detector]:
-    return [one for one in vars(module).values() if isinstance(one, Detector)]
+    return [detector for detector in vars(module).values() if isinstance(detector, Detector)]
 
 
 _FIRST = (*_HOLDING, EMAIL_ADDRESS, *_TOKENS, *_QUICK)

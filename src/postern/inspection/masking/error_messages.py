@@ -161,7 +161,7 @@ def _without(text: bytes, may_stay: Known) -> bytes:
     # choice.
     is_chosen = MASK in text
     text = _UNQUOTED.sub(lambda found: found[0] if may_stay(found[0]) else MASK, _ROW.sub(MASK, text))
-    segments = [found[1] for found in _QUOTED.finditer(text)]
+    segments = [match[1] for match in _QUOTED.finditer(text)]
     if is_chosen or not all(segment == MASK or (segment and may_stay(segment)) for segment in segments):
         text = _ALL_QUOTED.sub(rb"\g<from>" + MASK + rb"\g<to>", text)
     text = _NUMBER.sub(lambda found: found[0] if may_stay(found[0]) else MASK, text)

@@ -77,7 +77,7 @@ class ColumnRules:
         self._rules = tuple(rules)
         self._origins = origins
         # Data of unknown origin can be anything.
-        self.unsure = Decided((), tuple(Doubt(one, "") for one in self._rules if one.may_doubt))
+        self.unsure = Decided((), tuple(Doubt(rule, "") for rule in self._rules if rule.may_doubt))
 
     def record_statement(self, statement: str) -> None:
         if self._origins is not None:

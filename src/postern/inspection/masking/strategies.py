@@ -95,9 +95,9 @@ class Substitutes(KindChange):
         memo = self._memos.setdefault(scalar, {})
 
         def one(value: bytes) -> bytes | None:
-            known = memo.get(value, _MISSING)
-            if known is not _MISSING:
-                return known
+            data = memo.get(value, _MISSING)
+            if data is not _MISSING:
+                return data
             new = self._replace_value(scalar, value)
             if len(value) <= _MEMO_SIZE:
                 if self._kept >= _MEMO:

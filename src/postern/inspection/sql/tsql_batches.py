@@ -31,19 +31,19 @@ def batches(text: str) -> list[list[SqlToken]]:
     """Split at GO, which client tools process and servers never see. Raises UnreadableSql if a GO is ambiguous."""
     check_text(text)
     tokens = tokens_of(_without_nested(text), _PATTERN)
-    found: list[list[SqlToken]] = [[]]
+    tokenses: list[list[SqlToken]] = [[]]
     seen = 0
     for place, token in enumerate(tokens):
         if token.key == "GO" and token.alone:
-            found.append([])
+            tokenses.append([])
             seen += 1
         elif not (
             token.kind is SqlTokenKind.NUMBER and place and tokens[place - 1].key == "GO" and tokens[place - 1].alone
         ):
-            found[-1].append(token)
+            tokenses[-1].append(token)
     if len(_GO_LINE.findall(text)) > seen:
         raise UnreadableSql("a line that starts with GO can be the end of a batch or not")
-    return [each for each in found if each]
+    return [each for each in tokenses if each]
 
 
 def _without_nested(text: str) -> str:
@@ -82,12 +82,12 @@ _KIND_WORDS = words_of(
 
 def statements(batch: Sequence[SqlToken]) -> list[list[SqlToken]]:
     """Split rather too often: a part that is not a statement is unknown, but a hidden statement would be missed."""
-    found: list[list[SqlToken]] = [[]]
+    tokenses: list[list[SqlToken]] = [[]]
     depth = cases = 0
     for place, token in enumerate(batch):
         key = token.key
         if key == ";":
-            found.append([])
+            tokenses.append([])
             depth = cases = 0
             continue
         if key == "(":
@@ -98,10 +98,10 @@ def statements(batch: Sequence[SqlToken]) -> list[list[SqlToken]]:
             cases += 1
         elif key == "END" and cases:
             cases -= 1
-        elif depth == 0 and key in STARTERS and found[-1] and not _goes_on(found[-1], batch, place, cases):
-            found.append([])
-        found[-1].append(token)
-    return [each for each in found if each]
+        elif depth == 0 and key in STARTERS and tokenses[-1] and not _goes_on(tokenses[-1], batch, place, cases):
+            tokenses.append([])
+        tokenses[-1].append(token)
+    return [each for each in tokenses if each]
 
 
 def _goes_on(current: Sequence[SqlToken], batch: Sequence[SqlToken], place: int, cases: int) -> bool:

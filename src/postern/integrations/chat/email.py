@@ -44,18 +44,18 @@ class EmailNotifier:
         """Return ("", the Message-ID of the thread's first mail). A retry has the same Message-ID, so readers see one
         mail."""
         first = known[1] if known is not None else _id(sink, event_id)
-        made = message(sink, card, self._now())
-        made["Message-ID"] = _id(sink, event_id)
+        email_message = message(sink, card, self._now())
+        email_message["Message-ID"] = _id(sink, event_id)
         if known is not None:
-            made["In-Reply-To"] = made["References"] = first
-        await self._send(sink, made)
+            email_message["In-Reply-To"] = email_message["References"] = first
+        await self._send(sink, email_message)
         return "", first
 
     async def say(self, sink: Sink, text: str) -> None:
-        made = _new_message(sink, text, self._now())
-        made["Message-ID"] = _id(sink, uuid4())
-        made.set_content(text + "\n")
-        await self._send(sink, made)
+        email_message = _new_message(sink, text, self._now())
+        email_message["Message-ID"] = _id(sink, uuid4())
+        email_message.set_content(text + "\n")
+        await self._send(sink, email_message)
 
     async def _send(self, sink: Sink, made: EmailMessage) -> None:
         """Send to all recipients or none. Raises Denied, Unavailable."""
@@ -107,30 +107,30 @@ class EmailNotifier:
 
 
 async def _connect(address: str, port: int) -> socket.socket:
-    made = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
-    made.setblocking(False)
+    new_socket = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    new_socket.setblocking(False)
     try:
-        await asyncio.get_running_loop().sock_connect(made, (address, port))
+        await asyncio.get_running_loop().sock_connect(new_socket, (address, port))
     except BaseException:
-        made.close()
+        new_socket.close()
         raise
-    return made
+    return new_socket
 
 
 def message(sink: Sink, card: Card, now: datetime) -> EmailMessage:
     """Build the message. User texts lose line ends and control characters, so that they cannot add headers."""
-    made = _new_message(sink, f"{card.title}: {card.state}", now)
+    email_message = _new_message(sink, f"{card.title}: {card.state}", now)
     words = "Decide here" if card.is_open else "More here"
     facts = [f"{label}: {value}" for label, value in card.facts]
     given = card.input or ""
     cut = given[:MAX_INPUT] + ("\n… (more on the page)" if len(given) > MAX_INPUT else "")
     shown = [card.title, card.state, "", f"{words}: {card.url}", "", *facts, *(["", cut] if cut else [])]
-    made.set_content("\n".join(shown) + "\n")
+    email_message.set_content("\n".join(shown) + "\n")
     rows = Markup("").join(Markup("<dt>{}</dt><dd>{}</dd>").format(label, value) for label, value in card.facts)
     code = Markup("<pre>{}</pre>").format(cut) if cut else Markup("")
     html = _HTML.format(title=card.title, state=card.state, url=card.url, words=words, facts=rows, input=code)
-    made.add_alternative(str(html), subtype="html")
-    return made
+    email_message.add_alternative(str(html), subtype="html")
+    return email_message
 
 
 def _new_message(sink: Sink, subject: str, now: datetime) -> EmailMessage:

@@ -81,8 +81,8 @@ class GitFetcher:
     async def _do(self, request: GitRequest, read: Callable[[bytes], T]) -> T:
         try:
             async with self._turn(request):
-                said, code = await self._ask(request)
-            return await asyncio.to_thread(_parse_answer, said, code, read)
+                data, code = await self._ask(request)
+            return await asyncio.to_thread(_parse_answer, data, code, read)
         except PosternError as error:
             raise type(error)(_redact(error.message, request.repository), field=error.field) from None
 
@@ -90,24 +90,24 @@ class GitFetcher:
     async def _turn(self, request: GitRequest) -> AsyncIterator[None]:
         """Take a slot. Raises Unavailable when none becomes free."""
         turns = self._checks if request.task == "check" else self._turns
-        async with AsyncExitStack() as held:
+        async with AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(_PATIENCE):
-                    await held.enter_async_context(turns.of[request.repository.org_id])
-                    await held.enter_async_context(turns.all)
+                    await stack.enter_async_context(turns.of[request.repository.org_id])
+                    await stack.enter_async_context(turns.all)
             except TimeoutError:
                 raise Unavailable("reading other repositories takes long; try again later") from None
             yield
 
     async def _ask(self, request: GitRequest) -> tuple[bytes, int]:
         """Run a child. Return its output and its exit code; negative for a signal."""
-        process, said = await self._start(), bytearray()
+        process, data = await self._start(), bytearray()
         try:
             async with asyncio.timeout(self._seconds):
-                await _exchange(process, request.encode(), said, self._policy.limits.answer)
-                return bytes(said), await process.wait()
+                await _exchange(process, request.encode(), data, self._policy.limits.answer)
+                return bytes(data), await process.wait()
         except TimeoutError:
-            raise Unavailable(_too_slow(self._seconds, has_begun=READY in said)) from None
+            raise Unavailable(_too_slow(self._seconds, has_begun=READY in data)) from None
         finally:
             await _end(process)
 
@@ -138,8 +138,8 @@ async def _exchange(process: Process, request: bytes, answer: bytearray, most: i
         process.stdin.write(request)
         await process.stdin.drain()
     process.stdin.close()
-    while found := await process.stdout.read(_CHUNK):
-        answer += found
+    while data := await process.stdout.read(_CHUNK):
+        answer += data
         if len(answer) > most:
             raise Unavailable("the content of the repository exceeds the limit")
 

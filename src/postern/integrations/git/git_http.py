@@ -129,11 +129,11 @@ class HttpClient(AbstractHttpGitClient):
     def _reader(self, answer: HTTPResponse) -> Callable[[int], bytes]:
         def read(length: int) -> bytes:
             try:
-                found = answer.read(min(length, self._meter.left + 1))
+                data = answer.read(min(length, self._meter.left + 1))
             except (OSError, HTTPException) as error:
                 raise Unavailable(f"{self._host} broke its answer off: {_why(error)}") from None
-            self._meter.add(len(found))
-            return found
+            self._meter.add(len(data))
+            return data
 
         return read
 

@@ -99,7 +99,7 @@ def _remote(
         raise _invalid("the address of the repository names no user that can be right")
     plain = unquote(path)
     steps = plain.strip("/").split("/")
-    if not plain.strip("/") or not plain.isprintable() or any(one in ("..", ".") or one[:1] == "-" for one in steps):
+    if not plain.strip("/") or not plain.isprintable() or any(step in ("..", ".") or step[:1] == "-" for step in steps):
         raise _invalid("the address of a repository ends with its path, without .. and names that begin with a dash")
     kept = path if scheme != "ssh" else plain
     return RepositoryPlace(scheme, host.lower(), port or _PORTS[scheme], user, kept)
@@ -137,12 +137,12 @@ class CheckedRoute:
         problem: OSError | None = None
         for address in self._addresses[:_TRIES]:
             try:
-                made = socket.create_connection((address, place.port), min(_CONNECT, self._seconds))
+                new_socket = socket.create_connection((address, place.port), min(_CONNECT, self._seconds))
             except OSError as error:
                 problem = error
                 continue
-            made.settimeout(self._seconds)
-            return made
+            new_socket.settimeout(self._seconds)
+            return new_socket
         raise Unavailable(f"{place.authority} cannot be reached: {_why(problem)}")
 
     def _resolve_allowed(self) -> list[str]:

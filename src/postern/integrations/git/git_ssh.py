@@ -47,14 +47,14 @@ def known_hosts_of(repository: Repository, place: RepositoryPlace) -> asyncssh.S
         except (binascii.Error, UnicodeDecodeError):
             raise Invalid("these are neither known hosts nor base64 of them", field="ssh_known_hosts") from None
     try:
-        found = asyncssh.import_known_hosts(text.replace("\r\n", "\n"))
+        hosts = asyncssh.import_known_hosts(text.replace("\r\n", "\n"))
         # Trusted keys and authorities; those after them are revoked, or X.509.
-        known = any(found.match(place.host, "", place.port)[:2])
+        known = any(hosts.match(place.host, "", place.port)[:2])
     except ValueError:
         raise Invalid("these are no known hosts in OpenSSH's form", field="ssh_known_hosts") from None
     if not known:
         raise Invalid(f"no key of {place.authority} is known; {_advice(place)}", field="ssh_known_hosts")
-    return found
+    return hosts
 
 
 class Ssh(SSHVendor):
@@ -138,9 +138,9 @@ class _Channel:
     def read(self, length: int) -> bytes:
         """Return that many bytes, fewer only at the end. Raises Unavailable, Invalid."""
         wanted = min(length, self._meter.left + 1)
-        found: bytes = self._do(self._read(wanted))
-        self._meter.add(len(found))
-        return found
+        data: bytes = self._do(self._read(wanted))
+        self._meter.add(len(data))
+        return data
 
     async def _read(self, length: int) -> bytes:
         try:
@@ -159,8 +159,8 @@ class _Channel:
 
     def readlines(self) -> list[bytes]:
         """Return the server's messages, as an explanation."""
-        said: bytes = self._do(self._process.stderr.read(_LINES * _LINE))
-        return [line[:_LINE] for line in said.splitlines()[:_LINES]]
+        data: bytes = self._do(self._process.stderr.read(_LINES * _LINE))
+        return [line[:_LINE] for line in data.splitlines()[:_LINES]]
 
     def close(self) -> None:
         self._connection.abort()

@@ -58,7 +58,7 @@ class Local:
         repository = self._open()
         if not repository.bare:
             raise Invalid("the repository has a working tree, which would become outdated; use a bare repository")
-        repository.object_store.add_objects([(one, None) for one in objects])
+        repository.object_store.add_objects([(file, None) for file in objects])
         refs = repository.refs
         done = refs.set_if_equals(taken.ref, taken.head, commit) if taken.head else refs.add_if_new(taken.ref, commit)
         if not done:
@@ -84,7 +84,7 @@ class Local:
         control = path / ".git" if (path / ".git").exists() else path
         aside = [control / "commondir", control / "objects/info/alternates"]
         parts = [control, control / "objects", control / "objects/pack", control / "refs", control / "packed-refs"]
-        if control.is_file() or any(one.exists() for one in aside) or not all(self._is_inside(one) for one in parts):
+        if control.is_file() or any(one.exists() for one in aside) or not all(self._is_inside(part) for part in parts):
             raise Invalid(f"parts of the repository are elsewhere; it must be whole, in a folder that {FOLDERS} names")
 
     def _is_inside(self, path: Path) -> bool:
@@ -106,10 +106,10 @@ def do(request: messages.GitRequest) -> bytes:
         remote = _remote(place, repository, request)
         if request.task == "write" and request.writing is not None:
             return messages.answer({"commit": git_writing.write(remote, repository.branch, request.writing)})
-        taken = remote.take(repository.branch)
-        if taken.head is None:
+        state = remote.take(repository.branch)
+        if state.head is None:
             raise Invalid("the repository is empty; commit something to it first")
-        return messages.of_snapshot(trees.snapshot_of(taken.objects, taken.head, policy.limits))
+        return messages.of_snapshot(trees.snapshot_of(state.objects, state.head, policy.limits))
     except (PosternError, MemoryError):
         raise
     except (GitProtocolError, HTTPUnauthorized, HangupException, NotGitRepository, SendPackError) as error:

@@ -23,7 +23,7 @@ def check(writing: Writing) -> None:
     steps = writing.path.split("/")
     if not writing.path.isprintable() or "\\" in writing.path or len(writing.path) > MAX_PATH:
         raise Invalid("the path has a control character or a backslash, or is too long", field="path")
-    if any(one in ("", ".", "..") or one.lower() == ".git" or one != one.strip() for one in steps):
+    if any(step in ("", ".", "..") or step.lower() == ".git" or step != step.strip() for step in steps):
         raise Invalid("the path must lead from the root to a file, without empty steps, .. and .git", field="path")
     if MARK not in steps[-1] or steps[-1].startswith(MARK):
         raise Invalid(f"the name of the file must have {MARK} in it, such as restart.runbook.sh", field="path")
@@ -38,15 +38,15 @@ def check(writing: Writing) -> None:
 def write(remote: Remote, branch: str, writing: Writing) -> str:
     """Write the commit and return its name. Raises Conflict, Invalid, Unavailable."""
     check(writing)
-    taken = remote.take(branch)
-    root = commit_of(taken.objects, taken.head).tree if taken.head else None
+    state = remote.take(branch)
+    root = commit_of(state.objects, state.head).tree if state.head else None
     blob = Blob.from_string(writing.content.encode())
-    made: list[ShaFile] = [blob]
-    tree = _write_file(taken.objects, root, writing.path.encode().split(b"/"), blob, writing.overwrite, made)
-    if tree.id == root and taken.head:
-        return taken.head.decode()
-    commit = _commit(taken, tree, writing)
-    remote.put(taken, [*made, commit], commit.id)
+    files: list[ShaFile] = [blob]
+    tree = _write_file(state.objects, root, writing.path.encode().split(b"/"), blob, writing.overwrite, files)
+    if tree.id == root and state.head:
+        return state.head.decode()
+    commit = _commit(state, tree, writing)
+    remote.put(state, [*files, commit], commit.id)
     return commit.id.decode()
 
 

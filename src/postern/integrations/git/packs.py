@@ -66,12 +66,12 @@ def _objects(pack: bytes) -> PackObjects:
     large: set[ObjectID] = set()
     with PackData.from_file(BytesIO(pack), DEFAULT_OBJECT_FORMAT) as data:
         data.check()
-        for one in PackInflater.for_pack_data(data):
-            if one.type_num == Blob.type_num and one.raw_length() > MAX_FILE:
-                large.add(one.id)
-                kept[one.id] = (one.type_num, b"")
+        for file in PackInflater.for_pack_data(data):
+            if file.type_num == Blob.type_num and file.raw_length() > MAX_FILE:
+                large.add(file.id)
+                kept[file.id] = (file.type_num, b"")
             else:
-                kept[one.id] = (one.type_num, one.as_raw_string())
+                kept[file.id] = (file.type_num, file.as_raw_string())
     return PackObjects(kept, frozenset(large))
 
 

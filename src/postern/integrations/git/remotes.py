@@ -99,7 +99,7 @@ class ByDulwich:
             return {taken.ref: commit}
 
         def data(*_: object, **__: object) -> tuple[int, Iterator[Any]]:
-            return pack_objects_to_data([(one, None) for one in objects], deltify=False)
+            return pack_objects_to_data([(file, None) for file in objects], deltify=False)
 
         done = self._client.send_pack(self._path, change, data, progress=lambda _: None)
         if done.ref_status is None:

@@ -39,9 +39,9 @@ def commit_of(objects: Objects, name: ObjectID) -> Commit:
         raise Unavailable("the server did not send the commit that it named")
     if found[0] != Commit.type_num:
         raise Invalid("the branch does not lead to a commit")
-    made = Commit()
-    made.set_raw_string(found[1])
-    return made
+    commit = Commit()
+    commit.set_raw_string(found[1])
+    return commit
 
 
 def entries_of(objects: Objects, name: ObjectID) -> Iterator[tuple[bytes, int, ObjectID]]:

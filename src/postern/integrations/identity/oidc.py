@@ -60,7 +60,11 @@ def _groups(claims: dict[str, Any], name: str) -> frozenset[str] | None:
     if given is None:
         return frozenset()
     groups = [given] if isinstance(given, str) else given
-    if not isinstance(groups, list) or len(groups) > _MOST_GROUPS or not all(isinstance(one, str) for one in groups):
+    if (
+        not isinstance(groups, list)
+        or len(groups) > _MOST_GROUPS
+        or not all(isinstance(group, str) for group in groups)
+    ):
         raise Unauthenticated(f"the identity provider's claim {name!r} is neither a text nor a list of texts")
     return frozenset(one for one in groups if one)
 

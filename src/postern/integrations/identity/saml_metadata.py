@@ -102,14 +102,14 @@ def _login_url(role: etree._Element, *, loopback: bool) -> str:
 
 
 def _certificates(role: etree._Element) -> tuple[x509.Certificate, ...]:
-    found = []
+    certificates = []
     for descriptor in role.findall(f"{{{METADATA}}}KeyDescriptor"):
         if descriptor.get("use", "signing") == "signing":
             path = f"{{{SIGNATURE}}}KeyInfo/{{{SIGNATURE}}}X509Data/{{{SIGNATURE}}}X509Certificate"
-            found += [_certificate(text_of(element)) for element in descriptor.findall(path)]
-    if not 1 <= len(found) <= _MOST_KEYS:
-        raise _wrong(f"it must have 1 to {_MOST_KEYS} certificates for signing; it has {len(found)}")
-    return tuple(found)
+            certificates += [_certificate(text_of(element)) for element in descriptor.findall(path)]
+    if not 1 <= len(certificates) <= _MOST_KEYS:
+        raise _wrong(f"it must have 1 to {_MOST_KEYS} certificates for signing; it has {len(certificates)}")
+    return tuple(certificates)
 
 
 def _certificate(text: str) -> x509.Certificate:

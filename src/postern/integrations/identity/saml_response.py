@@ -57,7 +57,7 @@ def attributes_of(assertion: etree._Element) -> Attributes:
     friendly: dict[str, tuple[str, ...]] = {}
     for attribute in assertion.findall(f"{{{ASSERTION}}}AttributeStatement/{{{ASSERTION}}}Attribute"):
         name, nickname = attribute.get("Name", ""), attribute.get("FriendlyName", "")
-        values = tuple(_value(one) for one in attribute.findall(f"{{{ASSERTION}}}AttributeValue"))
+        values = tuple(_value(element) for element in attribute.findall(f"{{{ASSERTION}}}AttributeValue"))
         named[name] = named.get(name, ()) + values
         if nickname:
             friendly[nickname] = friendly.get(nickname, ()) + values
@@ -122,7 +122,7 @@ def _groups(attributes: Attributes, name: str) -> frozenset[str] | None:
         return None
     if len(values) > _MOST_GROUPS:
         raise Unauthenticated(f"the assertion has more than {_MOST_GROUPS} groups; let the provider send fewer")
-    return frozenset(one for one in values if one)
+    return frozenset(value for value in values if value)
 
 
 def _first(attributes: Attributes, names: tuple[str, ...]) -> str:
@@ -188,18 +188,25 @@ def _only_assertion(root: etree._Element) -> etree._Element:
         else:
             raise UnreadableSaml("there is something in the answer that does not belong there")
     _check_status(root)
-    named = [one for one in root.iter() if etree.QName(one).localname in ("Assertion", "EncryptedAssertion")]
+    named = [
+        element for element in root.iter() if etree.QName(element).localname in ("Assertion", "EncryptedAssertion")
+    ]
     if len(assertions) != 1 or named != assertions:
         raise UnreadableSaml("the answer must have exactly one assertion")
     signatures = [one for one in root.iter() if etree.QName(one).localname == "Signature"]
-    if any(one.getparent() not in (root, assertions[0]) for one in signatures):
+    if any(signature.getparent() not in (root, assertions[0]) for signature in signatures):
         raise UnreadableSaml("there is a signature in a place where none belongs")
     return assertions[0]
 
 
 def _check_ids(root: etree._Element) -> None:
     """Check that no two elements have the same id, in any spelling of the attribute."""
-    ids = [value for one in root.iter() for name, value in one.items() if etree.QName(name).localname.lower() == "id"]
+    ids = [
+        value
+        for element in root.iter()
+        for name, value in element.items()
+        if etree.QName(name).localname.lower() == "id"
+    ]
     if len(ids) != len(set(ids)):
         raise UnreadableSaml("two elements of the answer have the same id")
 
@@ -269,18 +276,18 @@ def _check_signature(signed: etree._Element) -> None:
     if len(signatures) != 1:
         raise Unauthenticated("the assertion must have one signature of its own; set that at the identity provider")
     info, *others = signatures[0]
-    if info.tag != f"{{{SIGNATURE}}}SignedInfo" or any(one.tag == f"{{{SIGNATURE}}}Object" for one in others):
+    if info.tag != f"{{{SIGNATURE}}}SignedInfo" or any(other.tag == f"{{{SIGNATURE}}}Object" for other in others):
         raise UnreadableSaml("the signature has an unexpected form")
     references = info.findall(f"{{{SIGNATURE}}}Reference")
     if len(references) != 1 or not signed.get("ID") or references[0].get("URI") != f"#{signed.get('ID')}":
         raise UnreadableSaml("the signature must refer to the element it stands in, and to nothing else")
     transforms = references[0].findall(f"{{{SIGNATURE}}}Transforms/{{{SIGNATURE}}}Transform")
     methods = info.findall(f"{{{SIGNATURE}}}CanonicalizationMethod")
-    if [one.get("Algorithm") for one in transforms] != _TRANSFORMS or [one.get("Algorithm") for one in methods] != [
-        _EXCLUSIVE
-    ]:
+    if [transform.get("Algorithm") for transform in transforms] != _TRANSFORMS or [
+        method.get("Algorithm") for method in methods
+    ] != [_EXCLUSIVE]:
         raise UnreadableSaml("the signature must be enveloped, by exclusive canonicalisation without comments")
-    used = {str(one.get("Algorithm")) for one in info.iter(f"{{{SIGNATURE}}}SignatureMethod")}
+    used = {str(element.get("Algorithm")) for element in info.iter(f"{{{SIGNATURE}}}SignatureMethod")}
     used |= {str(one.get("Algorithm")) for one in info.iter(f"{{{SIGNATURE}}}DigestMethod")}
     if used - {one.value for one in _METHODS | _DIGESTS}:
         raise Unauthenticated("the signature is by an algorithm that is not accepted; let the provider use SHA-256")
@@ -320,7 +327,7 @@ def _check_confirmation(subject: etree._Element, expected: Expected) -> datetime
 
 
 def _check_conditions(conditions: etree._Element, expected: Expected) -> None:
-    unknown = [one for one in conditions if one.tag not in _CONDITIONS]
+    unknown = [condition for condition in conditions if condition.tag not in _CONDITIONS]
     if unknown:
         raise Unauthenticated("the assertion has a condition that is not known here, so it must not be used")
     _check_window(
@@ -330,9 +337,10 @@ def _check_conditions(conditions: etree._Element, expected: Expected) -> None:
     )
     restrictions = conditions.findall(f"{{{ASSERTION}}}AudienceRestriction")
     audiences: Sequence[set[str]] = [
-        {text_of(one) for one in restriction.findall(f"{{{ASSERTION}}}Audience")} for restriction in restrictions
+        {text_of(element) for element in restriction.findall(f"{{{ASSERTION}}}Audience")}
+        for restriction in restrictions
     ]
-    if not audiences or any(expected.us.entity_id not in one for one in audiences):
+    if not audiences or any(expected.us.entity_id not in audience for audience in audiences):
         raise Unauthenticated("the assertion is for another service (Audience)")
 
 
@@ -347,18 +355,18 @@ def _session_end(assertion: etree._Element, now: datetime) -> datetime | None:
     statements = assertion.findall(f"{{{ASSERTION}}}AuthnStatement")
     if not statements:
         raise Unauthenticated("the assertion contains no login (AuthnStatement)")
-    ends = [moment_of(one.get("SessionNotOnOrAfter"), "SessionNotOnOrAfter") for one in statements]
-    known = [one for one in ends if one is not None]
-    if known and min(known) <= now:
+    ends = [moment_of(statement.get("SessionNotOnOrAfter"), "SessionNotOnOrAfter") for statement in statements]
+    times = [end for end in ends if end is not None]
+    if times and min(times) <= now:
         raise Unauthenticated("the session at the identity provider has ended; log in again")
-    return min(known, default=None)
+    return min(times, default=None)
 
 
 def _one(parent: etree._Element, name: str) -> etree._Element:
-    found = parent.findall(f"{{{ASSERTION}}}{name}")
-    if len(found) != 1:
+    elements = parent.findall(f"{{{ASSERTION}}}{name}")
+    if len(elements) != 1:
         raise UnreadableSaml(f"there must be exactly one {name} in {etree.QName(parent).localname}")
-    return found[0]
+    return elements[0]
 
 
 def _another_request() -> Denied:

@@ -36,12 +36,12 @@ class CachedSource:
         kept = self._kept.get(name)
         if kept is not None and asyncio.get_running_loop().time() < kept[1]:
             return kept[0]
-        asked = self._asked.get(name)
-        if asked is None:
-            asked = asyncio.create_task(self._ask(name))
-            self._asked[name] = asked
-            asked.add_done_callback(partial(self._forget_task, name))
-        return await asyncio.shield(asked)  # a cancelled caller does not cancel the request for others
+        task = self._asked.get(name)
+        if task is None:
+            task = asyncio.create_task(self._ask(name))
+            self._asked[name] = task
+            task.add_done_callback(partial(self._forget_task, name))
+        return await asyncio.shield(task)  # a cancelled caller does not cancel the request for others
 
     def forget(self, name: str) -> None:
         """Drop a value that did not work; the next caller asks the source."""

@@ -30,15 +30,17 @@ class WebhookSender:
 
     async def send(self, sink: Sink, deliveries: Sequence[Delivery], now: datetime) -> None:
         """Send one delivery after the other."""
-        for one in deliveries:
-            body, stamp = one.body.encode(), int(now.timestamp())
+        for delivery in deliveries:
+            body, stamp = delivery.body.encode(), int(now.timestamp())
             valid = [secret.value for secret in sink.secrets if secret.until is None or secret.until > now]
             headers = {
                 "Content-Type": "application/json",
                 "User-Agent": "postern",
-                "webhook-id": str(one.event_id),
+                "webhook-id": str(delivery.event_id),
                 "webhook-timestamp": str(stamp),
-                "webhook-signature": " ".join(signature(secret, str(one.event_id), stamp, body) for secret in valid),
+                "webhook-signature": " ".join(
+                    signature(secret, str(delivery.event_id), stamp, body) for secret in valid
+                ),
             }
             await self._receivers.post(sink, body, headers)
 

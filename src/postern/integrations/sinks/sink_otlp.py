@@ -41,7 +41,7 @@ class OtlpSender:
 def request(deliveries: Sequence[Delivery], host: str, now: datetime) -> dict[str, Any]:
     """Return an ExportLogsServiceRequest."""
     resource = {"attributes": _pairs({"service.name": "postern", "host.name": host})}
-    records = [_record(one, now) for one in deliveries]
+    records = [_record(delivery, now) for delivery in deliveries]
     return {
         "resourceLogs": [{"resource": resource, "scopeLogs": [{"scope": {"name": "postern"}, "logRecords": records}]}]
     }

@@ -39,7 +39,7 @@ class SyslogSender:
         """Send over a new connection. Syslog has no answer: a stream that was read to its end counts as delivered."""
         parts = urlsplit(sink.address)
         host, port = parts.hostname or "", parts.port or 0
-        messages = [message(one, self._host) for one in deliveries]
+        messages = [message(delivery, self._host) for delivery in deliveries]
         address = await self._receivers.address_of(host, port, private=parts.scheme != "syslog+tls")
         try:
             async with asyncio.timeout(DEADLINE):
@@ -64,8 +64,8 @@ async def _stream(address: str, port: int, host: str, context: ssl.SSLContext | 
     name = host if context is not None else None
     reader, writer = await asyncio.open_connection(address, port, ssl=context, server_hostname=name)
     try:
-        for one in messages:
-            writer.write(b"%d %b" % (len(one), one))
+        for data in messages:
+            writer.write(b"%d %b" % (len(data), data))
         await writer.drain()
         if writer.can_write_eof():
             writer.write_eof()
@@ -80,13 +80,13 @@ async def _stream(address: str, port: int, host: str, context: ssl.SSLContext | 
 
 
 async def _datagrams(address: str, port: int, messages: list[bytes]) -> None:
-    for one in messages:
-        if len(one) > MAX_DATAGRAM:
+    for data in messages:
+        if len(data) > MAX_DATAGRAM:
             raise Denied("this event is larger than a datagram; use syslog+tls")
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_datagram_endpoint(asyncio.DatagramProtocol, remote_addr=(address, port))
     try:
-        for one in messages:
-            transport.sendto(one)
+        for data in messages:
+            transport.sendto(data)
     finally:
         transport.close()

@@ -80,11 +80,11 @@ def _begin(
     tracer: api.Tracer, name: str, kind: SpanKind, attributes: Attributes | None, context: Context, began: int | None
 ) -> Span:
     try:
-        made = tracer.start_span(name, context, _KINDS[kind], _shorten_values(attributes or {}), start_time=began)
+        span = tracer.start_span(name, context, _KINDS[kind], _shorten_values(attributes or {}), start_time=began)
     except Exception:  # a failing library must not end a session
         log.exception("a span could not be begun")
         return NO_SPAN
-    return _OtlpSpan(tracer, made)
+    return _OtlpSpan(tracer, span)
 
 
 class _OtlpSpan:

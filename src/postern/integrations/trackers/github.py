@@ -136,7 +136,7 @@ def headers_of(settings: TrackerSettings) -> dict[str, str | Secret]:
 
 def error_texts(content: Any) -> list[str]:
     errors = rows(content, "errors")
-    whys = [text(one, "message") or f"{text(one, 'field')}: {text(one, 'code')}" for one in errors]
+    whys = [text(error, "message") or f"{text(error, 'field')}: {text(error, 'code')}" for error in errors]
     return [text(content, "message"), *whys]
 
 

@@ -166,12 +166,12 @@ class Jira(ABC):
     async def _object(self, name: str, object_type: str, wanted: str) -> Any:
         like = await self._assets_by_name(object_type, wanted)
         # Assets ignores case.
-        found = [one for one in like if one.name == wanted] or like
-        if len(found) != 1:
-            what = "no object" if not found else f"several objects ({', '.join(one.id for one in found)})"
+        assets = [asset for asset in like if asset.name == wanted] or like
+        if len(assets) != 1:
+            what = "no object" if not assets else f"several objects ({', '.join(one.id for one in assets)})"
             words = f"{name}: there is {what} of type {object_type} with the name {wanted}"
             raise Invalid(clean_line(words), field=name)
-        return self._reference(found[0])
+        return self._reference(assets[0])
 
     async def _form(self, project_key: str, type_id: str) -> IssueForm:
         key, now = (project_key, type_id), self._clock()
@@ -203,7 +203,7 @@ class Jira(ABC):
             if last or not page:
                 break
         fields = [field_of(one, "schema") for one in found]
-        return IssueForm("", {one.id: one for one in fields})
+        return IssueForm("", {field.id: field for field in fields})
 
     async def _request_form(self, project_key: str, type_id: str) -> IssueForm:
         """Return the form of a request type; see
@@ -214,7 +214,7 @@ class Jira(ABC):
         found = rows((await self._calls.ask("GET", path)).content, "requestTypeFields")
         # The service desk fills in hidden fields itself, and shows them only to its administrators.
         fields = [field_of(one, "jiraSchema") for one in found if one.get("visible") is not False]
-        return IssueForm(desk, {one.id: one for one in fields})
+        return IssueForm(desk, {field.id: field for field in fields})
 
     async def _service_desk_id(self, project_key: str) -> str:
         """Return the project's service desk. Raises NotFound."""
@@ -259,7 +259,7 @@ def headers_of(settings: TrackerSettings) -> dict[str, str | Secret]:
 def error_texts(content: Any) -> list[str]:
     """Return the error texts, in each of the formats of Jira's parts."""
     messages = content.get("errorMessages") if isinstance(content, dict) else None
-    found = [one for one in messages if isinstance(one, str)] if isinstance(messages, list) else []
+    found = [message for message in messages if isinstance(message, str)] if isinstance(messages, list) else []
     found.extend(f"{name}: {why}" for name, why in mapping(content, "errors").items() if isinstance(why, str))
     found.extend(text(content, name) for name in ("errorMessage", "message"))
     return found

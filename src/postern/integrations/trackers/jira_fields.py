@@ -45,8 +45,8 @@ class IssueForm:
         """Return the field of that id, or else of that displayed name, if it is unique."""
         if name in self.fields:
             return self.fields[name]
-        found = [one for one in self.fields.values() if one.name.lower() == name.lower()]
-        return found[0] if len(found) == 1 else None
+        fields = [jira_field for jira_field in self.fields.values() if jira_field.name.lower() == name.lower()]
+        return fields[0] if len(fields) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,9 +181,9 @@ class TrackerClient:
             kind = Invalid if reply.status in (301, 308) else lost if reply.status == 303 else Unavailable
             raise kind(f"{host} answered {reply.status}, a redirect, which is not followed; set where it leads")
         said = self._words(reply)
-        known = self._verdict(reply, said)
-        if known is not None:
-            raise known
+        error = self._verdict(reply, said)
+        if error is not None:
+            raise error
         words = f"{host} answered {reply.status}{': ' + said if said else ''}"
         if reply.status in _PASSING:
             raise Unavailable(words, retry_after=pause_of(reply))
@@ -285,7 +285,7 @@ def pause_of(reply: TrackerResponse) -> int | None:
 
 def clean_line(words: str, most: int = MAX_MESSAGE) -> str:
     """Return one line without control characters."""
-    line = " ".join("".join(one if one.isprintable() else " " for one in words[: most * 4]).split())
+    line = " ".join("".join(word if word.isprintable() else " " for word in words[: most * 4]).split())
     return line if len(line) <= most else line[: most - 1] + "…"
 
 

@@ -29,10 +29,10 @@ def plain(value: Any) -> str | None:
 def moment(text: str, field: str) -> datetime:
     """Parse a time; UTC if it has no zone. Raises Invalid."""
     try:
-        found = datetime.fromisoformat(text.strip())
+        time = datetime.fromisoformat(text.strip())
     except ValueError:
         raise Invalid(f"{field}: must be a time in ISO 8601, such as 2026-01-31T09:30", field=field) from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def line(text: str, most: int = MAX_SUMMARY) -> str:

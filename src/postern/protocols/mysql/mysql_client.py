@@ -40,8 +40,8 @@ def _line(host: str, port: int, database: str, *options: str) -> str:
 def _trust(authority: Path | None) -> str:
     if authority is not None:
         return f"--ssl-ca={authority}"
-    known = ssl.get_default_verify_paths()
-    return f"--ssl-ca={known.cafile}" if known.cafile else f"--ssl-capath={known.capath or known.openssl_capath}"
+    paths = ssl.get_default_verify_paths()
+    return f"--ssl-ca={paths.cafile}" if paths.cafile else f"--ssl-capath={paths.capath or paths.openssl_capath}"
 
 
 def _shell(credential: NativeCredential) -> str:

@@ -132,9 +132,11 @@ class _Client(ClientSession):
             raise Denied(f"connection {connection.name!r} is of subtype {connection.subtype!r}, not {SUBTYPE!r}")
 
     def start(self, permit: Permit) -> Start:
-        one = self._startup
-        attributes = {b"program_name": f"postern {permit.principal.email}".encode(), **one.attributes}
-        return Start(one.database, ClientOptions(one.user, one.capabilities, one.collation, attributes).texts())
+        startup = self._startup
+        attributes = {b"program_name": f"postern {permit.principal.email}".encode(), **startup.attributes}
+        return Start(
+            startup.database, ClientOptions(startup.user, startup.capabilities, startup.collation, attributes).texts()
+        )
 
     def welcome(self, target: Target) -> bytes:
         status = target.parameters.get("status", "")

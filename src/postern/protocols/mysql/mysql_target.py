@@ -52,7 +52,7 @@ class MysqlTargets:
     ) -> tuple[StreamHandshake, login.MysqlTargetGreeting]:
         host, port, sslmode = address(order.connection, env, port=PORT)
         self._policy.check_target(host, port)
-        asked = login.MysqlTargetLogin(
+        requested_login = login.MysqlTargetLogin(
             required_secret(order.connection, env, "USER").reveal(),
             env.get("PASS", Secret("")),
             database,
@@ -66,7 +66,7 @@ class MysqlTargets:
             with part("target.connect", SpanKind.CLIENT):
                 await connect(stream, host, port)
             with part("target.login", SpanKind.CLIENT):
-                return stream, await login.connect(stream, asked)
+                return stream, await login.connect(stream, requested_login)
         except BaseException:
             stream.close()
             raise

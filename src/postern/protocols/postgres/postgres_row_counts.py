@@ -179,8 +179,8 @@ class RowCountEstimates:
         try:
             counter = Counter(target, self._limits, standing)
             for number in left:
-                plan, asked = plans[number]
-                counted[number] = await counter.count(plan, asked)
+                plan, statement = plans[number]
+                counted[number] = await counter.count(plan, statement)
             finished = True
         finally:
             if not finished:  # otherwise the target would continue a query that no caller waits for

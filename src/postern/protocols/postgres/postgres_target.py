@@ -31,7 +31,7 @@ class PostgresTargets:
         """Dial and log in. Raises Denied, Unavailable, ConnectionError, or the target's login error."""
         env = secrets.values
         host, port, sslmode = self._address(order, env)
-        asked = login.PostgresTargetLogin(
+        requested_login = login.PostgresTargetLogin(
             required_secret(order.connection, env, "USER").reveal(),
             env.get("PASS", Secret("")),
             order.start.database or text(env, "DB") or text(env, "USER"),
@@ -44,7 +44,7 @@ class PostgresTargets:
             with part("target.connect", SpanKind.CLIENT):
                 await connect(stream, host, port)
             with part("target.login", SpanKind.CLIENT):
-                greeting = await login.connect(stream, asked)
+                greeting = await login.connect(stream, requested_login)
         except BaseException:
             stream.close()
             raise

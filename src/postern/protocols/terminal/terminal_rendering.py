@@ -186,8 +186,8 @@ class _Painter:
         self.is_lossy = False
 
     def paint(self, text: str) -> None:
-        for found in _TOKEN.finditer(text):
-            plain, parameters, final, escape, control = found.groups()
+        for match in _TOKEN.finditer(text):
+            plain, parameters, final, escape, control = match.groups()
             if plain is not None:
                 self._write(plain)
             elif control is not None:

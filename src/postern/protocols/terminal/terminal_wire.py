@@ -101,9 +101,9 @@ class PrintingWire(ProgramWire):
             self._printed += len(payload)
             if self._must_end(kind, payload):
                 return
-            held = self._held[kind]
-            if self.wants.output or held.data:
-                self._print(kind, held.take(payload), ends=False)
+            buffer = self._held[kind]
+            if self.wants.output or buffer.data:
+                self._print(kind, buffer.take(payload), ends=False)
             elif payload:
                 self._downward.append(m.frame(kind, payload))
 
@@ -113,8 +113,8 @@ class PrintingWire(ProgramWire):
             self._downward.append(ProgramOutput(max(self._exchange, 1), kind, data, self._held[kind].row, ends=ends))
 
     def _let_out(self) -> None:
-        for kind, held in self._held.items():
-            self._print(kind, held.rest(), ends=True)
+        for kind, buffer in self._held.items():
+            self._print(kind, buffer.rest(), ends=True)
 
     def _end_output(self) -> None:
         """Queue the end of output, after everything that was buffered."""
@@ -384,8 +384,8 @@ class TypedWire(ConversationWire):
 
     @property
     def has_buffered_output(self) -> bool:
-        held = self._held
-        return self._state is not ENDED and bool(held[m.STDOUT].data or held[m.STDERR].data)
+        buffers = self._held
+        return self._state is not ENDED and bool(buffers[m.STDOUT].data or buffers[m.STDERR].data)
 
     @property
     def input_paused(self) -> bool:

@@ -85,19 +85,19 @@ class ChatDecisions:
             or sink.status is not SinkStatus.ACTIVE
         ):
             raise Unauthenticated("the signature is missing or wrong; check the sink's signing secret")
-        given = self._client.read(sink, stamp, signature, body, self._now())
-        if given is None:
+        press = self._client.read(sink, stamp, signature, body, self._now())
+        if press is None:
             return Handled({})
-        if isinstance(given, Press):
+        if isinstance(press, Press):
             try:
                 async with asyncio.timeout(DEADLINE):
-                    await self._handle_press(sink, given)
+                    await self._handle_press(sink, press)
             except TimeoutError:
                 raise Unavailable(f"the chat did not answer in {DEADLINE:g} seconds") from None
             return Handled({})
-        if isinstance(given, Introduced):
-            return await self._handle_introduction(sink, given)
-        return await self._handle_reason(sink, given)
+        if isinstance(press, Introduced):
+            return await self._handle_introduction(sink, press)
+        return await self._handle_reason(sink, press)
 
     @property
     def _forms(self) -> ChatFormClient:
@@ -105,8 +105,8 @@ class ChatDecisions:
         return self._client
 
     async def _handle_press(self, sink: Sink, press: Press) -> None:
-        told = await self._store.message(sink.id, press.review_id)
-        if told is None or told.channel != press.channel:
+        message = await self._store.message(sink.id, press.review_id)
+        if message is None or message.channel != press.channel:
             await self._forms.whisper(sink, press.channel, press.user, "This review was not sent to this channel.")
             return
         principal = await self._links.find_principal(sink, press.user)

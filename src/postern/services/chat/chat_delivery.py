@@ -48,11 +48,11 @@ class ChatSender:
 
     async def send(self, sink: Sink, deliveries: Sequence[Delivery], now: datetime) -> None:
         """Send the deliveries one after the other."""
-        for one in deliveries:
-            if one.event is EventKind.SINK_TEST:
+        for delivery in deliveries:
+            if delivery.event is EventKind.SINK_TEST:
                 await self._chat.say(sink, f"Postern sends reviews here (sink {sink.name}). This is a test.")
             else:
-                await self._send_card(sink, one, now)
+                await self._send_card(sink, delivery, now)
 
     async def _send_card(self, sink: Sink, delivery: Delivery, now: datetime) -> None:
         review = await self._reviews.get(UUID(json.loads(delivery.body)["data"]["id"]))

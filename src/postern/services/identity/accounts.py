@@ -119,5 +119,5 @@ class Accounts:
         record_change(None, {"id": principal.id, "email": principal.email, "changed": "how to log in"})
 
     async def _org_id(self, name: str | None) -> UUID | None:
-        found = await self._organisations.default() if name is None else await self._organisations.by_name(name)
-        return found.id if found else None
+        organisation = await self._organisations.default() if name is None else await self._organisations.by_name(name)
+        return organisation.id if organisation else None

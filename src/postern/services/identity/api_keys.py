@@ -51,7 +51,7 @@ class ApiKeys(ResourceService[ApiKey]):
     """
 
     noun = "API key"
-    kept = frozenset(one.name for one in fields(ApiKey)) - {"name", "updated_at"}
+    kept = frozenset(field.name for field in fields(ApiKey)) - {"name", "updated_at"}
 
     def __init__(
         self,
@@ -70,11 +70,11 @@ class ApiKeys(ResourceService[ApiKey]):
         """Return the key and its principal; called at every use, with the caller's address. Raises Unauthenticated."""
         if not is_well_formed(key):
             raise Unauthenticated("this is not an API key of this gateway; check that it was copied whole")
-        found = self._require_usable(await self._keys.by_digest(digest_of(key)), address)
+        api_key = self._require_usable(await self._keys.by_digest(digest_of(key)), address)
         now = self._now()
-        if found.last_used_at is None or now - found.last_used_at >= _TOUCHED:
-            await self._keys.touch(found.id, now)
-        return found, found.account.principal
+        if api_key.last_used_at is None or now - api_key.last_used_at >= _TOUCHED:
+            await self._keys.touch(api_key.id, now)
+        return api_key, api_key.account.principal
 
     async def standing(self, org_id: UUID, key_id: UUID, address: str) -> Principal:
         """Return the principal that a key acts as, while it can be used from the address. Raises Unauthenticated."""
@@ -105,8 +105,8 @@ class ApiKeys(ResourceService[ApiKey]):
         secret = make_key()
         shown = {"secret": secret, "shown": secret.reveal()[:_SHOWN]}
         maker = {"created_by": principal.email, "maker_id": principal.id}
-        made = await super().create(principal, {**fields, **shown, **maker})
-        return replace(made, secret=secret)
+        key = await super().create(principal, {**fields, **shown, **maker})
+        return replace(key, secret=secret)
 
     async def merge(self, current: ApiKey, base: ApiKey, fields: Mapping[str, Any]) -> ApiKey:
         is_replacement = base is not current
@@ -149,10 +149,10 @@ class ApiKeys(ResourceService[ApiKey]):
         return replace(account, principal=replace(before, name=name, email=name, groups=groups))
 
     async def _service_account(self, org_id: UUID, subject: str) -> Account:
-        found = await self._principals.by_subject(org_id, "", subject)
-        if found is None or found.principal.kind is not PrincipalKind.SERVICE_ACCOUNT:
+        account = await self._principals.by_subject(org_id, "", subject)
+        if account is None or account.principal.kind is not PrincipalKind.SERVICE_ACCOUNT:
             raise Invalid(f"service_account: there is no service account {subject!r}", field="service_account")
-        return found
+        return account
 
     def require_admin(self, principal: Principal) -> None:
         self.require_remover(principal)
@@ -182,8 +182,8 @@ class ApiKeys(ResourceService[ApiKey]):
         """
         key = await self.get(principal, name_or_id)
         now = self._now()
-        found = await self._credentials.issued_by(principal.org_id, key.account.id)
-        return [one for one in found if one.credential.is_active(now)]
+        credentials = await self._credentials.issued_by(principal.org_id, key.account.id)
+        return [credential for credential in credentials if credential.credential.is_active(now)]
 
     async def remove(
         self, principal: Principal, name_or_id: str, version: int | None = None, *, credentials: bool = False
@@ -205,10 +205,10 @@ class ApiKeys(ResourceService[ApiKey]):
     async def _revoke_issued(self, principal: Principal, before: ApiKey, after: ApiKey) -> None:
         """Revoke them after the key, which could issue others until then."""
         revoked = []
-        for one in await self.find_issued(principal, str(after.id)):
-            await self._credentials.revoke(one.credential.id, self._now())
-            await self._signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(one.credential.id))
-            revoked.append({"username": one.credential.username, "machine_identity": one.holder})
+        for credential in await self.find_issued(principal, str(after.id)):
+            await self._credentials.revoke(credential.credential.id, self._now())
+            await self._signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(credential.credential.id))
+            revoked.append({"username": credential.credential.username, "machine_identity": credential.holder})
         note(self.audit_view(before), {**self.audit_view(after), "revoked": revoked})
 
     async def reactivate(self, principal: Principal, name_or_id: str, version: int | None = None) -> ApiKey:
@@ -234,8 +234,8 @@ def make_key() -> Secret:
 
 def is_well_formed(key: Secret) -> bool:
     """Return whether the text has the form and checksum of a key."""
-    found = _KEY.fullmatch(key.reveal())
-    return found is not None and _checksum(found[1]) == found[2]
+    match = _KEY.fullmatch(key.reveal())
+    return match is not None and _checksum(match[1]) == match[2]
 
 
 def _checksum(random: str) -> str:

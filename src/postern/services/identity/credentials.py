@@ -150,10 +150,10 @@ class Credentials:
 
     async def _connection(self, principal: Principal, name_or_id: str) -> Connection:
         """Return the connection if the principal can see it. Raises NotFound."""
-        found = await self._control.find(principal, name_or_id, SecretUse.DATABASES)
-        if found is None:
+        connection = await self._control.find(principal, name_or_id, SecretUse.DATABASES)
+        if connection is None:
             raise NotFound(f"there is no connection {name_or_id!r}")
-        return found
+        return connection
 
 
 def make_verifier(password: Secret) -> Verifier:

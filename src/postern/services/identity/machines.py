@@ -114,9 +114,9 @@ class Machines(ResourceService[MachineIdentity]):
         for credential, connection in await self._live(written):
             if connection not in wanted:
                 await self._credentials.retire(credential, timedelta(0))
-        found = await self.existing(principal, str(written.id))
-        note(before, found)
-        return replace(found, issued=tuple(issued))
+        identity = await self.existing(principal, str(written.id))
+        note(before, identity)
+        return replace(identity, issued=tuple(issued))
 
     async def credentials(self, principal: Principal, name: str) -> list[tuple[Credential, str]]:
         """Return credentials with the names of their connections, never a secret; newest first. Raises Denied,
@@ -152,7 +152,7 @@ class Machines(ResourceService[MachineIdentity]):
     async def _live(self, machine: MachineIdentity) -> list[tuple[Credential, str]]:
         now = self._now()
         there = await self._credentials.of_principal(machine.principal)
-        return [(one, connection) for one, connection in there if one.is_active(now)]
+        return [(credential, connection) for credential, connection in there if credential.is_active(now)]
 
     async def _check_connections(
         self, machine: MachineIdentity, given: Sequence[str], seconds: int | None

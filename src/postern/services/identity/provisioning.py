@@ -102,9 +102,9 @@ class Provisioning:
         account = await self._merge(fresh, given)
         require_person_for_role(principal, None, account.principal)
         await self._principals.add(account, self._now(), source=GroupSource.SCIM)
-        made = await self.get_user(principal, key)
-        note(None, made)
-        return made
+        new_account = await self.get_user(principal, key)
+        note(None, new_account)
+        return new_account
 
     async def replace_user(self, principal: Principal, user_id: UUID, given: ProvisionedUser) -> Account:
         """Replace a user. Deactivation ends their logins and sessions at once. Raises Denied, NotFound, Invalid,
@@ -167,9 +167,9 @@ class Provisioning:
             with suppress(Conflict):  # a connection has reviewers of that name: then it is there, and empty
                 await self._groups.remove(group)
             raise
-        made = await self.get_group(principal, group.id)
-        note(None, made)
-        return made
+        new_group = await self.get_group(principal, group.id)
+        note(None, new_group)
+        return new_group
 
     async def change_group(
         self,

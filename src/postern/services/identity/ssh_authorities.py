@@ -133,19 +133,19 @@ class SshAuthorities(ResourceService[SshAuthority]):
 
     async def _find_account(self, user: str, certificate: SshCertificate, authority: SshAuthority) -> Account:
         """Return the one user that the certificate names and `user` means. Raises Unauthenticated."""
-        found: dict[UUID, Account] = {}
+        accounts: dict[UUID, Account] = {}
         for name in certificate.principals:
             by_email = await self._principals.by_email(authority.org_id, name)
             by_either = await self._principals.by_subject_or_email(authority.org_id, PrincipalKind.USER, name)
             for account in (by_email, by_either):
                 if account is not None and name in _names(account) and is_called(account, user):
-                    found[account.principal.id] = account
-        if len(found) != 1:
+                    accounts[account.principal.id] = account
+        if len(accounts) != 1:
             several = "it matches several users; use your full e-mail address"
             nobody = "none of its principals is the e-mail address or the subject of the user that the client names"
-            problem = several if found else nobody
+            problem = several if accounts else nobody
             raise self._log_rejection(user, certificate, problem)
-        return next(iter(found.values()))
+        return next(iter(accounts.values()))
 
     def _log_rejection(self, user: str, certificate: SshCertificate, problem: str) -> Unauthenticated:
         log.info(

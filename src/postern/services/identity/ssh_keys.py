@@ -68,10 +68,10 @@ class SshKeys:
 
         They also find any key by its identifier. Raises Denied, NotFound.
         """
-        found = await self._store.get(principal.org_id, await self._owner(principal, user), called)
-        if found is None or not (found.user_id == principal.id or principal.sees_all):
+        key = await self._store.get(principal.org_id, await self._owner(principal, user), called)
+        if key is None or not (key.user_id == principal.id or principal.sees_all):
             raise NotFound(f"there is no SSH key {called!r}, or it is not yours")
-        return found
+        return key
 
     async def _owner(self, principal: Principal, user: str | None) -> UUID:
         """Return the user with this subject or e-mail address; None is oneself. Raises Denied, NotFound."""
@@ -90,9 +90,9 @@ class SshKeys:
         if principal.is_auditor:
             raise Denied("auditors can read what others did, but cannot connect")
         key = SshKey(uuid4(), principal.org_id, principal.id, check_key_name(name), public_key(text), self._now())
-        for held, account, _ in await self._store.by_fingerprint(key.key.fingerprint):
+        for ssh_key, account, _ in await self._store.by_fingerprint(key.key.fingerprint):
             if account.principal.id == principal.id:
-                raise Conflict(f"public_key: you have this key already, as {held.name!r}", field="public_key")
+                raise Conflict(f"public_key: you have this key already, as {ssh_key.name!r}", field="public_key")
         if not await self._store.add(key, MOST_KEYS):
             raise Invalid(f"public_key: at most {MOST_KEYS} keys for one user; remove one first", field="public_key")
         record_change(None, _audit_fields(key))
@@ -101,12 +101,12 @@ class SshKeys:
     async def remove(self, principal: Principal, called: str, user: str | None = None) -> None:
         """Remove one's own key, or as an administrator any; its sessions end. Raises Denied, NotFound, also when it is
         not theirs."""
-        found = await self.get(principal, called, user)
-        if not (found.user_id == principal.id or principal.is_admin):
+        key = await self.get(principal, called, user)
+        if not (key.user_id == principal.id or principal.is_admin):
             raise NotFound(f"there is no SSH key {called!r}, or it is not yours")
-        await self._store.remove(found.id)
-        record_change(_audit_fields(found), None)
-        await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(found.user_id))
+        await self._store.remove(key.id)
+        record_change(_audit_fields(key), None)
+        await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(key.user_id))
 
     async def find(self, user: str, fingerprint: str, *, organisation: str | None = None) -> KeyHolder:
         """Return the current holder of a key.
@@ -121,12 +121,14 @@ class SshKeys:
             for key, account, name in known
             if organisation in (None, name) and is_called(account, user) and account.principal.is_active
         ]
-        found = [one for one in fitting if await self._features.is_enabled(one.principal.org_id, Feature.SSH_KEYS)]
-        if len(found) > 1:
+        holders = [
+            holder for holder in fitting if await self._features.is_enabled(holder.principal.org_id, Feature.SSH_KEYS)
+        ]
+        if len(holders) > 1:
             raise Unauthenticated("this key belongs to this user in several organisations; name yours: Acme/ann#web-1")
-        if not found:
+        if not holders:
             raise Unauthenticated(_REFUSED)
-        return found[0]
+        return holders[0]
 
     async def record_use(self, holder: KeyHolder) -> None:
         """Record a login with the key, about once a minute."""

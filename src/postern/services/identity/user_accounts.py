@@ -97,8 +97,8 @@ class Users(AccountService):
             if wanted.group is not None:
                 wanted = replace(wanted, group=unicodedata.normalize("NFC", wanted.group))
             return await self._principals.find(principal.org_id, wanted, page)
-        own = await self._principals.get(principal.org_id, principal.id)
-        return Listed([own] if own else [], 1 if own else 0)
+        account = await self._principals.get(principal.org_id, principal.id)
+        return Listed([account] if account else [], 1 if account else 0)
 
     async def get(self, principal: Principal, name_or_id: str) -> Account:
         """Return a user by e-mail address, subject or identifier. Raises NotFound, also for one that the principal

@@ -126,13 +126,15 @@ class IssueDelivery:
         queue = self._queues.get(org_id)
         running = queue.running if queue else set()
         room = min(OF_ONE - len(running), OF_ALL - len(self._tasks))
-        waiting = [one for one in waiting if one.session_id not in running][: max(0, room)]
+        waiting = [session_issue for session_issue in waiting if session_issue.session_id not in running][
+            : max(0, room)
+        ]
         queue = await self._queue_of(org_id, waiting) if waiting else None
         if queue is None:
             return
-        for one in waiting:
-            queue.running.add(one.session_id)
-            task = asyncio.create_task(self._work(org_id, queue, one))
+        for issue in waiting:
+            queue.running.add(issue.session_id)
+            task = asyncio.create_task(self._work(org_id, queue, issue))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
@@ -150,9 +152,9 @@ class IssueDelivery:
                 queue = self._queues[org_id] = _TrackerQueue(settings, self._trackers(settings))
             return queue if queue.settings == settings else None
         except PosternError as error:
-            for one in waiting:
-                await self._record_failure(one, error.message, LONGEST_DELAY)
-                await self._signals.publish(Topic.ISSUE_CHANGED, session_id=str(one.session_id))
+            for issue in waiting:
+                await self._record_failure(issue, error.message, LONGEST_DELAY)
+                await self._signals.publish(Topic.ISSUE_CHANGED, session_id=str(issue.session_id))
             return None
 
     async def _work(self, org_id: UUID, queue: _TrackerQueue, one: SessionIssue) -> None:
@@ -210,9 +212,9 @@ class IssueDelivery:
             await _in_time(tracker.transition(one.issue, one.transition))
             return one.issue
         assert one.new is not None
-        found = await _in_time(tracker.find(one.new)) if one.attempts else None
-        if found is not None or one.state is IssueState.WITHDRAWN:
-            return found
+        issue = await _in_time(tracker.find(one.new)) if one.attempts else None
+        if issue is not None or one.state is IssueState.WITHDRAWN:
+            return issue
         if one.error and self._is_too_late(one):
             raise _NotThere
         return await _in_time(tracker.create(one.new))

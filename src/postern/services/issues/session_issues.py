@@ -95,15 +95,15 @@ class Issues:
             return None
         template, prompts = await self._template(connection, given)
         at, new = self._now(), new_issue(template, session, prompts, await self._link(session.id))
-        wanted = SessionIssue(
+        issue = SessionIssue(
             session.id, session.org_id, IssueState.WANTED, new, template.transition, next_at=at, created_at=at
         )
         if settings.when_down is WhenDown.GO_ON:
-            await self._note(wanted)
+            await self._note(issue)
             return None
         async with self._hearing(session.id) as changed:
             try:
-                await self._note(wanted)
+                await self._note(issue)
                 return await self._wait_until_created(connection, session.id, changed)
             except BaseException:
                 await asyncio.shield(self.withdraw(session.id))
@@ -151,19 +151,19 @@ class Issues:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._longest
         while True:
-            found = await self._store.get(session_id)
-            if found is not None and found.issue is not None:
-                return found.issue
+            issue = await self._store.get(session_id)
+            if issue is not None and issue.issue is not None:
+                return issue.issue
             left = deadline - loop.time()
-            if found is None or found.error or left <= 0:
+            if issue is None or issue.error or left <= 0:
                 break
             with suppress(TimeoutError):
                 await asyncio.wait_for(changed.wait(), min(left, LOOK_EVERY))
             changed.clear()
-        if found is None:
+        if issue is None:
             why = "it was withdrawn"
         else:
-            why = found.error or f"the tracker did not answer within {self._longest:g} seconds"
+            why = issue.error or f"the tracker did not answer within {self._longest:g} seconds"
         raise Unavailable(
             f"connection {connection.name!r} opens an issue for each session, and it could not be created: {why}; try "
             "again later, or ask an administrator (postern admin tracker)"

@@ -59,7 +59,9 @@ class IssueTemplates(ResourceService[IssueTemplate]):
 
     async def announce(self, before: IssueTemplate | None, after: IssueTemplate | None) -> None:
         """Tell the workers about the connections that had the template or have it."""
-        for key in {key for one in (before, after) if one is not None for key in one.connection_ids or ()}:
+        for key in {
+            key for template in (before, after) if template is not None for key in template.connection_ids or ()
+        }:
             await self._signals.publish(Topic.POLICY_CHANGED, connection_id=str(key))
 
     async def find(self, principal: Principal, page: Page, where: RuleFilter = ALL_RULES) -> Listed[IssueTemplate]:
@@ -70,16 +72,16 @@ class IssueTemplates(ResourceService[IssueTemplate]):
         return await self.existing(principal, name_or_id)
 
     async def existing(self, principal: Principal, name_or_id: str) -> IssueTemplate:
-        found = await self._templates.get(principal.org_id, name_or_id, await self._control.reach(principal))
-        if found is None:
+        template = await self._templates.get(principal.org_id, name_or_id, await self._control.reach(principal))
+        if template is None:
             raise NotFound(f"there is no issue template {name_or_id!r}")
-        return found
+        return template
 
     async def ask_for(self, principal: Principal, object_type: str) -> bool:
         """Return whether a visible template asks for the name of such an asset."""
         found = await self.find(principal, Page(MAX_RULES))
         assets = (asset for template in found.items for asset in template.cmdb)
-        return any(one.tracker_object_type == object_type and not one.value for one in assets)
+        return any(field.tracker_object_type == object_type and not field.value for field in assets)
 
     async def _resolve_connections(self, org_id: UUID, given: Sequence[str]) -> tuple[UUID, ...]:
         """Return the identifiers of these connections. The store checks whether they may be changed."""
@@ -87,7 +89,7 @@ class IssueTemplates(ResourceService[IssueTemplate]):
             raise Invalid(f"connection_ids: at most {MAX_CONNECTIONS}", field="connection_ids")
         keys = [as_identifier(text) for text in given]
         ids = sorted({key for key in keys if key is not None})
-        there = {one.id for one in await self._connections.by_ids(org_id, ids)} if ids else set()
+        there = {connection.id for connection in await self._connections.by_ids(org_id, ids)} if ids else set()
         for text, key in zip(given, keys, strict=True):
             if key not in there:
                 raise Invalid(f"connection_ids: there is no connection with id {text!r}", field="connection_ids")

@@ -66,9 +66,9 @@ class IssueTrackers:
     async def get(self, principal: Principal) -> TrackerSettings:
         """Return the settings, for all users; only those who see all get user and authority, and none the token. Raises
         NotFound."""
-        found = await self._existing(principal)
-        shown = replace(found, token=Secret(""))
-        return shown if principal.sees_all else replace(shown, user="", authority="")
+        settings = await self._existing(principal)
+        tracker_settings = replace(settings, token=Secret(""))
+        return tracker_settings if principal.sees_all else replace(tracker_settings, user="", authority="")
 
     async def create(self, principal: Principal, given: TrackerFields) -> TrackerSettings:
         """Create the settings. Raises Denied, Invalid, Conflict when there are some."""

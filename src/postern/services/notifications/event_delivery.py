@@ -124,7 +124,7 @@ class EventDelivery:
             log.exception("the sender failed")
             why = f"the gateway could not send this: {type(error).__name__}"
         else:
-            await self._deliveries.mark_delivered(sink.id, [one.number for one in waiting], self._now())
+            await self._deliveries.mark_delivered(sink.id, [delivery.number for delivery in waiting], self._now())
             return True
         await self._record_failure(sink, waiting[0], one_line(why), refused=refused, wait=wait)
         return False

@@ -59,7 +59,7 @@ def as_then(news: ReviewChange) -> Review:
 
 
 def review_data(review: Review, *, with_script: bool) -> ReviewData:
-    found: ReviewData = {
+    found_review_data: ReviewData = {
         "id": review.id,
         "type": review.kind.value,
         "status": review.status.value,
@@ -68,8 +68,8 @@ def review_data(review: Review, *, with_script: bool) -> ReviewData:
         "connection_id": review.binding.connection_id,
         "owner": _person(review.owner),
         "reason": review.reason,
-        "demands": [_demand(one) for one in review.demands],
-        "voices": [_voice(one) for one in review.voices],
+        "demands": [_demand(demand) for demand in review.demands],
+        "voices": [_voice(voice) for voice in review.voices],
         "access_duration": review.access_duration,
         "time_window": None if review.time_window is None else _window(review.time_window),
         "created_at": review.created_at,
@@ -78,9 +78,9 @@ def review_data(review: Review, *, with_script: bool) -> ReviewData:
         "revoke_at": review.revoke_at,
     }
     if with_script:  # what was counted names tables, and tells of rows
-        found["estimate"] = review.estimate
-        found["input"] = review.input
-    return found
+        found_review_data["estimate"] = review.estimate
+        found_review_data["input"] = review.input
+    return found_review_data
 
 
 def _person(person: Person) -> ReviewPerson:
@@ -185,7 +185,7 @@ def test_of(sink: Sink, at: datetime) -> NewDelivery:
 
 def _for(sinks: Iterable[SinkOutline], org_id: UUID, kind: EventKind, at: datetime) -> Iterator[SinkOutline]:
     """Return the sinks that receive the event. A sink gets no events from before its creation."""
-    return (one for one in sinks if one.org_id == org_id and kind in one.events and one.created_at <= at)
+    return (sink for sink in sinks if sink.org_id == org_id and kind in sink.events and sink.created_at <= at)
 
 
 def _delivery(sink: SinkOutline, event_id: UUID, kind: EventKind, at: datetime, data: Mapping[str, Any]) -> NewDelivery:
@@ -237,7 +237,7 @@ def _close_payload(pending: Pending, *, with_script: bool) -> SessionClose:
 
 
 def _violation(one: Violation, *, with_script: bool) -> GuardrailViolation:
-    found: GuardrailViolation = {
+    violation: GuardrailViolation = {
         "session_id": one.session_id,
         "number": one.number,
         "rule": one.rule,
@@ -250,8 +250,8 @@ def _violation(one: Violation, *, with_script: bool) -> GuardrailViolation:
         "left_out": one.left_out,
     }
     if with_script:
-        found["statement"] = one.statement
-    return found
+        violation["statement"] = one.statement
+    return violation
 
 
 def _failed_run(one: ScheduleRun) -> ScheduleFailed:

@@ -91,8 +91,8 @@ class Reports:
             return MaskingReport(start, end, by_session, redacted, counts)
         lines, counts = await self._store.count_masked(principal.org_id, wanted, span, group)
         lines.sort(key=lambda line: (-line.redact_total, line.resource, line.info_type))
-        shown = lines[page.offset : page.offset + page.limit]
-        return MaskingReport(start, end, Listed(shown, len(lines)), counts.masked, counts)
+        masked_counts = lines[page.offset : page.offset + page.limit]
+        return MaskingReport(start, end, Listed(masked_counts, len(lines)), counts.masked, counts)
 
     async def activity(
         self,
@@ -184,8 +184,8 @@ def _steady(start: date, end: date, zone: ZoneInfo) -> Iterator[tuple[ReportPeri
 
 
 def _offset(slot: int, zone: ZoneInfo) -> int:
-    found = datetime.fromtimestamp(slot * SLOT, zone).utcoffset()
-    return int((found or timedelta()).total_seconds())
+    found_timedelta = datetime.fromtimestamp(slot * SLOT, zone).utcoffset()
+    return int((found_timedelta or timedelta()).total_seconds())
 
 
 def _begin(number: int, offset: int, interval: Interval, zone: ZoneInfo) -> datetime:

@@ -95,12 +95,12 @@ class SessionPostprocessor:
             sinks = await self._sinks.outlines()
             opened = OPENED if any(EventKind.SESSION_OPEN in sink.events for sink in sinks) else 0
             scripts = any(sink.with_script for sink in sinks)
-            found = await self._store.pending(opened | ENDED | UNCOUNTED, BATCH, with_scripts=scripts)
+            pendings = await self._store.pending(opened | ENDED | UNCOUNTED, BATCH, with_scripts=scripts)
             untold = await self._store.find_unsent_entries(BATCH)
             news = await self._reviews.news(BATCH)
             violations = await self._store.violations(BATCH)
             failed = await self._store.failed_runs(BATCH)
-            if not (found or untold or news or violations or failed) or not await self._lease.have():
+            if not (pendings or untold or news or violations or failed) or not await self._lease.have():
                 return 0
             await self._queue_audit_events(untold, sinks)
             await self._queue_review_events(news, sinks)
@@ -109,49 +109,56 @@ class SessionPostprocessor:
             others = len(untold) + len(news) + len(violations) + len(failed)
             if len(violations) == BATCH:  # a session's end is told behind all of its violations
                 return others
-            found.sort(key=lambda one: one.session.end_date or one.session.start_date)
-            settled = [Settled(one, tuple(count_session(one)), tuple(of_session(one, sinks))) for one in found]
+            pendings.sort(key=lambda one: one.session.end_date or one.session.start_date)
+            settled = [
+                Settled(pending, tuple(count_session(pending)), tuple(of_session(pending, sinks)))
+                for pending in pendings
+            ]
             done = await self._store.settle(settled) if settled else 0
-            if len(found) < BATCH:  # whoever waits for the lease has its turn now
+            if len(pendings) < BATCH:  # whoever waits for the lease has its turn now
                 await self._lease.release()
             return done + others
 
     async def _queue_audit_events(self, untold: list[AuditEntry], sinks: list[SinkOutline]) -> None:
         if untold:
-            await self._store.queue_audit_events(untold, [told for entry in untold for told in of_entry(entry, sinks)])
+            await self._store.queue_audit_events(
+                untold, [delivery for entry in untold for delivery in of_entry(entry, sinks)]
+            )
 
     async def _tags(self, news: list[ReviewChange], sinks: list[SinkOutline]) -> Mapping[UUID, Mapping[str, str]]:
         """Return the tags of the connections, only if some sink has a scope with tags."""
         if not any(sink.scope.connection_tags for sink in sinks):
             return {}
-        return await self._sinks.tags_of(list({one.review.binding.connection_id for one in news}))
+        return await self._sinks.tags_of(list({change.review.binding.connection_id for change in news}))
 
     async def _queue_review_events(self, news: list[ReviewChange], sinks: list[SinkOutline]) -> None:
         if news:
             news.sort(key=lambda one: (one.at, _IN_ORDER.index(one.kind)))
-            for one in news:
-                if one.kind in _TAKEN_BACK:
-                    await signal_review(self._signals, one.review)
+            for change in news:
+                if change.kind in _TAKEN_BACK:
+                    await signal_review(self._signals, change.review)
             tags = await self._tags(news, sinks)
-            told = [
+            deliveries = [
                 delivery
-                for one in news
-                for delivery in of_review(one, sinks, tags.get(one.review.binding.connection_id, {}))
+                for review_change in news
+                for delivery in of_review(
+                    review_change, sinks, tags.get(review_change.review.binding.connection_id, {})
+                )
             ]
-            await self._store.queue_review_events([one.id for one in news], told)
+            await self._store.queue_review_events([one.id for one in news], deliveries)
             if self.observer is not None:
-                for one in news:
-                    self.observer(one)
+                for change in news:
+                    self.observer(change)
 
     async def _queue_violation_events(self, violations: list[Violation], sinks: list[SinkOutline]) -> None:
         if violations:
-            told = [delivery for one in violations for delivery in of_violation(one, sinks)]
-            await self._store.queue_violation_events([one.id for one in violations], told)
+            deliveries = [delivery for violation in violations for delivery in of_violation(violation, sinks)]
+            await self._store.queue_violation_events([one.id for one in violations], deliveries)
 
     async def _queue_schedule_events(self, failed: list[ScheduleRun], sinks: list[SinkOutline]) -> None:
         if failed:
-            told = [delivery for one in failed for delivery in of_failed_run(one, sinks)]
-            await self._store.queue_schedule_events([one.id for one in failed], told)
+            deliveries = [delivery for run in failed for delivery in of_failed_run(run, sinks)]
+            await self._store.queue_schedule_events([schedule_run.id for schedule_run in failed], deliveries)
 
     async def stop(self) -> None:
         """Release the lease, so that another process can take over at once."""

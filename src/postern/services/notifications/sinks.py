@@ -214,7 +214,7 @@ def _checked_address(given: str, kind: SinkKind) -> str:
     plain = given.isascii() and given.isprintable() and " " not in given and len(given) <= MAX_URL
     if not plain or parts.scheme not in SYSLOG_SCHEMES or not host or not port or parts.path or parts.query:
         raise Invalid(
-            f"address: must be {', '.join(f'{one}://' for one in SYSLOG_SCHEMES)} and HOST:PORT", field="address"
+            f"address: must be {', '.join(f'{scheme}://' for scheme in SYSLOG_SCHEMES)} and HOST:PORT", field="address"
         )
     if parts.username is not None or parts.fragment:
         raise Invalid("address: must be a host's, without user name", field="address")

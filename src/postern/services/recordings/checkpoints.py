@@ -74,16 +74,16 @@ class Checkpoints:
         """
         require_admin(principal, "sign checkpoints and rotate the signing key")
         await self._ledger.write()
-        made = await self.sign(principal.org_id)
-        if made is None:
+        checkpoint = await self.sign(principal.org_id)
+        if checkpoint is None:
             raise Conflict("the ledger is empty; a checkpoint can be signed after the first session")
-        record_change(None, {"number": made.number, "hash": made.hash.hex(), "key": made.key})
+        record_change(None, {"number": checkpoint.number, "hash": checkpoint.hash.hex(), "key": checkpoint.key})
         try:
             async with asyncio.timeout(PATIENCE):
                 await self.bring()
         except TimeoutError:
             log.warning("an anchor is slow; the next round continues")
-        return made
+        return checkpoint
 
     async def rotate(self, principal: Principal) -> LedgerKey:
         """Sign with another key from now on; the previous key introduces it. Raises Denied, Unavailable."""
@@ -108,10 +108,10 @@ class Checkpoints:
             return newest
         if head.number == 0:
             return None
-        made = sign_checkpoint(await self.signing(org_id), head, self._now())
-        if not await self._store.add(made, list(self.anchors())):
+        checkpoint = sign_checkpoint(await self.signing(org_id), head, self._now())
+        if not await self._store.add(checkpoint, list(self.anchors())):
             return await self._store.newest(org_id)
-        return made
+        return checkpoint
 
     async def sign_due(self) -> int:
         """Sign for every organisation whose ledger has grown and whose checkpoint is older than the interval."""
@@ -143,11 +143,11 @@ class Checkpoints:
 
     async def signing(self, org_id: UUID) -> LedgerKey:
         """Return the current signing key; it is created at its first use."""
-        found = await self._keys.all(org_id)
-        if not found:
+        keys = await self._keys.all(org_id)
+        if not keys:
             await self._keys.add_first(new_key(org_id, self._now()))
-            found = await self._keys.all(org_id)
-        if found[0].id not in self._shown:
-            self._shown.add(found[0].id)
-            log.info("the ledger of organisation %s is signed by the key %s", org_id, found[0].id)
-        return found[0]
+            keys = await self._keys.all(org_id)
+        if keys[0].id not in self._shown:
+            self._shown.add(keys[0].id)
+            log.info("the ledger of organisation %s is signed by the key %s", org_id, keys[0].id)
+        return keys[0]

@@ -101,16 +101,20 @@ class Exports:
         number: Any = 0
         while checkpoints := await self._store.checkpoints(org_id, number, CHECKPOINTS):
             number = _place(checkpoints[-1])
-            for one in _readable(checkpoints):
+            for checkpoint in _readable(checkpoints):
                 # Older ones are needed where they hand over to another key; younger ones speak of what is not here.
-                if one.number <= manifest.last and (one.number >= manifest.first or one.introduces):
-                    yield writer.line("checkpoints", format_line(one))
+                if checkpoint.number <= manifest.last and (
+                    checkpoint.number >= manifest.first or checkpoint.introduces
+                ):
+                    yield writer.line("checkpoints", format_line(checkpoint))
         async for entry in self._entries(manifest):
             yield writer.line("ledger", entry.hash.hex().encode() + b" " + entry.content)
         async for record in self._records(manifest):
             yield writer.line("records", record_line(record))
         async for recorded in self._sessions(manifest, left_out):
-            listed = [ListedSegment(one.number, one.size, one.digest) for one in _final(recorded, manifest)]
+            listed = [
+                ListedSegment(segment.number, segment.size, segment.digest) for segment in _final(recorded, manifest)
+            ]
             yield writer.line("sessions", session_line(recorded.facts, listed))
 
     async def _records(self, manifest: Manifest) -> AsyncIterator[SealedRecord]:
@@ -125,10 +129,10 @@ class Exports:
         after: Any = batch.first - 1
         while found := await self._store.records(org_id, after, RECORDS):
             after = _place(found[-1])
-            for one in _readable(found):
-                if one.number > batch.last:
+            for record in _readable(found):
+                if record.number > batch.last:
                     return
-                yield one
+                yield record
 
     async def _entries(self, manifest: Manifest, kind: EntryKind | None = None) -> AsyncIterator[LedgerEntry]:
         after: Any = manifest.first - 1
@@ -205,15 +209,15 @@ class Exports:
     async def _segment(self, segment: Segment, writer: PackageWriter) -> AsyncIterator[bytes]:
         """Yield a large segment. An unreadable one is left out; verification reports it as missing."""
         assert self._copies is not None
-        with tempfile.SpooledTemporaryFile(_IN_MEMORY) as kept:
+        with tempfile.SpooledTemporaryFile(_IN_MEMORY) as file:
             try:
-                size, digest = await asyncio.to_thread(_keep, self._copies, segment, kept)
+                size, digest = await asyncio.to_thread(_keep, self._copies, segment, file)
             except (Malformed, NotFound) as error:
                 _left_out(segment, error)
                 return
             before, behind = writer.stream(_name_of(segment), size, digest)
             yield before
-            while data := await asyncio.to_thread(kept.read, _PIECE):
+            while data := await asyncio.to_thread(file.read, _PIECE):
                 yield data
             yield behind
 
@@ -235,19 +239,19 @@ async def _read_batch(copies: Copies, batch: Sequence[Segment]) -> list[_Copy]:
 
 
 def _read_all(copies: Copies, batch: Sequence[Segment]) -> list[_Copy]:
-    found = []
+    found_copies = []
     for segment in batch:
         try:
-            found.append(_Copy(segment, b"".join(copies.read(segment))))
+            found_copies.append(_Copy(segment, b"".join(copies.read(segment))))
         except (Malformed, NotFound) as error:
             _left_out(segment, error)
-            found.append(_Copy(segment, None))
-    return found
+            found_copies.append(_Copy(segment, None))
+    return found_copies
 
 
 def _members(copies: Sequence[_Copy], writer: PackageWriter) -> bytes:
     """Return the readable segments as members of the tar."""
-    return b"".join(writer.member(_name_of(one.segment), one.data) for one in copies if one.data is not None)
+    return b"".join(writer.member(_name_of(copy.segment), copy.data) for copy in copies if copy.data is not None)
 
 
 def _name_of(segment: Segment) -> str:

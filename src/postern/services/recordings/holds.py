@@ -59,7 +59,14 @@ class Holds:
         """Release a hold. Raises NotFound, Denied."""
         session = await self._sessions.get(principal, session_id)
         _require_admin(principal)
-        hold = next((one for one in await self._store.of(session.id) if name_or_id in (one.name, str(one.id))), None)
+        hold = next(
+            (
+                legal_hold
+                for legal_hold in await self._store.of(session.id)
+                if name_or_id in (legal_hold.name, str(legal_hold.id))
+            ),
+            None,
+        )
         if hold is None:
             raise NotFound(f"session {session.id} has no hold {name_or_id!r}")
         content = {"hold": str(hold.id), "by": str(principal.id)}

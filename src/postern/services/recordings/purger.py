@@ -123,7 +123,7 @@ class Purger:
         """Begin a pass when one is due, or a retention was changed or has taken effect."""
         settings = await self._retentions.all()
         at = self._now()
-        current = [one for one in settings if not one.waits(at)]
+        current = [setting for setting in settings if not setting.waits(at)]
         is_due = self._pass_at is None or time.monotonic() - self._pass_at > PASS
         if not is_due and current == self._known:
             return
@@ -137,19 +137,19 @@ class Purger:
         if retentions.shortest is None:
             return
         before = now - timedelta(days=retentions.shortest)
-        found = await self._store.find_closed(org_id, before, after, PAGE)
-        doomed = _find_due(found, retentions, now)
+        sessions = await self._store.find_closed(org_id, before, after, PAGE)
+        doomed = _find_due(sessions, retentions, now)
         for at in range(0, len(doomed), BATCH):
             await self._begin(org_id, doomed[at : at + BATCH])
             await asyncio.sleep(PAUSE)
-        if len(found) == PAGE:
-            last = found[-1]
+        if len(sessions) == PAGE:
+            last = sessions[-1]
             self._waiting.appendleft((org_id, Position(last.started, last.session_id)))
 
     async def _begin(self, org_id: UUID, doomed: Sequence[tuple[RetainedSession, PurgeScope, str]]) -> None:
         """Begin the purges that are allowed. Concurrent changes are left for the next pass."""
         for _ in range(3):
-            free = await self._store.purgeable([kept.session_id for kept, _, _ in doomed])
+            free = await self._store.purgeable([session.session_id for session, _, _ in doomed])
             doomed = [one for one in doomed if one[0].session_id in free]
             if not doomed or await self._register.begin(org_id, doomed):
                 return
@@ -169,9 +169,9 @@ class Purger:
             try:
                 await asyncio.to_thread(self._clean, {one.session_id for one in gone})
             except OSError as error:
-                for one in gone:
+                for purge in gone:
                     await self._record_failure(
-                        one, f"what lies on this machine cannot be deleted: {error.strerror or error}"
+                        purge, f"what lies on this machine cannot be deleted: {error.strerror or error}"
                     )
                 break
             await self._store.mark_done(gone)

@@ -40,22 +40,22 @@ class PurgeRegister:
         None when one of them cannot be purged any more, or another process wrote the ledger. `by` stands for a request,
         which has its own audit entry; without it one audit entry names all of them.
         """
-        counts = await self._store.segments([kept.session_id for kept, _, _ in doomed])
+        counts = await self._store.segments([retained_session.session_id for retained_session, _, _ in doomed])
         writer = LedgerWriter(org_id, await self._ledger.head(org_id))
         now = self._now()
         purges = []
-        for kept, what, reason in doomed:
+        for session, what, reason in doomed:
             content: dict[str, Fact] = {"what": what.value, "reason": reason}
-            content["segments"] = counts.get(kept.session_id, 0)
+            content["segments"] = counts.get(session.session_id, 0)
             if by is not None:
                 content["by"] = str(by)
-            entry = writer.add(EntryKind.PURGED, now, kept.session_id, **content)
-            purges.append(Purge(kept.session_id, org_id, what, reason, entry.number, now, 0, now, ""))
+            entry = writer.add(EntryKind.PURGED, now, session.session_id, **content)
+            purges.append(Purge(session.session_id, org_id, what, reason, entry.number, now, 0, now, ""))
         audit = None if by is not None else self._entry(org_id, purges)
         return purges if await self._store.begin(purges, writer.entries, audit) else []
 
     def _entry(self, org_id: UUID, purges: Sequence[Purge]) -> AuditEntry:
-        sessions = {what: [str(one.session_id) for one in purges if one.what is what] for what in PurgeScope}
+        sessions = {what: [str(purge.session_id) for purge in purges if purge.what is what] for what in PurgeScope}
         after = {
             "recordings": sessions[PurgeScope.RECORDING],
             "sessions": sessions[PurgeScope.SESSION],
@@ -98,8 +98,10 @@ class Purges:
             raise Denied("only administrators can purge")
         check_text(reason, "reason", MAX_REASON)
         for _ in range(_TRIES):
-            kept = await self._purgeable(session, what)
-            for begun in await self._register.begin(principal.org_id, [(kept, what, reason)], by=principal.id):
+            retained_session = await self._purgeable(session, what)
+            for begun in await self._register.begin(
+                principal.org_id, [(retained_session, what, reason)], by=principal.id
+            ):
                 before = {"session": session.id, "user": session.user, "connection": session.connection}
                 record_change(before, {"session": session.id, "what": what, "reason": reason, "entry": begun.entry})
                 return begun
@@ -111,19 +113,19 @@ class Purges:
             raise Conflict("this session has not ended; end it first, by kill")
         holds = await self._holds.of(session.id)
         if holds:
-            names = ", ".join(repr(one.name) for one in holds)
+            names = ", ".join(repr(hold.name) for hold in holds)
             raise Conflict(f"this session has the legal hold {names}; it can be purged when the last hold is released")
-        kept = await self._store.find_retained(session.org_id, session.id)
-        if kept is None:
+        retained_session = await self._store.find_retained(session.org_id, session.id)
+        if retained_session is None:
             raise Conflict(
                 "this session is not closed in the ledger yet; that happens when its recording is stored, or a "
                 "week after its end without a recording. Try again then"
             )
-        if what is PurgeScope.RECORDING and not kept.has_recording:
+        if what is PurgeScope.RECORDING and not retained_session.has_recording:
             raise Conflict("this session has no recording, or it was purged; `session` purges the session itself")
         if session.id not in await self._store.purgeable([session.id]):
             raise Conflict(
                 "this session cannot be purged now: a purge is in progress, reports have not counted it yet, or the "
                 "ledger has a legal hold on it. Try again in a minute; if this stays, run `postern recordings verify`"
             )
-        return kept
+        return retained_session

@@ -102,14 +102,14 @@ class Ledger:
             records = [
                 SealedRecord(number, one.subject, _content(one)) for number, one in enumerate(_newest_of(theirs), first)
             ]
-            moments = [one.at for one in theirs]
+            moments = [their.at for their in theirs]
             entry = writer.add(
                 EntryKind.RECORDS,
                 max(self._now(), *moments),
                 None,
                 first=first,
                 count=len(records),
-                digest=digest_of_batch(one.content for one in records),
+                digest=digest_of_batch(record.content for record in records),
                 oldest=moment(min(moments)),
                 newest=moment(max(moments)),
             )
@@ -151,7 +151,7 @@ class Ledger:
 
 def _newest_of(theirs: Sequence[Queued]) -> list[Queued]:
     """Return the newest of each subject: the current state is sealed, however often it changed."""
-    return list({one.subject: one for one in theirs}.values())
+    return list({their.subject: their for their in theirs}.values())
 
 
 def _content(queued: Queued) -> bytes:

@@ -50,15 +50,15 @@ class RetentionRules:
         """Return the settings of connections that have one, or had one until recently, by name. Raises Denied."""
         require_reader(principal)
         settings, now = await self._store.of(principal.org_id), self._now()
-        shown = [one for one in settings if one.wanted is not None or one.waits(now)]
-        return [self._view(settings, one) for one in shown if one.connection_id != WHOLE_ORGANISATION]
+        shown_settings = [setting for setting in settings if setting.wanted is not None or setting.waits(now)]
+        return [self._view(settings, one) for one in shown_settings if one.connection_id != WHOLE_ORGANISATION]
 
     async def connection(self, principal: Principal, name_or_id: str) -> RetentionView:
         """Return the setting of a connection, also where the organisation's applies. Raises Denied, NotFound."""
         require_reader(principal)
         settings = await self._store.of(principal.org_id)
-        known = await self._find_setting(principal.org_id, settings, name_or_id)
-        return self._view(settings, known)
+        setting = await self._find_setting(principal.org_id, settings, name_or_id)
+        return self._view(settings, setting)
 
     async def set_organisation(self, principal: Principal, wanted: Retention) -> RetentionView:
         """Set the organisation's retention. Raises Denied, Invalid."""
@@ -73,8 +73,8 @@ class RetentionRules:
         if wanted is not None:
             wanted.check()
         settings = await self._store.of(principal.org_id)
-        known = await self._find_setting(principal.org_id, settings, name_or_id)
-        return await self._set(settings, known, wanted)
+        setting = await self._find_setting(principal.org_id, settings, name_or_id)
+        return await self._set(settings, setting, wanted)
 
     async def preview(self, principal: Principal, wanted: Retention, name_or_id: str | None = None) -> Preview:
         """Return what this retention would purge now, without the grace period. Raises Denied, NotFound, Invalid."""
@@ -82,8 +82,8 @@ class RetentionRules:
         wanted.check()
         settings = await self._store.of(principal.org_id)
         if name_or_id is not None:
-            known = await self._find_setting(principal.org_id, settings, name_or_id)
-            return await self._store.preview(principal.org_id, wanted, self._now(), connection_id=known.connection_id)
+            setting = await self._find_setting(principal.org_id, settings, name_or_id)
+            return await self._store.preview(principal.org_id, wanted, self._now(), connection_id=setting.connection_id)
         own = [one.connection_id for one in settings if one.connection_id != WHOLE_ORGANISATION and one.wanted]
         return await self._store.preview(principal.org_id, wanted, self._now(), without=own)
 
@@ -105,8 +105,8 @@ class RetentionRules:
             now + GRACE if is_shorter else None,
         )
         await self._store.set(setting)
-        kept = [one for one in settings if one.connection_id != setting.connection_id]
-        after = self._view([*kept, setting], setting)
+        stored_settings = [one for one in settings if one.connection_id != setting.connection_id]
+        after = self._view([*stored_settings, setting], setting)
         record_change(_audit_fields(before), _audit_fields(after))
         return after
 
@@ -114,25 +114,28 @@ class RetentionRules:
         self, org_id: UUID, settings: Sequence[RetentionSetting], name_or_id: str
     ) -> RetentionSetting:
         """Return the connection's setting, also of a removed connection that had one."""
-        found = await self._connections.get(org_id, name_or_id, SecretUse.NONE)
-        if found is not None:
-            return _setting(settings, org_id, found.id, found.name)
-        for one in settings:
-            if one.connection_id != WHOLE_ORGANISATION and name_or_id in (one.connection, str(one.connection_id)):
-                return one
+        connection = await self._connections.get(org_id, name_or_id, SecretUse.NONE)
+        if connection is not None:
+            return _setting(settings, org_id, connection.id, connection.name)
+        for setting in settings:
+            if setting.connection_id != WHOLE_ORGANISATION and name_or_id in (
+                setting.connection,
+                str(setting.connection_id),
+            ):
+                return setting
         raise NotFound(f"there is no connection {name_or_id!r}")
 
     def _view(self, settings: list[RetentionSetting], setting: RetentionSetting) -> RetentionView:
         now = self._now()
         in_force, key = retentions_at(settings, now), setting.connection_id
-        own = in_force.organisation if key == WHOLE_ORGANISATION else in_force.of(key)
-        return RetentionView(setting, own, setting.effective_at if setting.waits(now) else None)
+        retention = in_force.organisation if key == WHOLE_ORGANISATION else in_force.of(key)
+        return RetentionView(setting, retention, setting.effective_at if setting.waits(now) else None)
 
 
 def _setting(settings: Sequence[RetentionSetting], org_id: UUID, key: UUID, name: str) -> RetentionSetting:
     """Return the existing setting, or an empty one."""
-    found = next((one for one in settings if one.connection_id == key), None)
-    return found or RetentionSetting(org_id, key, name, None)
+    setting = next((one for one in settings if one.connection_id == key), None)
+    return setting or RetentionSetting(org_id, key, name, None)
 
 
 def _audit_fields(view: RetentionView) -> dict[str, object]:

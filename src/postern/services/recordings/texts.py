@@ -44,14 +44,14 @@ class SessionTexts:
         Those have no recording, or indexing failed. Takes about PATIENCE seconds; the next round continues.
         """
         done, begin = 0, time.monotonic()
-        found = await self._store.unread(self._now() - AWAY, self._place, ROUND)
-        for one in found:
-            assert one.session.end_date is not None
-            self._place = Position(one.session.end_date, one.session.id)
-            done += await self._finish(one)
+        sessions = await self._store.unread(self._now() - AWAY, self._place, ROUND)
+        for session in sessions:
+            assert session.session.end_date is not None
+            self._place = Position(session.session.end_date, session.session.id)
+            done += await self._finish(session)
             if time.monotonic() - begin > PATIENCE:
                 return done
-        if len(found) < ROUND:
+        if len(sessions) < ROUND:
             self._place = None
         return done
 

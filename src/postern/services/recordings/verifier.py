@@ -101,14 +101,14 @@ class RecordVerifier:
             return []
 
     async def _checkpoints(self, org_id: UUID, report: VerificationReport) -> AsyncIterator[bytes]:
-        async for one in _pages(lambda after: self._store.checkpoints(org_id, after, CHECKPOINTS), _number, 0):
-            if isinstance(one, Damaged):
-                _add(report, one)
+        async for checkpoint in _pages(lambda after: self._store.checkpoints(org_id, after, CHECKPOINTS), _number, 0):
+            if isinstance(checkpoint, Damaged):
+                _add(report, checkpoint)
                 continue
             try:
-                yield format_line(one)
+                yield format_line(checkpoint)
             except Malformed as error:
-                _add(report, Damaged(f"the checkpoint of entry {one.number}", error.message, one.number))
+                _add(report, Damaged(f"the checkpoint of entry {checkpoint.number}", error.message, checkpoint.number))
 
     async def _entries(
         self, org_id: UUID, ends: _Ends, progress: Callable[[int], None], report: VerificationReport
@@ -142,7 +142,9 @@ class RecordVerifier:
                 continue
             facts = recorded.facts
             ends.named = max(ends.named, facts.opened_entry or 0, facts.closed_entry or 0)
-            yield make_session(facts, [ListedSegment(one.number, one.size, one.digest) for one in recorded.segments])
+            yield make_session(
+                facts, [ListedSegment(segment.number, segment.size, segment.digest) for segment in recorded.segments]
+            )
             progress(1)
 
     async def _segments(self, org_id: UUID) -> AsyncIterator[Segment]:
@@ -204,7 +206,9 @@ class RecordVerifier:
 
     async def _excuse(self, org_id: UUID, last: int, report: VerificationReport) -> None:
         """Remove findings about what was purged meanwhile: its entry came before its row was deleted."""
-        missing = {one.session for one in report.findings if one.what in _GONE and one.session is not None}
+        missing = {
+            finding.session for finding in report.findings if finding.what in _GONE and finding.session is not None
+        }
         if not missing:
             return
         purged = {

@@ -72,14 +72,14 @@ class RequirementLookup:
         """Return the rules that cover the connection, for any principal; cached while the rules are, however many they
         are."""
         rules = await self._rules.get(connection.org_id)
-        kept = self._covering.get(connection.id)
-        if kept is not None and kept.of is rules and kept.tags == connection.connection_tags:
-            return kept.rules
+        covering = self._covering.get(connection.id)
+        if covering is not None and covering.of is rules and covering.tags == connection.connection_tags:
+            return covering.rules
         if len(self._covering) >= _CONNECTIONS_KEPT:
             self._covering.clear()
-        found = tuple(rule for rule in rules if rule.covers(connection))
-        self._covering[connection.id] = _Covering(rules, dict(connection.connection_tags), found)
-        return found
+        review_rules = tuple(rule for rule in rules if rule.covers(connection))
+        self._covering[connection.id] = _Covering(rules, dict(connection.connection_tags), review_rules)
+        return review_rules
 
     async def explain(self, principal: Principal, connection: Connection, verb: Verb) -> RequiredReviews:
         """Return the requirements with an explanation."""

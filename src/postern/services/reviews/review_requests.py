@@ -123,27 +123,27 @@ class ReviewRequests:
             raise Denied(f"{_needs(connection, demands)}; log in to ask for one")
         binding = Binding(principal.id, connection.id, _place(connection), source, means)
         longest = await self._needed.longest(principal, connection, verb)
-        found = await self._find_grant(binding, demands) if verb is Verb.CONNECT else None
-        if found is not None and found.status is ReviewStatus.APPROVED:
-            if found.access_duration <= longest:
-                return found
-            found = None  # given when more might be
+        review = await self._find_grant(binding, demands) if verb is Verb.CONNECT else None
+        if review is not None and review.status is ReviewStatus.APPROVED:
+            if review.access_duration <= longest:
+                return review
+            review = None  # given when more might be
         raise ReviewRequired(
-            RequestedAccess(principal, connection, verb, binding, demands, longest, credential_id, found)
+            RequestedAccess(principal, connection, verb, binding, demands, longest, credential_id, review)
         )
 
     async def _find_grant(self, binding: Binding, demands: Sequence[ApprovalRequirement]) -> Review | None:
         """Return a review that is usable now, or one that is pending."""
         now = self._now()
-        found = await self._store.grant(binding, demands, now)
-        if found is None or found.is_usable(now):
-            return found
-        if found.status is ReviewStatus.PENDING:
-            return found if now < found.expires_at else None
-        if found.time_window is not None and not found.time_window.holds(now):
+        review = await self._store.grant(binding, demands, now)
+        if review is None or review.is_usable(now):
+            return review
+        if review.status is ReviewStatus.PENDING:
+            return review if now < review.expires_at else None
+        if review.time_window is not None and not review.time_window.holds(now):
             raise Denied(
-                f"review {found.id} gives access to connection {found.connection!r}, and "
-                f"{opening_time_text(found.time_window, now)}"
+                f"review {review.id} gives access to connection {review.connection!r}, and "
+                f"{opening_time_text(review.time_window, now)}"
             )
         return None
 
@@ -193,10 +193,12 @@ class ReviewRequests:
             access_duration=access_duration(duration, requested_access.longest) if kind is ReviewKind.JIT else 0,
         )
         session = None if session is None else replace(session, review_id=review.id)
-        asked = await self._store.add(review, session, source=requested_access.binding.source, invocation=invocation)
-        if asked.id == review.id:
-            await signal_review(self._signals, asked)
-        return asked
+        requested_review = await self._store.add(
+            review, session, source=requested_access.binding.source, invocation=invocation
+        )
+        if requested_review.id == review.id:
+            await signal_review(self._signals, requested_review)
+        return requested_review
 
     async def hold(self, permit: Permit, session_id: UUID, rule: str, why: str, statement: str) -> Review:
         """Return a review of one statement, with its values, that the guardrail `rule` holds in this session.
@@ -226,9 +228,9 @@ class ReviewRequests:
             reason=why[:MAX_INPUT],
             input=shown,
         )
-        asked = await self._store.add(review, None, source=permit.source)
-        await signal_review(self._signals, asked)
-        return asked
+        requested_review = await self._store.add(review, None, source=permit.source)
+        await signal_review(self._signals, requested_review)
+        return requested_review
 
     async def find_end_reason(self, permit: Permit) -> str | None:
         """Return why the approval of a live link is no longer valid, or what is missing now; None while it is valid."""
@@ -280,7 +282,9 @@ class ReviewRequests:
             if demands:
                 raise Denied(f"{_needs(connection, demands)}; ask for one")
             return
-        if demands and [one.ordered for one in demands] != [one.ordered for one in review.demands]:
+        if demands and [demand.ordered for demand in demands] != [
+            requirement.ordered for requirement in review.demands
+        ]:
             raise Denied(
                 f"the required approvers of connection {connection.name!r} have changed since; request a new review"
             )
@@ -299,13 +303,13 @@ class ReviewRequests:
 
 def ends(given: datetime | None, review: Review | None, now: datetime) -> datetime | None:
     """Return when a permit expires that ends at `given`, if this review gave it: now, where its window has closed."""
-    found = [given]
+    times = [given]
     if review is not None:
-        found.append(review.revoke_at if review.kind is ReviewKind.JIT else None)
+        times.append(review.revoke_at if review.kind is ReviewKind.JIT else None)
         window = review.time_window
         if window is not None:
-            found.append(window.closes_at(now) if window.holds(now) else now)
-    return min((end for end in found if end is not None), default=None)
+            times.append(window.closes_at(now) if window.holds(now) else now)
+    return min((end for end in times if end is not None), default=None)
 
 
 def _place(connection: Connection) -> UUID:

@@ -62,22 +62,22 @@ class Reviews:
         """
         wanted = replace(wanted, status=ReviewStatus.PENDING, groups=principal.groups)
         own_allowed = await self._features.is_enabled(principal.org_id, Feature.SELF_REVIEW)
-        found = await self.find(principal, wanted, Page(limit=MAX_OF_ORGANISATION, count=Count.NONE))
+        stretch = await self.find(principal, wanted, Page(limit=MAX_OF_ORGANISATION, count=Count.NONE))
         now = self._now()
-        counted = [one for one in found.items if counts(one, principal, now, own_allowed=own_allowed)]
+        counted = [item for item in stretch.items if counts(item, principal, now, own_allowed=own_allowed)]
         after = page.after
-        ahead = [one for one in counted if after is None or (one.created_at, one.id) < (after.at, after.id)]
-        shown = ahead[page.offset : page.offset + page.limit]
+        ahead = [review for review in counted if after is None or (review.created_at, review.id) < (after.at, after.id)]
+        reviews = ahead[page.offset : page.offset + page.limit]
         is_end = page.offset + page.limit >= len(ahead)
-        following = None if is_end else Position(shown[-1].created_at, shown[-1].id)
-        return Stretch(shown, None if page.count is Count.NONE else len(counted), next=following)
+        following = None if is_end else Position(reviews[-1].created_at, reviews[-1].id)
+        return Stretch(reviews, None if page.count is Count.NONE else len(counted), next=following)
 
     async def get(self, principal: Principal, review_or_session_id: str) -> Review:
         """Return a review by its own id, or that of its session. Raises NotFound also when it is hidden from them."""
-        found = await self._find(principal.org_id, review_or_session_id)
-        if found is None or found.org_id != principal.org_id or not _sees(principal, found):
+        review = await self._find(principal.org_id, review_or_session_id)
+        if review is None or review.org_id != principal.org_id or not _sees(principal, review):
             raise NotFound(f"there is no review {review_or_session_id!r}, or you cannot see it")
-        return found
+        return review
 
     async def decides(self, principal: Principal, session_id: UUID) -> bool:
         """Return whether the principal is a reviewer of the session's review."""

@@ -54,7 +54,7 @@ class AccessControl:
         self, principal: Principal, name_or_id: str, secrets: SecretUse = SecretUse.NONE
     ) -> Connection | None:
         """Return the connection; None when there is none, or it is hidden from them. At most one statement."""
-        found = await self._connections.get(principal.org_id, name_or_id, secrets)
-        if found is None or not (await self.decide(principal, found)).visible:
+        connection = await self._connections.get(principal.org_id, name_or_id, secrets)
+        if connection is None or not (await self.decide(principal, connection)).visible:
             return None
-        return found
+        return connection

@@ -88,30 +88,30 @@ class AccessRules(ResourceService[AccessRule]):
         hidden from the principal: an explanation never reveals what is hidden.
         """
         account = await self._account(principal, whose)
-        found = await self._control.find(principal, connection)
-        if found is None:
+        found_connection = await self._control.find(principal, connection)
+        if found_connection is None:
             raise NotFound(f"there is no connection {connection!r}")
         subject = account.principal
-        decision = await self._control.decide(subject, found)
+        decision = await self._control.decide(subject, found_connection)
         allowed, reason = decision.allowed, explain(decision)
         if not subject.is_active:
             allowed, reason = False, f"this user is {subject.status}, and only active ones may use anything"
         others = decision.would if principal.sees_all else ()
-        reviews = [await self._needed.explain(subject, found, verb) for verb in (Verb.CONNECT, Verb.EXEC)]
-        return Explained(found, account, decision, allowed, reason, others, tuple(reviews))
+        reviews = [await self._needed.explain(subject, found_connection, verb) for verb in (Verb.CONNECT, Verb.EXEC)]
+        return Explained(found_connection, account, decision, allowed, reason, others, tuple(reviews))
 
     async def _account(self, principal: Principal, whose: str | None) -> Account:
-        own = await self._principals.get(principal.org_id, principal.id)
-        if own is None:
+        own_account = await self._principals.get(principal.org_id, principal.id)
+        if own_account is None:
             raise NotFound("this account was deleted")
         if whose is None or whose in (principal.subject, str(principal.id)) or fold_name(whose) == principal.email:
-            return own
+            return own_account
         if not principal.sees_all:
             raise Denied("only administrators and auditors can see what others can use")
         for kind in (PrincipalKind.USER, PrincipalKind.SERVICE_ACCOUNT):
-            found = await self._principals.by_subject_or_email(principal.org_id, kind, whose)
-            if found is not None:
-                return found
+            account = await self._principals.by_subject_or_email(principal.org_id, kind, whose)
+            if account is not None:
+                return account
         key = _uuid(whose)
         by_id = await self._principals.get(principal.org_id, key) if key else None
         if by_id is None:

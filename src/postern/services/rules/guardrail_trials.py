@@ -132,23 +132,23 @@ class GuardrailTrials:
         _require_reader(principal)
         period = self._validate_period(rail, period)
         with self._place():
-            found = Simulation(caveats=_caveats(rail))
-            run = _Run(self._able(), rail, self._recordings, found)
-            yield found
+            simulation = Simulation(caveats=_caveats(rail))
+            run = _Run(self._able(), rail, self._recordings, simulation)
+            yield simulation
             deadline = asyncio.get_running_loop().time() + LONGEST
             async for session in self._find_sessions(principal, period):
-                if found.sessions_read + sum(found.skipped.values()) >= period.most:
-                    found.stopped = f"{period.most} sessions were read"
+                if simulation.sessions_read + sum(simulation.skipped.values()) >= period.most:
+                    simulation.stopped = f"{period.most} sessions were read"
                 elif asyncio.get_running_loop().time() >= deadline:
-                    found.stopped = f"{LONGEST:g} seconds have passed"
-                if found.stopped:
+                    simulation.stopped = f"{LONGEST:g} seconds have passed"
+                if simulation.stopped:
                     break
                 async for _ in run.read(session):
-                    yield found
+                    yield simulation
                     if asyncio.get_running_loop().time() >= deadline:
                         break
-            found.is_done = True
-            yield found
+            simulation.is_done = True
+            yield simulation
 
     def _validate_period(self, rail: Guardrail, period: Period) -> Period:
         if not rail.input and not rail.output:
@@ -161,7 +161,7 @@ class GuardrailTrials:
             raise Invalid(f"max_sessions: must be 1 to {MAX_SESSIONS}", field="max_sessions")
         if len(period.connections) > MAX_CONNECTIONS:
             raise Invalid(f"connections: at most {MAX_CONNECTIONS}", field="connections")
-        connections = period.connections or tuple(str(one) for one in rail.connection_ids)
+        connections = period.connections or tuple(str(connection_id) for connection_id in rail.connection_ids)
         return replace(period, start=start, end=end, connections=connections)
 
     @contextmanager
@@ -181,12 +181,12 @@ class GuardrailTrials:
             conditions = SessionFilter(connection=connection, start=period.start, end=period.end)
             page = Page(limit=_PAGE, count=Count.NONE)
             while True:
-                found = await self._sessions.find(principal.org_id, conditions, page)
-                for session in found.items:
+                stretch = await self._sessions.find(principal.org_id, conditions, page)
+                for session in stretch.items:
                     yield session
-                if found.next is None:
+                if stretch.next is None:
                     break
-                page = replace(page, after=found.next)
+                page = replace(page, after=stretch.next)
 
 
 class _Run:
@@ -237,11 +237,11 @@ class _Run:
                 break
         else:
             reading.is_done = True
-        found = self._found
-        if found.statements_read >= MAX_STATEMENTS:
-            found.stopped = f"{MAX_STATEMENTS} statements were read"
-        elif found.answers_read >= MAX_ANSWERS:
-            found.stopped = f"{MAX_ANSWERS} texts of answers were read"
+        simulation = self._found
+        if simulation.statements_read >= MAX_STATEMENTS:
+            simulation.stopped = f"{MAX_STATEMENTS} statements were read"
+        elif simulation.answers_read >= MAX_ANSWERS:
+            simulation.stopped = f"{MAX_ANSWERS} texts of answers were read"
 
 
 @dataclass(slots=True)

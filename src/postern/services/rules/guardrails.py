@@ -59,6 +59,8 @@ class Guardrails(ConnectionRules[Guardrail]):
 
     async def advice(self, guardrail: Guardrail) -> list[str]:
         """Return hints for the author about where the rules are only advisory."""
-        shells = [one.name for one in await self.connections_of(guardrail) if one.protocol in TEXTUAL]
+        shells = [
+            connection.name for connection in await self.connections_of(guardrail) if connection.protocol in TEXTUAL
+        ]
         told = ((guardrail.input, ADVISORY), (guardrail.output, ADVISORY_OUTPUT))
         return [text.format(connections=", ".join(shells)) for rules, text in told if shells and rules]

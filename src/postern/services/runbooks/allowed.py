@@ -32,9 +32,9 @@ class Allowed:
         for rule in rules:
             if rule.nowhere or (rule.groups and not rule.groups & groups):
                 continue
-            for one in rule.runbooks:
-                where = patterns.setdefault(one.repository, {})
-                where[one.name] = _both(where.get(one.name, _NOWHERE), rule.connection_ids or None)
+            for runbook in rule.runbooks:
+                where = patterns.setdefault(runbook.repository, {})
+                where[runbook.name] = _both(where.get(runbook.name, _NOWHERE), rule.connection_ids or None)
         lengths = {repository: tuple(sorted({len(name) for name in where})) for repository, where in patterns.items()}
         return cls(False, patterns, lengths)
 

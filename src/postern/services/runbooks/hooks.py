@@ -73,10 +73,10 @@ class RunbookHooks:
         """
         session = await self._sessions.get(principal, session_id)
         require_reader(principal, "what became of session hooks")
-        found = await self._runs.of(session.org_id, session.id, MAX_SHOWN)
+        runs = await self._runs.of(session.org_id, session.id, MAX_SHOWN)
         if session.recording_purged_at is None:
-            return found
-        return [replace(one, outcome=replace(one.outcome, output="")) for one in found]  # also while that goes on
+            return runs
+        return [replace(run, outcome=replace(run.outcome, output="")) for run in runs]  # also while that goes on
 
     def _read(self, org_id: UUID) -> asyncio.Task[_Kept]:
         task = self._reading.get(org_id)
@@ -87,10 +87,10 @@ class RunbookHooks:
 
     async def _read_scripts(self, org_id: UUID) -> _Kept:
         at = self._now()
-        found = await self._snapshots.hooks(org_id)
-        stays = min((one.ttl for one in found), default=_STAYS)
-        size = sum(len(text) for one in found for text in one.texts.values())
-        scripts = {kind: _scripts(found, kind) for kind in HookKind}
+        hookses = await self._snapshots.hooks(org_id)
+        stays = min((hooks.ttl for hooks in hookses), default=_STAYS)
+        size = sum(len(text) for repository_hooks in hookses for text in repository_hooks.texts.values())
+        scripts = {kind: _scripts(hookses, kind) for kind in HookKind}
         return _Kept(scripts, at + timedelta(seconds=min(stays, _STAYS)), size)
 
     def _store_result(self, org_id: UUID, task: asyncio.Task[_Kept]) -> None:
@@ -123,4 +123,6 @@ class RunbookHooks:
 
 def _scripts(found: Sequence[RepositoryHooks], kind: HookKind) -> Sequence[HookScript]:
     name = FILE_OF[kind]
-    return [HookScript(kind, one.repository, one.commit, one.texts[name]) for one in found if name in one.texts]
+    return [
+        HookScript(kind, hooks.repository, hooks.commit, hooks.texts[name]) for hooks in found if name in hooks.texts
+    ]

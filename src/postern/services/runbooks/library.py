@@ -81,7 +81,11 @@ class RunbookLibrary:
         Raises Unavailable when the store does not answer.
         """
         outlines = await self._outlines(org_id)
-        attempts = [self._reading.begin(org_id, one.id, one.settings_at) for one in outlines if one.tried_at is None]
+        attempts = [
+            self._reading.begin(org_id, outline.id, outline.settings_at)
+            for outline in outlines
+            if outline.tried_at is None
+        ]
         if attempts:
             passed = asyncio.get_running_loop().time() - min(attempt.began for attempt in attempts)
             done, _ = await asyncio.wait({one.task for one in attempts}, timeout=max(FIRST_WAIT - passed, 0))
@@ -98,10 +102,10 @@ class RunbookLibrary:
         shelf = self._select_shelf(await self.shelves(org_id), repository)
         if shelf.books is None:
             raise Unavailable(f"{shelf.outline.name} could not be read: {shelf.error}")
-        found = shelf.books.runbooks.get(file.removeprefix("/"))
-        if found is None:
+        runbook = shelf.books.runbooks.get(file.removeprefix("/"))
+        if runbook is None:
             raise NotFound(f"there is no runbook {file!r} in {shelf.outline.name}")
-        return found
+        return runbook
 
     async def repository(self, org_id: UUID, repository: str) -> str:
         """Return the repository's name. Raises NotFound, Invalid as `find`."""
@@ -123,9 +127,9 @@ class RunbookLibrary:
         return await self._outlines(org_id)
 
     async def _outline(self, org_id: UUID, repository_id: UUID) -> Outline:
-        for one in await self.outlines(org_id):
-            if one.id == repository_id:
-                return one
+        for outline in await self.outlines(org_id):
+            if outline.id == repository_id:
+                return outline
         raise NotFound(f"there is no repository {repository_id}")
 
     async def _outlines(self, org_id: UUID) -> Sequence[Outline]:

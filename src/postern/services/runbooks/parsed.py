@@ -60,8 +60,8 @@ def books_of(repository: str, snapshot: Snapshot, before: Books | None, slices: 
     """Parse a snapshot; slow, so call it in a thread. `before` has the same repository's last result: equal files are
     not parsed again."""
     runbooks = []
-    for one in _runbooks_of(repository, snapshot, before):
-        runbooks.append(one)
+    for runbook in _runbooks_of(repository, snapshot, before):
+        runbooks.append(runbook)
         slices.rest()
     told = {
         "repository": repository,
@@ -82,7 +82,7 @@ def books_of(repository: str, snapshot: Snapshot, before: Books | None, slices: 
 
 def metadata_of(parameters: tuple[Parameter, ...]) -> dict[str, dict[str, Any]]:
     """Return the metadata of spec 2.3, with further attributes where they are set."""
-    return {one.name: _attributes_of(one) for one in parameters}
+    return {parameter.name: _attributes_of(parameter) for parameter in parameters}
 
 
 def _attributes_of(parameter: Parameter) -> dict[str, Any]:
@@ -99,17 +99,17 @@ def _attributes_of(parameter: Parameter) -> dict[str, Any]:
 def _runbooks_of(repository: str, snapshot: Snapshot, before: Books | None) -> Iterator[Runbook]:
     began, left = time.thread_time(), MAX_LISTS
     for file in snapshot.files:
-        known = before.runbooks.get(file.path) if before else None
-        if known is not None and not known.error and not file.error and known.text == file.text:
-            made = replace(known, commit=snapshot.commit)
+        runbook = before.runbooks.get(file.path) if before else None
+        if runbook is not None and not runbook.error and not file.error and runbook.text == file.text:
+            new_runbook = replace(runbook, commit=snapshot.commit)
         elif time.thread_time() - began > SECONDS:
-            made = _entry(repository, snapshot.commit, file, (), file.error or _TOO_LATE)
+            new_runbook = _entry(repository, snapshot.commit, file, (), file.error or _TOO_LATE)
         else:
-            made = _runbook_of(repository, snapshot.commit, file)
-        if made.parameters and len(made.listed) > min(left, MAX_LISTED):
-            made = _entry(repository, snapshot.commit, file, (), _TOO_LONG)
-        left -= len(made.listed)
-        yield made
+            new_runbook = _runbook_of(repository, snapshot.commit, file)
+        if new_runbook.parameters and len(new_runbook.listed) > min(left, MAX_LISTED):
+            new_runbook = _entry(repository, snapshot.commit, file, (), _TOO_LONG)
+        left -= len(new_runbook.listed)
+        yield new_runbook
 
 
 def _runbook_of(repository: str, commit: str, file: RunbookFile) -> Runbook:

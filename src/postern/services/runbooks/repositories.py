@@ -76,9 +76,9 @@ class Repositories(ResourceService[Repository]):
     async def existing(self, principal: Principal, name_or_id: str) -> Repository:
         """Return a repository, also by its address. Raises NotFound."""
         for key in (name_or_id, str(repository_id(name_or_id))):
-            found = await self._store.get(principal.org_id, key)
-            if found is not None:
-                return found
+            repository = await self._store.get(principal.org_id, key)
+            if repository is not None:
+                return repository
         raise NotFound(f"there is no repository {name_or_id!r}")
 
     async def resolve(self, current: Repository, fields: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -97,16 +97,16 @@ class Repositories(ResourceService[Repository]):
 
     async def merge(self, current: Repository, base: Repository, fields: Mapping[str, Any]) -> Repository:
         """Merge the fields; new settings invalidate what was read under the old ones."""
-        made = await super().merge(current, base, fields)
+        repository = await super().merge(current, base, fields)
         if not current.name:
-            return made
-        same = replace(made, updated_at=current.updated_at)
-        return same if same == current else replace(made, updated_at=changed_at(self._now(), current))
+            return repository
+        same = replace(repository, updated_at=current.updated_at)
+        return same if same == current else replace(repository, updated_at=changed_at(self._now(), current))
 
     async def announce(self, before: Repository | None, after: Repository | None) -> None:
-        one = after or before
-        assert one is not None, "a change is one of something"
-        await self._publish(one.org_id)
+        repository = after or before
+        assert repository is not None, "a change is one of something"
+        await self._publish(repository.org_id)
 
     def audit_view(self, resource: Repository) -> object:
         """Return the fields, and which secrets are set."""
@@ -117,7 +117,7 @@ class Repositories(ResourceService[Repository]):
         self.require_admin(principal)
         if len(given) > MAX_REPOSITORIES:
             raise Invalid(f"repositories: {MAX_REPOSITORIES} at most", field="repositories")
-        before = {one.id: one for one in await self._store.all(principal.org_id)}
+        before = {repository.id: repository for repository in await self._store.all(principal.org_id)}
         after = []
         for position, fields in enumerate(given):
             current = before.get(repository_id(fields["git_url"]))

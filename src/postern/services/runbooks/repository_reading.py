@@ -96,7 +96,7 @@ class RepositoryReading:
         if not await self._leases[failing].have():
             return False
         due = await self._repositories.due(self._now() - every, _MOST, failing=failing)
-        tasks = [self.begin(one.org_id, one.id, _settings_at(one)).task for one in due]
+        tasks = [self.begin(repository.org_id, repository.id, _settings_at(repository)).task for repository in due]
         await asyncio.gather(*map(asyncio.shield, tasks))
         return bool(due)
 
@@ -142,7 +142,9 @@ class RepositoryReading:
             log.exception("%s could not be read", repository.name)
             return "something went wrong in the gateway; its log says more"
         try:
-            before = {one.id: one.commit for one in await self._snapshots.outlines(org_id)}.get(repository_id)
+            before = {outline.id: outline.commit for outline in await self._snapshots.outlines(org_id)}.get(
+                repository_id
+            )
             is_kept = await self._snapshots.put(org_id, repository_id, snapshot, settings_at, at)
         except Unavailable:
             raise

@@ -63,7 +63,9 @@ class RunbookRules(ResourceService[RunbookRule]):
 def _patterns(given: Sequence[RunbookPattern]) -> tuple[RunbookPattern, ...]:
     if len(given) > MAX_PATTERNS:
         raise Invalid(f"runbooks: at most {MAX_PATTERNS}; name a folder of them", field="runbooks")
-    return tuple(dict.fromkeys(RunbookPattern(_repository(one.repository), _beginning(one.name)) for one in given))
+    return tuple(
+        dict.fromkeys(RunbookPattern(_repository(pattern.repository), _beginning(pattern.name)) for pattern in given)
+    )
 
 
 def _repository(given: str) -> str:

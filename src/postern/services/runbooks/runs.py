@@ -132,13 +132,16 @@ class Runs:
         extended = bool(wanted.arguments or wanted.variables)
         file = wanted.file.removeprefix("/")
         repository = await self._library.repository(principal.org_id, wanted.repository)
-        asked = RunbookRef(repository, file, "", extended)
-        connection = await self._access.require_runbook(principal, wanted.connection, asked)
-        found = await self._library.find(principal.org_id, repository, f"/{file}")  # exactly what was asked about
-        _require_commit(found, wanted.ref_hash)
-        rendered = await self._render(found, connection, wanted)
+        runbook_ref = RunbookRef(repository, file, "", extended)
+        connection = await self._access.require_runbook(principal, wanted.connection, runbook_ref)
+        runbook = await self._library.find(principal.org_id, repository, f"/{file}")  # exactly what was asked about
+        _require_commit(runbook, wanted.ref_hash)
+        rendered = await self._render(runbook, connection, wanted)
         return _Ready(
-            found, connection, rendered, replace(asked, commit=found.commit, place=str(connection.place or ""))
+            runbook,
+            connection,
+            rendered,
+            replace(runbook_ref, commit=runbook.commit, place=str(connection.place or "")),
         )
 
     async def _render(

@@ -50,9 +50,9 @@ def next_time(expression: str, zone: str, after: datetime) -> datetime:
     try:
         # Where clocks are set back it may begin before `after`, and repeat what was.
         for at in CronSim(expression, after.astimezone(place)):
-            found = at.astimezone(UTC)
-            if found > after:
-                return found
+            time = at.astimezone(UTC)
+            if time > after:
+                return time
     except (CronSimError, AssertionError, ValueError, OverflowError) as error:
         raise Invalid(f"cron: {expression!r} cannot be read: {error}", field="cron") from None
     raise Invalid(f"cron: {expression!r} never comes", field="cron")
@@ -92,7 +92,7 @@ class Schedules(ResourceService[Schedule]):
     """
 
     noun = "schedule"
-    kept = frozenset(one.name for one in fields(Schedule)) - {*_SET_ANEW, "next_at"}
+    kept = frozenset(field.name for field in fields(Schedule)) - {*_SET_ANEW, "next_at"}
 
     def __init__(
         self,
@@ -127,10 +127,10 @@ class Schedules(ResourceService[Schedule]):
 
     async def existing(self, principal: Principal, name_or_id: str) -> Schedule:
         """Return the schedule. Raises NotFound also for another user's, unless they see all."""
-        found = await self._store.get(principal.org_id, name_or_id)
-        if found is None or not (principal.sees_all or found.owner_id == principal.id):
+        schedule = await self._store.get(principal.org_id, name_or_id)
+        if schedule is None or not (principal.sees_all or schedule.owner_id == principal.id):
             raise NotFound(f"there is no schedule {name_or_id!r}, or it is not yours")
-        return found
+        return schedule
 
     async def create(self, principal: Principal, fields: Mapping[str, Any]) -> Schedule:
         """Create a schedule that runs as its creator. Raises as `Runs.submit`, and Conflict, TooMany.
@@ -183,10 +183,10 @@ class Schedules(ResourceService[Schedule]):
         """Resolve the fields. `connection` is a name or id, `repository` a name or address, empty for the only one."""
         own = {name: fields[name] for name in _PLAIN if name in fields}
         if "connection" in fields:
-            found = await self._control.find(fields[_BY], fields["connection"])
-            if found is None:
+            connection = await self._control.find(fields[_BY], fields["connection"])
+            if connection is None:
                 raise NotFound(f"there is no connection {fields['connection']!r}; check its name")
-            own["connection_id"] = found.id
+            own["connection_id"] = connection.id
         return own
 
     async def merge(self, current: Schedule, base: Schedule, fields: Mapping[str, Any]) -> Schedule:
@@ -286,8 +286,8 @@ class Schedules(ResourceService[Schedule]):
                 raise Conflict(f"skipped: the run before, of {run.at:%Y-%m-%d %H:%M} UTC, is yet to begin")
             await self._settle(run.org_id, run.id, schedule.id, "")  # before there is a later session
             last = run.id
-        found = None if last is None else await self._sessions.get(schedule.org_id, last)
-        if found is not None and found.status is not SessionStatus.DONE:
+        session = None if last is None else await self._sessions.get(schedule.org_id, last)
+        if session is not None and session.status is not SessionStatus.DONE:
             raise Conflict(f"skipped: session {last}, the run before, has not ended")
 
     async def _submit(self, owner: Principal, schedule: Schedule, session_id: UUID | None = None) -> Session:

@@ -98,8 +98,8 @@ class Audit:
         await self._store.add(entry)
 
     async def _org_id(self, name: str | None) -> UUID:
-        found = await self._organisations.by_name(name) if name is not None else None
-        return (found or await self._organisations.default()).id
+        organisation = await self._organisations.by_name(name) if name is not None else None
+        return (organisation or await self._organisations.default()).id
 
     async def on_host(
         self,
@@ -170,12 +170,12 @@ class Audit:
         """Return an entry, for admins and auditors. Raises Denied, NotFound."""
         _require_reader(principal)
         try:
-            found = await self._store.get(principal.org_id, UUID(entry_id))
+            entry = await self._store.get(principal.org_id, UUID(entry_id))
         except ValueError:
-            found = None
-        if found is None:
+            entry = None
+        if entry is None:
             raise NotFound(f"there is no audit entry {entry_id!r}")
-        return found
+        return entry
 
     async def find(self, principal: Principal, wanted: AuditFilter, page: Page) -> Stretch[AuditEntry]:
         """Return entries, for admins and auditors. Raises Denied."""

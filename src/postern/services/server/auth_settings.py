@@ -100,10 +100,10 @@ class AuthSettings:
         An unknown organisation looks like one with local login.
         """
         if organisation is None:
-            found: Organisation | None = await self._organisations.default()
+            found_organisation: Organisation | None = await self._organisations.default()
         else:
-            found = await self._organisations.by_name(organisation)
-        return AuthConfig() if found is None else await self._configs.of(found.id)
+            found_organisation = await self._organisations.by_name(organisation)
+        return AuthConfig() if found_organisation is None else await self._configs.of(found_organisation.id)
 
     async def get(self, principal: Principal) -> tuple[AuthConfig, Organisation]:
         """Return the settings, for admins and auditors. Raises Denied, NotFound."""
@@ -127,13 +127,13 @@ class AuthSettings:
         issuer = await self._preflight(config)
         if issuer is not None and not given.confirm and _leads_elsewhere(before, config):
             await self._require_way_back(current, issuer)
-        wanted = replace(current, role_groups=roles)
-        if wanted != current:
-            wanted = await self._organisations.update(wanted)
-            await tell_of_roles(self._signals, current, wanted)
+        organisation = replace(current, role_groups=roles)
+        if organisation != current:
+            organisation = await self._organisations.update(organisation)
+            await tell_of_roles(self._signals, current, organisation)
         await self._configs.put(principal.org_id, config)
-        record_change(_audit_fields(before, current), _audit_fields(config, wanted))
-        return config, wanted
+        record_change(_audit_fields(before, current), _audit_fields(config, organisation))
+        return config, organisation
 
     async def reset(self) -> tuple[AuthConfig, bool]:
         """Restore local login for the default organisation, as a command on this machine. The provider's settings stay.
@@ -145,15 +145,15 @@ class AuthSettings:
         after = replace(before, method=LoginMethod.LOCAL, require_second_factor=False)
         await self._configs.put(organisation.id, after)
         record_change(_audit_fields(before, organisation), _audit_fields(after, organisation))
-        wanted = PrincipalFilter(group=organisation.role_groups.admin, status=PrincipalStatus.ACTIVE)
-        found = await self._principals.find(organisation.id, wanted, Page(MAX_LIMIT))
+        principal_filter = PrincipalFilter(group=organisation.role_groups.admin, status=PrincipalStatus.ACTIVE)
+        found = await self._principals.find(organisation.id, principal_filter, Page(MAX_LIMIT))
         return before, any(account.password_hash for account in found.items)
 
     async def _own(self, org_id: UUID) -> Organisation:
-        found = await self._organisations.get(org_id)
-        if found is None:
+        organisation = await self._organisations.get(org_id)
+        if organisation is None:
             raise NotFound("this organisation was deleted")
-        return found
+        return organisation
 
     async def _preflight(self, config: AuthConfig) -> str | None:
         """Return the provider's issuer; None for local login."""
@@ -172,8 +172,8 @@ class AuthSettings:
         while offset < total:
             found = await self._principals.find(organisation.id, admins, Page(MAX_LIMIT, offset))
             for account in found.items:
-                one = account.principal
-                if one.status is PrincipalStatus.INVITED or (one.is_active and one.issuer == issuer):
+                principal = account.principal
+                if principal.status is PrincipalStatus.INVITED or (principal.is_active and principal.issuer == issuer):
                     return
             offset, total = offset + MAX_LIMIT, found.total
         if await self._has_admin_key(organisation.id):

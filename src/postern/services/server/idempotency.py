@@ -42,17 +42,17 @@ class Idempotency:
         """
         digest = hashlib.sha256(key.encode()).digest()
         fingerprint = hashlib.sha256(b"\0".join((method.encode(), target.encode(), body))).digest()
-        known = await self._store.begin(principal, digest, fingerprint, self._now(), KEPT_FOR)
-        if known is None:
+        answer = await self._store.begin(principal, digest, fingerprint, self._now(), KEPT_FOR)
+        if answer is None:
             return IdempotencyTicket(principal, digest, fingerprint)
-        if known.fingerprint != fingerprint:
+        if answer.fingerprint != fingerprint:
             raise Invalid(
                 "Idempotency-Key: was used for a different request; use a new key for each request",
                 field="Idempotency-Key",
             )
-        if known.status == 0:
+        if answer.status == 0:
             raise Conflict("the same request is in progress; try again in a few seconds", retry_after=RETRY_AFTER)
-        return known
+        return answer
 
     async def finish(self, ticket: IdempotencyTicket, status: int, headers: dict[str, str], body: bytes) -> None:
         """Store the answer. One that is too large is replaced by a note that the request was carried out."""

@@ -40,8 +40,8 @@ class ServerMetrics:
 
     def is_token(self, given: str) -> bool:
         """Return whether this is the token; False where none is set."""
-        own = self._token.reveal().encode()
-        return bool(own) and hmac.compare_digest(given.encode("utf-8", "replace"), own)
+        data = self._token.reveal().encode()
+        return bool(data) and hmac.compare_digest(given.encode("utf-8", "replace"), data)
 
     async def read_authorised(self) -> bytes:
         """Return the metrics, for a caller with the metrics token."""

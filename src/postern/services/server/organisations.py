@@ -73,15 +73,15 @@ class Organisations:
         """Return all organisations for operators; others find their own."""
         if await self._operators.include(principal):
             return await self._store.find(page, deleting=True)
-        own = await self.own(principal)
-        return Listed([own][page.offset : page.offset + page.limit], 1)
+        organisation = await self.own(principal)
+        return Listed([organisation][page.offset : page.offset + page.limit], 1)
 
     async def own(self, principal: Principal) -> Organisation:
         """Return one's own organisation. Raises NotFound."""
-        found = await self._store.get(principal.org_id)
-        if found is None:
+        organisation = await self._store.get(principal.org_id)
+        if organisation is None:
             raise NotFound("this organisation was deleted")
-        return found
+        return organisation
 
     async def is_default(self, principal: Principal) -> bool:
         """Return whether theirs is the default organisation."""
@@ -129,25 +129,27 @@ class Organisations:
         """
         await self._operators.require(principal, "delete organisations")
         require_person(principal, "delete organisations")
-        found = await self._with_id(org_id)
-        if found.name == DEFAULT or found.id == principal.org_id:
-            raise Conflict(f"the organisation {found.name!r} runs this server and cannot be deleted")
-        if name != found.name:
-            raise Invalid(f"name: give the organisation's name, {found.name!r}, to confirm its deletion", field="name")
+        organisation = await self._with_id(org_id)
+        if organisation.name == DEFAULT or organisation.id == principal.org_id:
+            raise Conflict(f"the organisation {organisation.name!r} runs this server and cannot be deleted")
+        if name != organisation.name:
+            raise Invalid(
+                f"name: give the organisation's name, {organisation.name!r}, to confirm its deletion", field="name"
+            )
         now = self._now()
-        summary = await self._deletions.begin(found.id, now)
-        deleted = replace(found, deleting_at=now)
-        record_change({"organisation": found, **asdict(summary)}, {"organisation": deleted})
-        await cut_off(self._deletions, self._signals, found.id)
+        summary = await self._deletions.begin(organisation.id, now)
+        deleted = replace(organisation, deleting_at=now)
+        record_change({"organisation": organisation, **asdict(summary)}, {"organisation": deleted})
+        await cut_off(self._deletions, self._signals, organisation.id)
         return deleted
 
     async def _with_id(self, org_id: str) -> Organisation:
         try:
-            found = await self._store.get(UUID(org_id))
+            organisation = await self._store.get(UUID(org_id))
         except ValueError:
-            found = None
-        if found is not None:
-            return found
+            organisation = None
+        if organisation is not None:
+            return organisation
         waiting = {str(one.id): one for one in await self._deletions.waiting()}
         if org_id in waiting:
             raise Conflict(f"organisation {waiting[org_id].name!r} is being deleted already")
@@ -165,20 +167,20 @@ class Organisations:
         roles = checked_roles(current.role_groups, given.admin_role_name, given.auditor_role_name)
         if roles != current.role_groups:
             require_person(principal, "choose which groups give a role")
-        wanted = replace(current, role_groups=roles)
+        organisation = replace(current, role_groups=roles)
         if given.name is not None and given.name != current.name:
             if current.name == DEFAULT:
                 raise Invalid(f"name: the organisation {DEFAULT!r} keeps its name", field="name")
-            wanted = replace(wanted, name=checked_organisation_name(given.name))
+            organisation = replace(organisation, name=checked_organisation_name(given.name))
         if given.access_help is not None:
-            wanted = replace(wanted, access_help=_checked_help(given.access_help))
-        if wanted != current:
-            wanted = await self._store.update(wanted)
-            await tell_of_roles(self._signals, current, wanted)
-            if wanted.access_help != current.access_help:
-                await self._signals.publish(Topic.POLICY_CHANGED, org_id=str(wanted.id))
-        record_change(current, wanted)
-        return wanted
+            organisation = replace(organisation, access_help=_checked_help(given.access_help))
+        if organisation != current:
+            organisation = await self._store.update(organisation)
+            await tell_of_roles(self._signals, current, organisation)
+            if organisation.access_help != current.access_help:
+                await self._signals.publish(Topic.POLICY_CHANGED, org_id=str(organisation.id))
+        record_change(current, organisation)
+        return organisation
 
 
 def _checked_help(text: str) -> str:

@@ -11,19 +11,19 @@ from postern.store.ports.common_ports import Signals, Topic
 
 def checked_roles(current: RoleGroups, admin: str | None, auditor: str | None) -> RoleGroups:
     """Return the names. Raises Invalid for a bad name, or one that would give a role to holders of the other."""
-    wanted = RoleGroups(current.admin if admin is None else admin, current.auditor if auditor is None else auditor)
-    for field, name in (("admin_role_name", wanted.admin), ("auditor_role_name", wanted.auditor)):
+    groups = RoleGroups(current.admin if admin is None else admin, current.auditor if auditor is None else auditor)
+    for field, name in (("admin_role_name", groups.admin), ("auditor_role_name", groups.auditor)):
         try:
             checked_groups((name,))
         except Invalid as error:
             raise Invalid(f"{field}: {error.message.partition(': ')[2]}", field=field) from None
-    if wanted.admin == wanted.auditor:
+    if groups.admin == groups.auditor:
         raise Invalid("auditor_role_name: must differ from admin_role_name", field="auditor_role_name")
-    if wanted.admin == current.auditor:
+    if groups.admin == current.auditor:
         raise Invalid("admin_role_name: is the auditors' group now; choose another", field="admin_role_name")
-    if wanted.auditor == current.admin:
+    if groups.auditor == current.admin:
         raise Invalid("auditor_role_name: is the administrators' group now; choose another", field="auditor_role_name")
-    return wanted
+    return groups
 
 
 async def tell_of_roles(signals: Signals, before: Organisation, after: Organisation) -> None:

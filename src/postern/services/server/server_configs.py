@@ -71,10 +71,10 @@ class ServerConfigs:
         generation = self._generation
         default = await self._organisation_store.default()
         stored = await self._store.get(default.id, SETTING)
-        found = self._machine.config if stored is None else _config_of(stored, self._machine.config)
+        config = self._machine.config if stored is None else _config_of(stored, self._machine.config)
         if generation == self._generation:  # else something changed while we asked: good for now, not to keep
-            self._known = found
-        return found
+            self._known = config
+        return config
 
     async def get(self, principal: Principal) -> ServerConfig:
         """Return the configuration. Raises Denied."""
@@ -187,10 +187,10 @@ def _find_overrides(config: ServerConfig, default: ServerConfig) -> dict[str, An
 
 def _config_of(stored: Mapping[str, Any], default: ServerConfig) -> ServerConfig:
     listeners: dict[str, Listener] = {}
-    for name, own in default.listeners.items():  # what an older release stored does not name all of them
+    for name, listener in default.listeners.items():  # what an older release stored does not name all of them
         chosen = stored.get(name)
-        endpoint = own.endpoint if chosen is None else Endpoint(chosen[0], chosen[1])
-        listeners[name] = Listener(stored.get(f"{name}_enabled", own.enabled), endpoint)
+        endpoint = listener.endpoint if chosen is None else Endpoint(chosen[0], chosen[1])
+        listeners[name] = Listener(stored.get(f"{name}_enabled", listener.enabled), endpoint)
     return ServerConfig(
         listeners,
         stored["public_host"] or default.public_host,

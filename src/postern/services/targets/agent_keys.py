@@ -104,9 +104,9 @@ class AgentKeys(ResourceService[Agent]):
         Raises as any removal, Invalid for the gateway's own, and Conflict while other connections name it.
         """
         agent = await self._require_manageable(principal, name_or_id, "cannot be deleted", version)
-        wanted = ConnectionFilter(agent_id=agent.id)
-        found = await self._connections.search(principal.org_id, wanted, Page(_NAMED + 1), SecretUse.NONE)
-        declared = agent.mode is AgentMode.EMBEDDED and all(one.managed_by is not None for one in found.items)
+        requested_filter = ConnectionFilter(agent_id=agent.id)
+        found = await self._connections.search(principal.org_id, requested_filter, Page(_NAMED + 1), SecretUse.NONE)
+        declared = agent.mode is AgentMode.EMBEDDED and all(item.managed_by is not None for item in found.items)
         if found.total and not (declared and found.total == len(found.items)):
             raise Conflict(_in_use(agent, [one.name for one in found.items], found.total))
         if found.total:  # from here on it cannot declare them anew

@@ -64,28 +64,28 @@ class Agents:
         digest, place = digest_of(secret), neighbourhood(address)
         if digest not in self._good:
             self._refused.check(place)
-        found = await self._store.by_digest(digest)
-        named = hmac.compare_digest((name or "").encode(), (found.name if found else "").encode())
-        if found is None or not (named or name is None):
+        agent = await self._store.by_digest(digest)
+        named = hmac.compare_digest((name or "").encode(), (agent.name if agent else "").encode())
+        if agent is None or not (named or name is None):
             self._refused.fail(place)
             raise Unauthenticated(
                 "this agent key is not known here: it was renewed, the agent was deleted, or it is another gateway's; "
                 "ask an administrator for a new one (postern admin agents renew-key NAME)"
             )
         _remember(self._good, digest, None)
-        _remember(self._modes, found.id, found.mode)
-        return found
+        _remember(self._modes, agent.id, agent.mode)
+        return agent
 
     async def mode_of(self, agent_id: UUID) -> AgentMode:
         """Return the agent's mode. No statement when it is cached. Raises NotFound."""
-        known = self._modes.get(agent_id)
-        if known is not None:
-            return known
-        found = await self._store.by_id(agent_id)
-        if found is None:
+        mode = self._modes.get(agent_id)
+        if mode is not None:
+            return mode
+        agent = await self._store.by_id(agent_id)
+        if agent is None:
             raise NotFound("this connection's agent was deleted")
-        _remember(self._modes, agent_id, found.mode)
-        return found.mode
+        _remember(self._modes, agent_id, agent.mode)
+        return agent.mode
 
     async def beat_for(self, agent_ids: Sequence[UUID]) -> frozenset[UUID]:
         """Send a heartbeat for agents that each hold a tunnel; return which of them still exist."""
@@ -133,9 +133,9 @@ class Agents:
     async def ensure_embedded(self) -> Agent:
         """Return the agent inside the gateway's own processes; created at the first start."""
         org_id = (await self._organisations.default()).id
-        found = await self._store.get(org_id, EMBEDDED)
-        if found is not None:
-            return found
+        found_agent = await self._store.get(org_id, EMBEDDED)
+        if found_agent is not None:
+            return found_agent
         agent = Agent(uuid4(), org_id, EMBEDDED, AgentMode.GATEWAY, None, self._now())
         try:
             await self._store.add(agent)

@@ -115,12 +115,12 @@ class FieldChecks:
         """Return the template's stored id; an empty text means none, as null does."""
         if not given or given == current.issue_template_id:
             return given or None
-        found = await self._templates.get(current.org_id, given) if is_identifier(given) else None
-        if found is None:
+        template = await self._templates.get(current.org_id, given) if is_identifier(given) else None
+        if template is None:
             raise Invalid(
                 f"tracker_issue_template_id: there is no issue template {given!r}", field="tracker_issue_template_id"
             )
-        return str(found.id)
+        return str(template.id)
 
     def _check_enforceable(self, connection: Connection) -> None:
         if connection.protocol in self._enforceable:

@@ -79,13 +79,13 @@ class ConnectionRules(ResourceService[R]):
     async def connections_of(self, rule: R) -> list[Connection]:
         if not rule.connection_ids:
             return []
-        found = await self._connections.by_ids(rule.org_id, rule.connection_ids)
-        return sorted(found, key=lambda one: one.name)
+        connections = await self._connections.by_ids(rule.org_id, rule.connection_ids)
+        return sorted(connections, key=lambda one: one.name)
 
     async def _resolve_connections(self, org_id: UUID, given: Sequence[str]) -> tuple[UUID, ...]:
         keys = [as_identifier(text) for text in given]
         ids = sorted({key for key in keys if key is not None})
-        there = {one.id for one in await self._connections.by_ids(org_id, ids)} if ids else set()
+        there = {connection.id for connection in await self._connections.by_ids(org_id, ids)} if ids else set()
         for text, key in zip(given, keys, strict=True):
             if key not in there:
                 raise Invalid(f"connection_ids: there is no connection with id {text!r}", field="connection_ids")
@@ -94,7 +94,7 @@ class ConnectionRules(ResourceService[R]):
 
 def _require_unused(what: str, connections: Sequence[Connection]) -> None:
     if connections:
-        names = ", ".join(one.name for one in connections[:_NAMED])
+        names = ", ".join(connection.name for connection in connections[:_NAMED])
         more = f" and {len(connections) - _NAMED} more" if len(connections) > _NAMED else ""
         raise Conflict(
             f"{what} applies to {names}{more}: detach it there first, or delete it with force=true; what it "

@@ -117,10 +117,10 @@ class Connections(ResourceService[Connection]):
         return await self.existing(principal, name_or_id)
 
     async def existing(self, principal: Principal, name_or_id: str) -> Connection:
-        found = await self._control.find(principal, name_or_id, _secrets_for(principal))
-        if found is None:
+        connection = await self._control.find(principal, name_or_id, _secrets_for(principal))
+        if connection is None:
             raise NotFound(f"there is no connection {name_or_id!r}")
-        return found
+        return connection
 
     async def view(self, connection: Connection) -> ConnectionView:
         """Return the connection with the values that are derived when it is shown."""
@@ -137,7 +137,7 @@ class Connections(ResourceService[Connection]):
     async def _views(self, org_id: UUID, found: Sequence[Connection]) -> list[ConnectionView]:
         now = self._now()
         agents = {agent.id: agent for agent in await self._agents.all(org_id)}
-        tests = await self._tests.last_tests([one.id for one in found])
+        tests = await self._tests.last_tests([connection.id for connection in found])
         return [_view(one, agents.get(one.agent_id), tests.get(one.id), now) for one in found]
 
 

@@ -115,7 +115,7 @@ class Declarations:
                 field="name",
             )
         own = await self._connections.search(agent.org_id, ConnectionFilter(agent_id=agent.id), Page())
-        others = tuple(one for one in own.items if one.name != given.name and _is_of(agent, one))
+        others = tuple(item for item in own.items if item.name != given.name and _is_of(agent, item))
         at = self._now()
         base = named or _successor(agent, given, others)
         merged = await self._checks.merge(base, _connection_fields(given))

@@ -24,8 +24,8 @@ class HostKeys:
 
     async def find_known(self, connection: Connection) -> tuple[str, ...]:
         """Return the pinned key in OpenSSH's form; none until the first session to the connection's present target."""
-        found = await self._find_pinned(connection)
-        return () if found is None else (found.key.text,)
+        key = await self._find_pinned(connection)
+        return () if key is None else (key.key.text,)
 
     async def pin(self, connection: Connection, key: str, session_id: UUID) -> None:
         """Pin the key that a session received, in OpenSSH's form. The first of concurrent ones wins.
@@ -35,8 +35,8 @@ class HostKeys:
         if connection.place is None:
             raise Conflict(f"it is not known where connection {connection.name!r} leads; save it again")
         met = public_key(key, "host_key")
-        wanted = HostKey(connection.id, connection.org_id, connection.place, met, self._now(), session_id)
-        pinned = await self._find_pinned(connection) or await self._store.pin(wanted)
+        host_key = HostKey(connection.id, connection.org_id, connection.place, met, self._now(), session_id)
+        pinned = await self._find_pinned(connection) or await self._store.pin(host_key)
         if pinned.key.text != met.text:
             raise _changed_key_error(connection, pinned, met)
 
@@ -44,24 +44,24 @@ class HostKeys:
         """Return the pinned key, for administrators and auditors. Raises Denied, NotFound."""
         require_reader(principal, "the host keys of targets")
         target = await self._connection(principal, connection)
-        found = await self._find_pinned(target)
-        return target, [] if found is None else [found]
+        key = await self._find_pinned(target)
+        return target, [] if key is None else [key]
 
     async def forget(self, principal: Principal, connection: str) -> None:
         """Remove the pinned key, so that the next one is pinned. Running sessions continue. Raises Denied, NotFound."""
         require_admin(principal, "have host keys forgotten")
-        target, found = await self.find(principal, connection)
+        target, keys = await self.find(principal, connection)
         await self._store.forget(target.id)
-        record_change({"fingerprints": [_describe_key(one) for one in found]}, {"fingerprints": []})
+        record_change({"fingerprints": [_describe_key(key) for key in keys]}, {"fingerprints": []})
 
     async def _find_pinned(self, connection: Connection) -> HostKey | None:
         return None if connection.place is None else await self._store.get(connection.id, connection.place)
 
     async def _connection(self, principal: Principal, name_or_id: str) -> Connection:
-        found = await self._control.find(principal, name_or_id)
-        if found is None:
+        connection = await self._control.find(principal, name_or_id)
+        if connection is None:
             raise NotFound(f"there is no connection {name_or_id!r}")
-        return found
+        return connection
 
 
 def _changed_key_error(connection: Connection, pinned: HostKey, met: PublicKey) -> Denied:

@@ -24,20 +24,20 @@ class Resources:
 
     async def get(self, principal: Principal, name_or_id: str) -> Resource:
         """Return a resource. Raises NotFound, also when it is hidden from them."""
-        found = await self._store.get(principal.org_id, name_or_id, await self._control.reach(principal))
-        if found is None:
+        resource = await self._store.get(principal.org_id, name_or_id, await self._control.reach(principal))
+        if resource is None:
             raise NotFound(f"there is no resource {name_or_id!r}")
-        return found
+        return resource
 
     async def remove(self, principal: Principal, name_or_id: str) -> None:
         """Remove a resource. Raises Denied, NotFound, and Conflict while connections belong to it."""
         require_admin(principal, "delete resources")
-        found = await self.get(principal, name_or_id)
-        if not await self._store.remove(principal.org_id, found.name):
-            now = await self.get(principal, str(found.id))  # NotFound when somebody else was faster
+        resource = await self.get(principal, name_or_id)
+        if not await self._store.remove(principal.org_id, resource.name):
+            now = await self.get(principal, str(resource.id))  # NotFound when somebody else was faster
             named = ", ".join(list(now.connections.values())[:5]) + (" and more" if now.total > 5 else "")
             raise Conflict(
                 f"resource {now.name!r} has {now.total} connection{'' if now.total == 1 else 's'}: {named}; "
                 "delete them, or give them another resource_name, before you delete it"
             )
-        record_change({"id": found.id, "name": found.name}, None)
+        record_change({"id": resource.id, "name": resource.name}, None)

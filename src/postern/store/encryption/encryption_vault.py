@@ -60,7 +60,7 @@ class Encryption:
         """`old`: masters that remain until a rotation is finished. `direct`: the key of version 1."""
         self._store = store
         self._master = master
-        self._masters = {one.id: one for one in (*old, master)}
+        self._masters = {key.id: key for key in (*old, master)}
         self._direct = AESGCM(direct) if direct else None
         self._known: dict[bytes, _Opened] = {}
         self._using: dict[UUID | None, _Opened] = {}

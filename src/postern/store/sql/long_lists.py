@@ -41,13 +41,13 @@ class Keyset:
 
     def behind(self, position: Position) -> ColumnElement[bool]:
         place, value = self._comparison(position)
-        found: ColumnElement[bool] = place < value if self.is_descending else place > value
-        return found
+        condition: ColumnElement[bool] = place < value if self.is_descending else place > value
+        return condition
 
     def up_to(self, position: Position) -> ColumnElement[bool]:
         place, value = self._comparison(position)
-        found: ColumnElement[bool] = place >= value if self.is_descending else place <= value
-        return found
+        condition: ColumnElement[bool] = place >= value if self.is_descending else place <= value
+        return condition
 
     def _comparison(self, position: Position) -> tuple[Any, Any]:
         pairs = zip(self.values_of(position), self.columns, strict=True)

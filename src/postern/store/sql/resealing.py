@@ -49,8 +49,8 @@ class _Place:
         return users.c.org_id if self.owner else self.table.c.org_id
 
     def select(self, *columns: ColumnElement[Any]) -> Select[Any]:
-        wanted = select(*columns).select_from(self.table)
-        return wanted.join(users, users.c.id == self.table.c[self.owner]) if self.owner else wanted
+        query = select(*columns).select_from(self.table)
+        return query.join(users, users.c.id == self.table.c[self.owner]) if self.owner else query
 
     def is_this(self, row: Row[Any]) -> ColumnElement[bool]:
         """Return the condition for the very value that was read: one that was written since is unchanged."""
@@ -114,10 +114,10 @@ async def count_by_key(database: Database) -> Mapping[UUID, int]:
     found: dict[UUID, int] = {}
     for place in PLACES:
         key = func.substr(place.sealed, 2, PREFIX - 1, type_=LargeBinary)
-        wanted = select(key.label("data_key"), func.count().label("number"))
-        wanted = wanted.where(_begin(place, 1) == ENVELOPE).group_by(key)
+        query = select(key.label("data_key"), func.count().label("number"))
+        query = query.where(_begin(place, 1) == ENVELOPE).group_by(key)
         async with database.statement() as connection:
-            for row in (await connection.execute(wanted)).all():
+            for row in (await connection.execute(query)).all():
                 key_id = UUID(bytes=row.data_key)
                 found[key_id] = found.get(key_id, 0) + row.number
     return found

@@ -98,8 +98,8 @@ class ConnectionLinks:
         """Lock the connections that the resource has and had, and give those that it gets or loses another version."""
         listed = select(self.pairs.c.connection_id).where(self.pairs.c[self.own] == key)
         before = set((await transaction.execute(listed)).scalars())
-        held = select(connections.c.id).where(connections.c.id.in_(before | {*after})).order_by(connections.c.name)
-        await transaction.execute(held.with_for_update())
+        query = select(connections.c.id).where(connections.c.id.in_(before | {*after})).order_by(connections.c.name)
+        await transaction.execute(query.with_for_update())
         changed = update(connections).where(connections.c.id.in_(before ^ {*after}))
         await transaction.execute(changed.values(version=connections.c.version + 1))
 
@@ -108,8 +108,8 @@ class ConnectionLinks:
         key = as_uuid(name_or_id)
         named = connections.c.name == name_or_id
         same = named if key is None else or_(named, connections.c.id == key)
-        found = select(self.pairs.c.connection_id).join(connections, connections.c.id == self.pairs.c.connection_id)
-        return found.where(self.pairs.c[self.own] == table.c.id, same).correlate(table).exists()
+        query = select(self.pairs.c.connection_id).join(connections, connections.c.id == self.pairs.c.connection_id)
+        return query.where(self.pairs.c[self.own] == table.c.id, same).correlate(table).exists()
 
 
 def listed_ids(row: Row) -> frozenset[UUID]:
@@ -133,8 +133,8 @@ async def replace_rows(
 def one_of(table: Table, wanted: Select[Any], org_id: UUID, name_or_id: str) -> Select[Any]:
     """Return the row's condition: a name takes precedence over an identifier of the same spelling."""
     key, named = as_uuid(name_or_id), table.c.name == name_or_id
-    meant = named if key is None else or_(named, table.c.id == key)
-    return wanted.where(table.c.org_id == org_id, meant).order_by(None).order_by(case((named, 0), else_=1)).limit(1)
+    condition = named if key is None else or_(named, table.c.id == key)
+    return wanted.where(table.c.org_id == org_id, condition).order_by(None).order_by(case((named, 0), else_=1)).limit(1)
 
 
 class ResourceTable(Generic[R]):
@@ -157,8 +157,8 @@ class ResourceTable(Generic[R]):
 
     def select_rows(self) -> Select[Any]:
         """Return the SELECT of the rows that resources are read from."""
-        shown = [column for link in self.links for column in link.columns(self.table)]
-        return select(*self.table.c, *shown)
+        labels = [column for link in self.links for column in link.columns(self.table)]
+        return select(*self.table.c, *labels)
 
     async def read(self, row: Row) -> R:
         """Return a row's resource. Raises ValueError, TypeError or KeyError for what this version does not know."""
@@ -179,23 +179,23 @@ class ResourceTable(Generic[R]):
     async def some(self, page: Page, *conditions: ColumnElement[bool]) -> Listed[R]:
         """Return one page by name of those that meet the conditions."""
         async with self._database.statement() as statement:
-            wanted = self._all.where(*conditions).limit(page.limit).offset(page.offset)
-            rows = (await statement.execute(wanted)).mappings().all()
+            query = self._all.where(*conditions).limit(page.limit).offset(page.offset)
+            rows = (await statement.execute(query)).mappings().all()
             total = (await statement.execute(count_of(self.table, *conditions))).scalar_one()
         return Listed([await self.read(row) for row in rows], total)
 
     async def get(self, org_id: UUID, name_or_id: str) -> R | None:
         """Return the resource: a name takes precedence over an identifier of the same spelling."""
         async with self._database.statement() as statement:
-            found = await statement.execute(one_of(self.table, self._all, org_id, name_or_id))
-            row = found.mappings().one_or_none()
+            result = await statement.execute(one_of(self.table, self._all, org_id, name_or_id))
+            row = result.mappings().one_or_none()
         return None if row is None else await self.read(row)
 
     async def find_existing_ids(self, org_id: UUID, ids: Sequence[UUID]) -> set[UUID]:
         """Return those identifiers that exist."""
-        wanted = select(self.table.c.id).where(self.table.c.org_id == org_id, self.table.c.id.in_(ids))
+        query = select(self.table.c.id).where(self.table.c.org_id == org_id, self.table.c.id.in_(ids))
         async with self._database.statement() as statement:
-            return set((await statement.execute(wanted)).scalars())
+            return set((await statement.execute(query)).scalars())
 
     async def new_row(self, resource: R) -> dict[str, Any]:
         fixed = {"id": resource.id, "org_id": resource.org_id, "created_at": resource.created_at, "version": 1}
@@ -249,11 +249,11 @@ class ResourceTable(Generic[R]):
         return [await self.read(row) for row in rows]
 
     def _conditions(self, where: RuleFilter) -> list[ColumnElement[bool]]:
-        found = [] if where.name is None else [self.table.c.name == where.name]
+        conditions = [] if where.name is None else [self.table.c.name == where.name]
         if where.connection is not None:
             lists = [link for link in self.links if isinstance(link, ConnectionLinks)]
-            found += [link.lists(self.table, where.connection) for link in lists] or [false()]
-        return found
+            conditions += [link.lists(self.table, where.connection) for link in lists] or [false()]
+        return conditions
 
     @asynccontextmanager
     async def _writing(self, resource: R, *, is_new: bool = False) -> AsyncIterator[Executor]:

@@ -34,9 +34,9 @@ class SqlAudit:
             )
 
     async def get(self, org_id: UUID, entry_id: UUID) -> AuditEntry | None:
-        wanted = select(*audit_log.c).where(audit_log.c.org_id == org_id, audit_log.c.id == entry_id)
+        query = select(*audit_log.c).where(audit_log.c.org_id == org_id, audit_log.c.id == entry_id)
         async with self._database.statement() as connection:
-            row = (await connection.execute(wanted)).mappings().one_or_none()
+            row = (await connection.execute(query)).mappings().one_or_none()
         return None if row is None else AuditEntry(**row)
 
 

@@ -23,9 +23,9 @@ class SqlDataKeys:
         self._database = database
 
     async def all(self) -> list[DataKey]:
-        wanted = select(*data_keys.c).order_by(data_keys.c.created_at, data_keys.c.id)
+        query = select(*data_keys.c).order_by(data_keys.c.created_at, data_keys.c.id)
         async with self._database.statement() as connection:
-            return [DataKey(**row) for row in (await connection.execute(wanted)).mappings()]
+            return [DataKey(**row) for row in (await connection.execute(query)).mappings()]
 
     async def add_first(self, key: DataKey) -> bool:
         async with self._database.transaction() as transaction:

@@ -40,21 +40,21 @@ class SqlIdempotency:
             async with self._database.transaction() as transaction:
                 old = or_(kept.c.created_at <= at - kept_for, and_(kept.c.digest == digest, _is_lost(at)))
                 await transaction.execute(delete(kept).where(kept.c.principal_id == principal.id, old))
-                held = count_of(kept, kept.c.principal_id == principal.id, kept.c.digest != digest)
-                if (await transaction.execute(held)).scalar_one() >= MOST:
+                query = count_of(kept, kept.c.principal_id == principal.id, kept.c.digest != digest)
+                if (await transaction.execute(query)).scalar_one() >= MOST:
                     await _make_room(transaction, principal.id, at)
                 await transaction.execute(insert(kept).values(**row, status=0, body=b""))
         except IntegrityError:
             async with self._database.statement() as connection:
-                found = (await connection.execute(select(*kept.c).where(mine))).one_or_none()
-            if found is None:  # forgotten this very moment: as if it were under way, to be tried again
+                found_row = (await connection.execute(select(*kept.c).where(mine))).one_or_none()
+            if found_row is None:  # forgotten this very moment: as if it were under way, to be tried again
                 return StoredAnswer(fingerprint, 0, {}, b"")
-            if found.status == 0:
-                return StoredAnswer(found.fingerprint, 0, {}, b"")
+            if found_row.status == 0:
+                return StoredAnswer(found_row.fingerprint, 0, {}, b"")
             name = _row(principal.id, digest)
-            clear = json.loads(await self._encryption.open(found.body, row=name, org_id=principal.org_id))
+            clear = json.loads(await self._encryption.open(found_row.body, row=name, org_id=principal.org_id))
             body = base64.b64decode(clear["body"])
-            return StoredAnswer(found.fingerprint, found.status, clear["headers"], body)
+            return StoredAnswer(found_row.fingerprint, found_row.status, clear["headers"], body)
         return None
 
     async def finish(self, principal: Principal, digest: bytes, answer: StoredAnswer) -> None:

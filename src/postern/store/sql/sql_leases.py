@@ -20,8 +20,8 @@ class SqlLeases:
         free = or_(leases.c.holder == holder, leases.c.until <= at)
         values = {"holder": holder, "until": at + lasts}
         async with self._database.statement() as connection:
-            taken = await connection.execute(update(leases).where(leases.c.name == name, free).values(values))
-            if taken.rowcount == 1:
+            result = await connection.execute(update(leases).where(leases.c.name == name, free).values(values))
+            if result.rowcount == 1:
                 return True
             try:
                 await connection.execute(insert(leases).values(name=name, **values))
@@ -30,9 +30,9 @@ class SqlLeases:
         return True
 
     async def find(self, name: str) -> tuple[str, datetime] | None:
-        wanted = select(leases.c.holder, leases.c.until).where(leases.c.name == name)
+        query = select(leases.c.holder, leases.c.until).where(leases.c.name == name)
         async with self._database.statement() as connection:
-            row = (await connection.execute(wanted)).one_or_none()
+            row = (await connection.execute(query)).one_or_none()
         return None if row is None else (row.holder, row.until)
 
     async def release(self, name: str, holder: str) -> None:

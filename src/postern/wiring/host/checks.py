@@ -99,8 +99,8 @@ async def find_offline_agents(database: Database, now: datetime) -> list[tuple[s
     served = select(connections.c.agent_id, connections.c.name).order_by(connections.c.name)
     async with database.statement() as connection:
         rows = (await connection.execute(select(agents).where(silent).order_by(agents.c.name))).all()
-        own = served.where(connections.c.agent_id.in_([one.id for one in rows]))
-        named = (await connection.execute(own)).all()
+        query = served.where(connections.c.agent_id.in_([row.id for row in rows]))
+        named = (await connection.execute(query)).all()
     return [(one.name, one.mode, [each.name for each in named if each.agent_id == one.id]) for one in rows]
 
 
@@ -134,8 +134,8 @@ def check_master(settings: Settings) -> str:
 def certificate_end(settings: Settings) -> datetime | None:
     """Return the expiry of the gateway's certificate; None if it has not created one yet. Raises OSError,
     ValueError."""
-    own = paths.certificates_folder(settings) / "server.crt"
-    file = Path(settings.tls_cert) if settings.tls_cert else own
+    path = paths.certificates_folder(settings) / "server.crt"
+    file = Path(settings.tls_cert) if settings.tls_cert else path
     if not settings.tls_cert and not file.exists():
         return None
     return x509.load_pem_x509_certificates(file.read_bytes())[0].not_valid_after_utc

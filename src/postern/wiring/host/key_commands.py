@@ -97,7 +97,7 @@ def renew(settings: Settings, organisation: str | None, tell: Callable[[int], No
 
 async def _status(settings: Settings) -> MasterKeyStatus:
     async with _database(settings) as database:
-        readable = {one.id for one in _readable(settings)}
+        readable = {master_key.id for master_key in _readable(settings)}
         names = {key: name for name, key in await _organisations(database)}
         counts, stored = await count_by_key(database), await SqlSegments(database).count_by_key()
         keys = [
@@ -120,11 +120,11 @@ async def _rotate(settings: Settings, to: str, tell: Callable[[int], None]) -> t
     new = masters_wiring.master_of(to, "master_key")
     async with _database(settings) as database:
         store = SqlDataKeys(database)
-        known = {one.id: one for one in (*_readable(settings), new)}
+        keys = {master_key.id: master_key for master_key in (*_readable(settings), new)}
         done = 0
         # Until none is left: a running gateway can have created one under the old master key meanwhile.
         while left := [key for key in await store.all() if key.master != new.id][:GROUP]:
-            wrapped = await asyncio.to_thread(_rewrap_keys, left, known, new)
+            wrapped = await asyncio.to_thread(_rewrap_keys, left, keys, new)
             rewrapped = await store.rewrap(wrapped, {key.id: key.master for key in left})
             tell(rewrapped)
             done += rewrapped
@@ -191,17 +191,17 @@ async def _notify_gateway(settings: Settings) -> None:
 
 
 def _readable(settings: Settings) -> list[MasterKey]:
-    found = [masters_wiring.master(settings)]
+    keys = [masters_wiring.master(settings)]
     if settings.master_key_old:
-        found.append(masters_wiring.master_of(settings.master_key_old, "master_key_old"))
-    return found
+        keys.append(masters_wiring.master_of(settings.master_key_old, "master_key_old"))
+    return keys
 
 
 async def _organisations(database: Database) -> list[tuple[str, UUID]]:
     store, found = SqlOrganisations(database), list[tuple[str, UUID]]()
     while True:
         listed = await store.find(Page(offset=len(found)))
-        found += [(one.name, one.id) for one in listed.items]
+        found += [(item.name, item.id) for item in listed.items]
         if not listed.items or len(found) >= listed.total:
             return found
 

@@ -54,18 +54,18 @@ async def _verify(
         verifier = RecordVerifier(
             SqlLedger(database), SqlLedgerKeys(database, encryption), copies, lambda: datetime.now(UTC)
         )
-        found = {}
+        reports = {}
         store, offset = SqlOrganisations(database), 0
         while (listed := await store.find(Page(offset=offset))).items:
             offset += len(listed.items)
-            for one in listed.items:
-                if organisation is None or one.name == organisation:
+            for item in listed.items:
+                if organisation is None or item.name == organisation:
                     given = {"keys": keys, "anchors": anchors}
-                    found[one.name] = await verifier.verify(
-                        one.id, **given, with_segments=with_segments, progress=progress
+                    reports[item.name] = await verifier.verify(
+                        item.id, **given, with_segments=with_segments, progress=progress
                     )
-        if not found:
+        if not reports:
             raise NotFound(f"there is no organisation {organisation!r}")
-        return found
+        return reports
     finally:
         await database.close()

@@ -48,12 +48,12 @@ async def _make(settings: Settings, email: str, organisation: str | None, reset:
 
 async def _account(app: App, email: str, organisation: str | None) -> Account:
     organisations = app.stores.organisations
-    found = await organisations.by_name(organisation) if organisation else await organisations.default()
-    if found is None:
+    found_organisation = await organisations.by_name(organisation) if organisation else await organisations.default()
+    if found_organisation is None:
         raise NotFound(f"there is no organisation {organisation!r}")
-    account = await app.stores.principals.by_email(found.id, email)
+    account = await app.stores.principals.by_email(found_organisation.id, email)
     if account is None:
-        raise NotFound(f"there is no user {email!r} in the organisation {found.name!r}")
+        raise NotFound(f"there is no user {email!r} in the organisation {found_organisation.name!r}")
     return account
 
 

@@ -72,12 +72,12 @@ async def _serve(key: AgentKey, orders: Orders, grace: float, declaration: Decla
     tunnels = AgentTunnels(key.secret, key.authority, hello, orders)
     stopping = _Stop()
     attending = asyncio.create_task(_attend(key, tunnels, instance, declaration))
-    told = asyncio.create_task(stopping.wait())
+    task = asyncio.create_task(stopping.wait())
     try:
-        await asyncio.wait((attending, told), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((attending, task), return_when=asyncio.FIRST_COMPLETED)
     finally:
         attending.cancel()
-        told.cancel()
+        task.cancel()
         closing = asyncio.create_task(tunnels.close("the agent is stopping", grace=grace))
         await asyncio.wait((closing, asyncio.create_task(stopping.wait())), return_when=asyncio.FIRST_COMPLETED)
         if not closing.done():

@@ -39,8 +39,10 @@ def run(settings: Settings) -> None:
 async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
     signals = SocketSignals(paths.signals_socket(settings))
     async with open_app(settings, signals) as app:
-        held, index = app.stored, app.services.session_texts.index
-        archiver = Archiver(settings.home, held.blobs, app.stores.segments, held.keys, index=index, tracer=tracer)
+        segments, index = app.stored, app.services.session_texts.index
+        archiver = Archiver(
+            settings.home, segments.blobs, app.stores.segments, segments.keys, index=index, tracer=tracer
+        )
         upkeep = build_background_jobs(settings, app, meters, tracer)
         await signals.start()
         counted, told = make_round_observer(meters), make_trouble_observer(settings.home)

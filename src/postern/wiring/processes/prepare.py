@@ -119,10 +119,10 @@ async def _has_expired(app: App, line: str) -> bool:
 
 async def _setter(app: App) -> Principal:
     """Return the principal that acts here: the machine itself, with an administrator's rights; no row of the store."""
-    found = await app.stores.organisations.default()
-    roles = found.role_groups
+    organisation = await app.stores.organisations.default()
+    roles = organisation.role_groups
     groups = frozenset({roles.admin})
-    return Principal(uuid4(), found.id, "setup", "setup@localhost", "Set-up", groups, role_groups=roles)
+    return Principal(uuid4(), organisation.id, "setup", "setup@localhost", "Set-up", groups, role_groups=roles)
 
 
 async def _setup_url(app: App) -> str:

@@ -87,15 +87,15 @@ AGENT_WAIT = 5.0  # seconds that a disconnected agent has to come back, while a 
 
 def default_interceptors(policy: Policy, view: SessionView, protocol: str) -> list[Interceptor]:
     """Return the interceptors in the order in which they inspect events: output rules inspect the masked output."""
-    found: list[Interceptor] = []
+    interceptors: list[Interceptor] = []
     encodings = client_encodings(policy, protocol, view)
     if encodings is not None:
-        found.append(encodings)
+        interceptors.append(encodings)
     if policy.masked_types or policy.masking:
-        found.append(masking(policy, view))
+        interceptors.append(masking(policy, view))
     if policy.guardrails:
-        found.append(_guardrails(policy, view, protocol))
-    return found
+        interceptors.append(_guardrails(policy, view, protocol))
+    return interceptors
 
 
 def _guardrails(policy: Policy, view: SessionView, protocol: str) -> GuardrailInterceptor:
@@ -241,8 +241,10 @@ def build_worker(
 
 def _dialers(settings: Settings, made: Services, tunnels: GatewayTunnels, owner: UUID | None) -> ReachableAgent:
     """Return this process's own agent, and those that connect; some protocols check the dialled target."""
-    own = embedded_agent(settings, os.environ, owner)
-    agent: ReachableAgent = Dialers(own, RemoteAgents(tunnels, timeout=settings.dial_timeout), made.agents.mode_of)
+    own_agent = embedded_agent(settings, os.environ, owner)
+    agent: ReachableAgent = Dialers(
+        own_agent, RemoteAgents(tunnels, timeout=settings.dial_timeout), made.agents.mode_of
+    )
     for spec in GATEWAY_SPECS.values():
         agent = agent if spec.checked_agent is None else spec.checked_agent(agent, made)
     return agent
@@ -265,8 +267,8 @@ def _engine(
 ) -> Engine:
     counts = {name: spec.row_counts(agent) for name, spec in GATEWAY_SPECS.items() if spec.row_counts is not None}
     address = review_page(made.server_configs)
-    held = HeldRequests(made.asking, made.reviews, made.signals, address, row_counts=counts)
-    return Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration, held=held)
+    requests = HeldRequests(made.asking, made.reviews, made.signals, address, row_counts=counts)
+    return Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration, held=requests)
 
 
 def _held_logins(settings: Settings, made: Services) -> PendingLogins:
@@ -356,8 +358,8 @@ async def _serve_worker(settings: Settings, name: str, meters: Meters, tracer: T
         owner = (await app.stores.organisations.default()).id
         decoy_secret = await app.encryption.derive("decoy salts")
         segments = app.stores.segments
-        made = functools.partial(build_worker, owner=owner, meters=meters, tracer=tracer)
-        worker = made(settings, name, app.services, segments, commits, decoy_secret, claim=claim)
+        partial = functools.partial(build_worker, owner=owner, meters=meters, tracer=tracer)
+        worker = partial(settings, name, app.services, segments, commits, decoy_secret, claim=claim)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, worker.stop)

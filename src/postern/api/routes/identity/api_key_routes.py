@@ -59,7 +59,7 @@ async def list_api_key_credentials(
     key."""
     issued = await services.api_keys.find_issued(caller, key)
     found = Listed(issued[page.offset : page.offset + page.limit], len(issued))
-    return make_list_answer([KeyCredentialAnswer.of(one) for one in found.items], found, page)
+    return make_list_answer([KeyCredentialAnswer.of(item) for item in found.items], found, page)
 
 
 @router.post("/api-keys/{nameOrID}/reactivate", responses=errors(403, 404, 409, 412))
@@ -67,6 +67,6 @@ async def reactivate_api_key(
     key: Key, caller: Caller, services: Use, version: Version, response: Response
 ) -> ApiKeyAnswer:
     """Accept a revoked key again. 422 if it is not revoked."""
-    found = await services.api_keys.reactivate(caller, key, version)
-    response.headers["ETag"] = etag_of(found.version)
-    return ApiKeyAnswer.from_key(found, services.now())
+    api_key = await services.api_keys.reactivate(caller, key, version)
+    response.headers["ETag"] = etag_of(api_key.version)
+    return ApiKeyAnswer.from_key(api_key, services.now())

@@ -34,9 +34,9 @@ async def list_credentials(
     key: Key, caller: Caller, services: Use, page: LongPaging
 ) -> LongListAnswer[CredentialAnswer]:
     """Return the caller's own credentials, newest first; those of all users for administrators and auditors."""
-    connection, found = await services.credentials.find(caller, key, page)
+    connection, stretch = await services.credentials.find(caller, key, page)
     now = services.now()
-    return make_long_list_answer([CredentialAnswer.of(one, connection.name, now) for one in found.items], found)
+    return make_long_list_answer([CredentialAnswer.of(item, connection.name, now) for item in stretch.items], stretch)
 
 
 @router.post("/{credential_id}/revoke", status_code=204, responses=errors(404))

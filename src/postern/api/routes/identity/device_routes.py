@@ -92,9 +92,9 @@ async def device_page(
 )
 async def confirm_device(request: Request, services: Use, info: Info) -> HTMLResponse:
     """Receive the page's form: the answer of a logged-in user."""
-    given = await read_code_form(request, services, info)
-    await services.device_login.answer(given.account, given.login, given.code, allow=given.allow)
-    if given.allow:
+    form = await read_code_form(request, services, info)
+    await services.device_login.answer(form.account, form.login, form.code, allow=form.allow)
+    if form.allow:
         return pages.render_message("Done", "The command line is logged in. You can close this page.")
     return pages.render_message(
         "Rejected", "The command line is not logged in. If you did not start this, tell an administrator."

@@ -52,8 +52,8 @@ async def second_factor(
 ) -> LoginAnswer:
     """Complete a login with a second factor. A ticket allows five attempts, an account ten wrong codes in an hour."""
     ticket = Secret(body.ticket)
-    known = await services.local_login.find_account(TokenPurpose.SECOND_FACTOR, ticket)
-    request.state.principal = known.principal  # for the audit log: the password was right
+    account = await services.local_login.find_account(TokenPurpose.SECOND_FACTOR, ticket)
+    request.state.principal = account.principal  # for the audit log: the password was right
     opened = await services.local_login.second_step(ticket, body.answer(), delivery.client(facts))
     return _answer(opened, delivery)
 

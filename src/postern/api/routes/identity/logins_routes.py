@@ -24,8 +24,8 @@ router = APIRouter(tags=["Authentication"], route_class=AuditedRoute)
 @router.get("/login/session", responses=errors())
 async def login_session(request: Request, caller: EnrollingCaller) -> LoginSessionAnswer:
     """Return how this request is authenticated, and the CSRF token of a browser's session."""
-    held = session_token_of(request)
-    return LoginSessionAnswer.of(caller, csrf_token_of(held) if held else None, caller.login)
+    secret = session_token_of(request)
+    return LoginSessionAnswer.of(caller, csrf_token_of(secret) if secret else None, caller.login)
 
 
 @router.post("/login/refresh", responses=errors())

@@ -60,8 +60,8 @@ ResourceRoutes(
 async def list_machine_credentials(key: Key, caller: Caller, services: Use) -> ListAnswer[CredentialAnswer]:
     """List its credentials, newest first, with those that have ended; never a secret."""
     found = await services.machines.credentials(caller, key)
-    shown = [CredentialAnswer.of(credential, connection, services.now()) for credential, connection in found]
-    return ListAnswer(data=shown, total=len(shown), has_next_page=False)
+    answers = [CredentialAnswer.of(credential, connection, services.now()) for credential, connection in found]
+    return ListAnswer(data=answers, total=len(answers), has_next_page=False)
 
 
 @router.post("/machineidentities/{nameOrID}/credentials/{connection}/rotate", responses=errors(403, 404, 413))
@@ -69,8 +69,8 @@ async def rotate_machine_credential(
     key: Key, connection: str, caller: Caller, services: Use, info: Info, body: RotationRequest | None = None
 ) -> IssuedCredentialAnswer:
     """Replace a password. The new one is shown only once; the old one stays valid for `overlap_seconds`."""
-    given = body or RotationRequest(overlap_seconds=None, access_duration_seconds=None)
-    overlap, seconds = given.overlap_seconds or 0, given.access_duration_seconds
+    request = body or RotationRequest(overlap_seconds=None, access_duration_seconds=None)
+    overlap, seconds = request.overlap_seconds or 0, request.access_duration_seconds
     return issued_answer(
         await services.machines.rotate(caller, key, connection, overlap=overlap, seconds=seconds), info
     )

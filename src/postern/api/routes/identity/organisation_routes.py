@@ -27,15 +27,17 @@ router = APIRouter(prefix="/orgs", tags=["Organization Management"], route_class
 async def list_organisations(caller: Caller, services: Use, page: Paging) -> ListAnswer[OrganisationAnswer]:
     """List organisations by name; all for administrators of the default organisation, else the caller's own."""
     found = await services.organisations.find(caller, page)
-    return make_list_answer([OrganisationAnswer.of(one) for one in found.items], found, page)
+    return make_list_answer([OrganisationAnswer.of(item) for item in found.items], found, page)
 
 
 @router.post("", status_code=201, responses=errors(403, 409, 413, 429))
 async def create_organisation(body: OrganisationRequest, caller: Caller, services: Use) -> NewOrganisationAnswer:
     """Create an organisation, as an administrator of the default one. The answer contains the set-up link's secret for
     its administrator."""
-    made = await services.organisations.create(caller, body.name, body.admin_email, embedded_agent=body.embedded_agent)
-    return NewOrganisationAnswer.from_new_organisation(made)
+    organisation = await services.organisations.create(
+        caller, body.name, body.admin_email, embedded_agent=body.embedded_agent
+    )
+    return NewOrganisationAnswer.from_new_organisation(organisation)
 
 
 @router.get("/self", responses=errors(404))

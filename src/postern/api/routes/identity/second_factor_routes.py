@@ -28,10 +28,14 @@ router = APIRouter(prefix="/users", tags=["User Management"], route_class=Audite
 @router.get("/self/second-factors", responses=errors())
 async def list_second_factors(caller: EnrollingCaller, services: Use) -> FactorsAnswer:
     """List the caller's confirmed factors, ten at most, oldest first."""
-    found = await services.second_factors.own(caller.principal)
-    codes = [one for one in found if one.kind is FactorKind.RECOVERY]
-    shown = [FactorAnswerShown.of(one) for one in found if one.kind is not FactorKind.RECOVERY]
-    return FactorsAnswer(data=shown, recovery_codes_left=len(codes))
+    factors = await services.second_factors.own(caller.principal)
+    codes = [factor for factor in factors if factor.kind is FactorKind.RECOVERY]
+    showns = [
+        FactorAnswerShown.of(second_factor)
+        for second_factor in factors
+        if second_factor.kind is not FactorKind.RECOVERY
+    ]
+    return FactorsAnswer(data=showns, recovery_codes_left=len(codes))
 
 
 @router.post("/self/second-factors", status_code=201, response_model_exclude_none=True, responses=errors(413, 429))

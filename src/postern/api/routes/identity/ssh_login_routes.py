@@ -55,10 +55,10 @@ async def ssh_login_page(
 )
 async def confirm_ssh_login_on_page(request: Request, services: Use, info: Info) -> HTMLResponse:
     """Receive the page's form: the answer of a logged-in user."""
-    given = await read_code_form(request, services, info)
-    number = given.form.get("number", "")
-    await services.ssh_logins.decide(given.account, given.login, given.code, allow=given.allow, number=number)
-    if given.allow:
+    form = await read_code_form(request, services, info)
+    number = form.form.get("number", "")
+    await services.ssh_logins.decide(form.account, form.login, form.code, allow=form.allow, number=number)
+    if form.allow:
         return pages.render_message("Done", "The SSH client is logged in. You can close this page.")
     return pages.render_message(
         "Rejected", "The SSH client is not logged in. If you did not start this, tell an administrator."

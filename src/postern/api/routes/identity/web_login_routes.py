@@ -100,10 +100,10 @@ async def web_second_factor(request: Request, services: Use, info: Info, facts: 
     back, ticket, code = form.get("back", "/"), Secret(form.get("ticket", "")), form.get("code", "").strip()
     redirect_target_of(back, None, info.api_url)
     try:
-        known = await services.local_login.find_account(TokenPurpose.SECOND_FACTOR, ticket)
+        account = await services.local_login.find_account(TokenPurpose.SECOND_FACTOR, ticket)
     except Unauthenticated as error:
         return web_login_pages.login(Back(back), error.message, status_of(error))
-    request.state.principal = known.principal
+    request.state.principal = account.principal
     kind = FactorKind.TOTP if code.isdecimal() and len(code) == _TOTP_LENGTH else FactorKind.RECOVERY
     try:
         opened = await services.local_login.second_step(

@@ -59,11 +59,11 @@ async def review_page(id: str, request: Request, services: Use, info: Info) -> R
     """Show the page to users: the request, the requester, and a form to decide. Needs the browser's session;
     redirects to the login without it."""
     try:
-        account, _, held = await browser(request, services, info)
+        account, _, secret = await browser(request, services, info)
     except Unauthenticated:
         return await to_login(request, services, info, f"/api/reviews/page/{quote(id, safe='')}")
     try:
-        return await _render_review(services, info, account.principal, id, held)
+        return await _render_review(services, info, account.principal, id, secret)
     except NotFound as problem:
         return review_pages.missing(problem.message)
 
@@ -76,10 +76,10 @@ async def review_page(id: str, request: Request, services: Use, info: Info) -> R
 )
 async def decide_on_page(id: str, request: Request, services: Use, info: Info) -> HTMLResponse:  # noqa: A002
     """Receive the page's form. The page shows errors."""
-    account, _, held = await browser(request, services, info)
+    account, _, secret = await browser(request, services, info)
     request.state.principal = account.principal
     form = await form_of(request)
-    require_own_form(request, form, held, info)
+    require_own_form(request, form, secret, info)
     if form.get("answer") not in _ANSWERS:
         raise Malformed(f"answer: must be one of {', '.join(_ANSWERS)}")
     choice, force = _ANSWERS[form["answer"]]
@@ -94,7 +94,7 @@ async def decide_on_page(id: str, request: Request, services: Use, info: Info) -
     except (Denied, Conflict, Invalid) as error:
         problem = error.message
         status = {Denied: 403, Conflict: 409, Invalid: 422}[type(error)]
-    return await _render_review(services, info, account.principal, id, held, problem, status)
+    return await _render_review(services, info, account.principal, id, secret, problem, status)
 
 
 async def _render_review(

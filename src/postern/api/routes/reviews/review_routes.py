@@ -45,13 +45,13 @@ async def _filters(
     waiting_for_me: ForMe = False,
 ) -> ReviewFilter:
     """Raises Invalid."""
-    wanted = None if status is None else review_status(status, "status")
-    if waiting_for_me and wanted not in (None, ReviewStatus.PENDING):
+    requested_status = None if status is None else review_status(status, "status")
+    if waiting_for_me and requested_status not in (None, ReviewStatus.PENDING):
         raise Invalid(
             "waiting_for_me: cannot be combined with `status`, because such reviews are PENDING", field="waiting_for_me"
         )
     return ReviewFilter(
-        status=wanted,
+        status=requested_status,
         kind=_kind(type),
         connection=connection,
         session_id=session,
@@ -85,8 +85,8 @@ async def list_reviews(
     """List reviews: pending ones first, then the newest. Users who are neither administrator nor auditor see their own,
     and those that a group of theirs reviews."""
     asked = services.reviews.find_waiting if waiting_for_me else services.reviews.find
-    found = await asked(caller, wanted, page)
-    return make_long_list_answer([ReviewAnswer.of(review, info.api_url, caller) for review in found.items], found)
+    stretch = await asked(caller, wanted, page)
+    return make_long_list_answer([ReviewAnswer.of(review, info.api_url, caller) for review in stretch.items], stretch)
 
 
 @router.post("/reviews", status_code=201, responses=errors(403, 404, 429))

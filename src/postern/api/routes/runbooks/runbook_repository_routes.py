@@ -36,7 +36,7 @@ async def _list(caller: Caller, services: Use, page: Paging, where: NameFilter) 
 @router.put("", responses=errors(403, 409, 413))
 async def replace_runbook_configuration(body: RepositoriesRequest, caller: Caller, services: Use) -> RepositoriesAnswer:
     """Replace all repositories. 400 if two of them are the same; 422 for an unusable address or key."""
-    given = [one.fields() for one in body.repositories]
+    given = [repository.fields() for repository in body.repositories]
     await services.runbook_repositories.replace_all(caller, given)
     return await _list(caller, services, Page(), ALL_RULES)
 

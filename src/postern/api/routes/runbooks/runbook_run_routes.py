@@ -39,7 +39,7 @@ async def run_runbook(
     rendered text. 403 if a rule or an access mode denies it, 404 without connection, configuration or file, 400 if the
     template or the parameters are invalid, 409 if `ref_hash` is not the newest commit, and as `POST /sessions` if it
     opens an issue."""
-    wanted = replace(
+    run_request = replace(
         body.request(),
         metadata=body.metadata,
         tracker_fields=body.tracker_fields,
@@ -51,7 +51,7 @@ async def run_runbook(
     session_id = uuid4()
     async with done.subscribe(session_id) as event:
         session = await services.runbook_runs.submit(
-            caller.principal, wanted, source=address, means=caller.means, session_id=session_id
+            caller.principal, run_request, source=address, means=caller.means, session_id=session_id
         )
         if session.status is SessionStatus.READY:
             session = await wait_for_end(services, caller.principal, session, event, patience)

@@ -36,7 +36,7 @@ async def list_audit_logs(
     created_before: Annotated[Moment | None, Query(description="At or before this time")] = None,
 ) -> LongListAnswer[AuditEntryAnswer]:
     """List the organisation's entries, newest first, for administrators and auditors."""
-    wanted = AuditFilter(
+    audit_filter = AuditFilter(
         actor_subject=actor_subject,
         actor_email=actor_email,
         action=action,
@@ -50,8 +50,8 @@ async def list_audit_logs(
         created_after=created_after,
         created_before=created_before,
     )
-    found = await services.audit.find(caller, wanted, page)
-    return make_long_list_answer([AuditEntryAnswer.of(entry) for entry in found.items], found)
+    stretch = await services.audit.find(caller, audit_filter, page)
+    return make_long_list_answer([AuditEntryAnswer.of(entry) for entry in stretch.items], stretch)
 
 
 @router.get("/{id}", responses=errors(403, 404))

@@ -18,8 +18,8 @@ router = APIRouter(prefix="/feature-flags", tags=["Features"], route_class=Audit
 async def list_feature_flags(caller: Caller, services: Use, page: Paging) -> ListAnswer[FeatureAnswer]:
     """List the features of the caller's organisation, by name."""
     states = await services.features.all(caller.org_id)
-    shown = [FeatureAnswer.of(state) for state in states[page.offset : page.offset + page.limit]]
-    return make_list_answer(shown, Listed(states, len(states)), page)
+    answers = [FeatureAnswer.of(state) for state in states[page.offset : page.offset + page.limit]]
+    return make_list_answer(answers, Listed(states, len(states)), page)
 
 
 @router.put("/{name}", responses=errors(403, 404, 413))

@@ -54,8 +54,8 @@ async def report_sessions(
 ) -> MaskingReportAnswer:
     """Return how many values were masked, by information type, in sessions that began in these days and have ended;
     default: today, at most a year. For administrators and auditors."""
-    asked = ReportFilter(id, wanted.user, wanted.connection, wanted.type, wanted.verb)
-    report = await services.reports.masking(caller, asked, days, group_by, page)
+    report_filter = ReportFilter(id, wanted.user, wanted.connection, wanted.type, wanted.verb)
+    report = await services.reports.masking(caller, report_filter, days, group_by, page)
     return MaskingReportAnswer.of(report, group_by, one=id is not None, offset=page.offset)
 
 

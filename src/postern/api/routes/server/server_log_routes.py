@@ -44,9 +44,9 @@ async def list_server_logs(
     """Return the last matching lines, oldest first; for administrators of the default organisation. Each process keeps
     about two megabytes."""
     await services.server_logs.require_reader(caller)
-    wanted = LogFilter(level, process, since)
-    found = await asyncio.to_thread(services.server_logs.journal.last, wanted, limit)
-    return LogLinesAnswer(data=[LogLineAnswer.of(line) for line in found])
+    log_filter = LogFilter(level, process, since)
+    lines = await asyncio.to_thread(services.server_logs.journal.last, log_filter, limit)
+    return LogLinesAnswer(data=[LogLineAnswer.of(line) for line in lines])
 
 
 @router.get("/stream", response_class=StreamingResponse, responses={**errors(403, 429), 200: _STREAM})
@@ -77,9 +77,9 @@ async def _events(request: Request, services: Services, follower: Follower, want
         yield "retry: 2000\n\n"
         while True:
             lines = await asyncio.to_thread(follower.read)
-            shown = [LogLineAnswer.of(line) for line in lines if wanted.fits(line)]
-            if shown:
-                yield "".join(f"id: {line.id}\nevent: log\ndata: {line.model_dump_json()}\n\n" for line in shown)
+            answers = [LogLineAnswer.of(line) for line in lines if wanted.fits(line)]
+            if answers:
+                yield "".join(f"id: {line.id}\nevent: log\ndata: {line.model_dump_json()}\n\n" for line in answers)
             now = loop.time()
             if now >= ask_at:
                 if not await _still_may(request, services):

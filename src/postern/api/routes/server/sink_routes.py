@@ -68,5 +68,5 @@ async def list_deliveries(
     state: DeliveryState | None = None,
 ) -> LongListAnswer[DeliveryAnswer]:
     """List deliveries, newest first. Delivered ones are kept for a day, those given up for 30 days."""
-    found = await services.sinks.deliveries(caller, nameOrID, state, page)
-    return make_long_list_answer([DeliveryAnswer.of(one) for one in found.items], found)
+    stretch = await services.sinks.deliveries(caller, nameOrID, state, page)
+    return make_long_list_answer([DeliveryAnswer.of(item) for item in stretch.items], stretch)

@@ -23,8 +23,8 @@ router = APIRouter(tags=["Sessions"], route_class=AuditedRoute)
 @router.get("/holds", responses=errors(403))
 async def list_holds(caller: Caller, services: Use, page: LongPaging) -> LongListAnswer[HoldAnswer]:
     """List legal holds on all sessions, newest first; for administrators and auditors."""
-    found = await services.holds.find(caller, page)
-    return make_long_list_answer([HoldAnswer.of(hold) for hold in found.items], found)
+    stretch = await services.holds.find(caller, page)
+    return make_long_list_answer([HoldAnswer.of(hold) for hold in stretch.items], stretch)
 
 
 @router.get("/sessions/{session_id}/holds", responses=errors(403, 404))

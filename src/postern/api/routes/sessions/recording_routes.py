@@ -22,8 +22,8 @@ _TAR = {"description": "A tar file, streamed", "content": {"application/x-tar": 
 @router.get("/checkpoints", responses=errors(403))
 async def list_checkpoints(caller: Caller, services: Use, page: LongPaging) -> LongListAnswer[CheckpointAnswer]:
     """List checkpoints, newest first, each with its anchors; for administrators and auditors."""
-    found = await services.checkpoints.find(caller, page)
-    return make_long_list_answer([CheckpointAnswer.of(*one) for one in found.items], found)
+    stretch = await services.checkpoints.find(caller, page)
+    return make_long_list_answer([CheckpointAnswer.of(*item) for item in stretch.items], stretch)
 
 
 @router.post("/checkpoints", status_code=201, responses=errors(403, 409))

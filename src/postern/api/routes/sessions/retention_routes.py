@@ -50,22 +50,24 @@ async def preview_retention(
     ] = None,
 ) -> PreviewAnswer:
     """Return what such a retention would purge now."""
-    wanted = Retention(recording_days, session_days)
-    return PreviewAnswer.of(await services.retention.preview(caller, wanted, connection))
+    retention = Retention(recording_days, session_days)
+    return PreviewAnswer.of(await services.retention.preview(caller, retention, connection))
 
 
 @router.get("/purges", responses=errors(403))
 async def list_purges(caller: Caller, services: Use, page: LongPaging) -> LongListAnswer[PurgeAnswer]:
     """List purges that have started and are not finished, oldest first, with their errors; for administrators and
     auditors."""
-    found = await services.purges.find(caller, page)
-    return make_long_list_answer([PurgeAnswer.of(one) for one in found.items], found)
+    stretch = await services.purges.find(caller, page)
+    return make_long_list_answer([PurgeAnswer.of(item) for item in stretch.items], stretch)
 
 
 @router.get("/connections", responses=errors(403))
 async def list_retentions(caller: Caller, services: Use) -> RetentionsAnswer:
     """List the retentions of connections that have their own."""
-    return RetentionsAnswer(data=[RetentionAnswer.of(one) for one in await services.retention.connections(caller)])
+    return RetentionsAnswer(
+        data=[RetentionAnswer.of(retention_view) for retention_view in await services.retention.connections(caller)]
+    )
 
 
 @router.get("/connections/{nameOrID}", responses=errors(403, 404))

@@ -52,8 +52,8 @@ async def _patience(
 ) -> float:
     """Return the seconds to wait for the end."""
     longest: float = request.app.state.exec_wait
-    wanted = _WAIT.search(prefer or "")
-    return longest if wanted is None else min(longest, float(wanted[1]))
+    match = _WAIT.search(prefer or "")
+    return longest if match is None else min(longest, float(match[1]))
 
 
 Patience = Annotated[float, Depends(_patience)]

@@ -64,12 +64,12 @@ async def get_timeline(
     def read() -> RecordingPart[Exchange]:
         if never_recorded(session):
             return RecordingPart([], None)
-        found = services.sessions.recordings.exchanges(session, window.since, output)
-        return part(found, window, _size, lambda _: True)
+        exchanges = services.sessions.recordings.exchanges(session, window.since, output)
+        return part(exchanges, window, _size, lambda _: True)
 
     page = await asyncio.to_thread(read)
     return TimelineAnswer(
-        data=[timelines.render_exchange(one) for one in page.items],
+        data=[timelines.render_exchange(item) for item in page.items],
         next_cursor=None if page.next is None else str(page.next),
     )
 
@@ -89,12 +89,12 @@ async def export_session(
 ) -> Response:
     """Export a session as a file: `asciicast` (v2) and `asciicast-v3` for terminals, `timeline` as one JSON object on
     each line, or `file` as GET of the session writes it for `extension`."""
-    wanted = _make_file_request(form, extension, event_time, events, new_line, start, end)
+    request = _make_file_request(form, extension, event_time, events, new_line, start, end)
     session = await services.sessions.get(caller, session_id)
     await services.sessions.require_download(caller)
     places = services.download_links.places
     places.require(caller.id)
-    return _hold_slot(await downloads.answer(services, session, wanted), places, caller.id)
+    return _hold_slot(await downloads.answer(services, session, request), places, caller.id)
 
 
 @router.post("/{session_id}/download", responses=errors(403, 404, 410))
@@ -160,12 +160,12 @@ async def _download(
     links = services.download_links
     opened = await links.open(Secret(token), session_id, address=address)
     try:
-        wanted = recording_files.RecordingFileRequest.read(opened.form)
+        request = recording_files.RecordingFileRequest.read(opened.form)
     except (KeyError, ValueError):
         raise Unauthenticated("this link is from a different release; request a new one") from None
     with links.places.acquire(opened.principal.id):  # computing the length of a file is work, too
         answer = await downloads.answer(
-            services, opened.session, wanted, asked=asked, condition=condition, is_head=is_head
+            services, opened.session, request, asked=asked, condition=condition, is_head=is_head
         )
     return _hold_slot(answer, links.places, opened.principal.id)
 

@@ -21,8 +21,8 @@ async def list_session_issues(
     caller: Caller, services: Use, page: LongPaging, state: IssueState | None = None
 ) -> LongListAnswer[SessionIssueAnswer]:
     """List issues, newest first. Closed ones are kept for 30 days."""
-    found = await services.session_issues.find(caller, state, page)
-    return make_long_list_answer([SessionIssueAnswer.of(one) for one in found.items], found)
+    stretch = await services.session_issues.find(caller, state, page)
+    return make_long_list_answer([SessionIssueAnswer.of(item) for item in stretch.items], stretch)
 
 
 @router.post("/retry", status_code=202, responses=errors(403))

@@ -57,21 +57,21 @@ async def list_sessions(
     """List sessions, newest first, without scripts and events. Users who are neither administrator nor auditor see
     their own. The input of a session can be searched a few seconds after it has ended."""
     expanded = words("expand", expand, ("matches",))
-    found = await services.sessions.find(caller, wanted, page)
+    stretch = await services.sessions.find(caller, wanted, page)
     matches: Mapping[UUID, Sequence[Match]] | None = None
     if "matches" in expanded and wanted.search is not None:
-        matches = await services.session_texts.matches(found.items, wanted.search)
-    reviews = await reviews_of(services, caller, found.items, info.api_url)
-    shown = [
+        matches = await services.session_texts.matches(stretch.items, wanted.search)
+    reviews = await reviews_of(services, caller, stretch.items, info.api_url)
+    answers = [
         FoundAnswer.with_matches(
             session,
             None if matches is None else matches.get(session.id, ()),
             sees_all=caller.sees_all,
             review=reviews.get(session.id),
         )
-        for session in found.items
+        for session in stretch.items
     ]
-    return make_long_list_answer(shown, found)
+    return make_long_list_answer(answers, stretch)
 
 
 async def reviews_of(
@@ -79,8 +79,8 @@ async def reviews_of(
 ) -> Mapping[UUID, ReviewAnswer]:
     """List the reviews of a session, under which it runs or for which it waits. At most one is for a statement."""
     reviewed = [session.id for session in sessions if session.review_id is not None]
-    found = await services.reviews.of_sessions(caller, reviewed) if reviewed else {}
-    return {session_id: ReviewAnswer.of(review, api_url, caller) for session_id, review in found.items()}
+    reviews = await services.reviews.of_sessions(caller, reviewed) if reviewed else {}
+    return {session_id: ReviewAnswer.of(review, api_url, caller) for session_id, review in reviews.items()}
 
 
 @router.get("/{session_id}", response_model=SessionAnswer, responses={**errors(403, 404, 410), 200: _FILE})
@@ -112,7 +112,7 @@ async def get_session(
     expanded = words("expand", expand, _EXPANDABLE)
     window = recording_window_query.window(start, end, cursor, limit)
     if extension is not None:
-        wanted = recording_files.RecordingFileRequest(
+        request = recording_files.RecordingFileRequest(
             extension=extension,
             kinds="".join(sorted(kinds or {"o", "e"})),
             event_time=event_time == "1",
@@ -122,20 +122,20 @@ async def get_session(
         )
         session = await services.sessions.get(caller, session_id)
         await services.sessions.require_download(caller)
-        return await downloads.answer(services, session, wanted)
+        return await downloads.answer(services, session, request)
     with_events = "event_stream" in expanded or event_stream is not None
     read = services.sessions.get if with_events else services.sessions.get_without_recording
     session = await read(caller, session_id)
     review = (await reviews_of(services, caller, [session], info.api_url)).get(session.id)
     if not with_events:
         return SessionAnswer.of(session, sees_all=caller.sees_all, review=review)
-    found = await asyncio.to_thread(
+    stream = await asyncio.to_thread(
         streams.event_stream, services.sessions, session, event_stream, kinds or frozenset(streams.KINDS), window
     )
-    if found.next is not None:
-        response.headers[recording_window_query.NEXT] = str(found.next)
+    if stream.next is not None:
+        response.headers[recording_window_query.NEXT] = str(stream.next)
     return SessionAnswer.of(
-        session, sees_all=caller.sees_all, events=found.events, event_size=found.size, review=review
+        session, sees_all=caller.sees_all, events=stream.events, event_size=stream.size, review=review
     )
 
 

@@ -146,9 +146,9 @@ class _Watch:
         return self._session.status is SessionStatus.DONE
 
     def _read(self) -> str:
-        found = self.tail.read(settled=self._is_done)
+        moments = self.tail.read(settled=self._is_done)
         texts = []
-        for place, moment in with_positions(found, RecordedPosition(-1, 0)):
+        for place, moment in with_positions(moments, RecordedPosition(-1, 0)):
             if place.micros == self._base.micros:  # continues with those of the last read
                 place = RecordedPosition(place.micros, place.nth + self._base.nth)
             last = place
@@ -157,9 +157,9 @@ class _Watch:
                 data: dict[str, Any] = {"time": moment.micros / 1000, "type": moment.kind}
                 data["payload"] = base64.b64encode(moment.content).decode()
                 texts.append(f"id: {place}\nevent: {kind}\ndata: {json.dumps(data)}\n\n")
-        if found:
+        if moments:
             self._base = last
-        self._caught_up = self._caught_up or not found
+        self._caught_up = self._caught_up or not moments
         return "".join(texts)
 
     def _is_too_far_behind(self) -> bool:

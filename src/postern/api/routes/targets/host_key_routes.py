@@ -22,9 +22,9 @@ Key = Annotated[str, Path(alias="nameOrID", description="Name or identifier")]
 async def list_host_keys(key: Key, caller: Caller, services: Use, page: Paging) -> ListAnswer[HostKeyAnswer]:
     """Return the pinned host key of the connection's present address: the first one seen, or none yet. For
     administrators and auditors."""
-    connection, found = await services.host_keys.find(caller, key)
-    shown = [HostKeyAnswer.of(one, connection.name) for one in found[page.offset : page.offset + page.limit]]
-    return make_list_answer(shown, Listed(shown, len(found)), page)
+    connection, keys = await services.host_keys.find(caller, key)
+    answers = [HostKeyAnswer.of(host_key, connection.name) for host_key in keys[page.offset : page.offset + page.limit]]
+    return make_list_answer(answers, Listed(answers, len(keys)), page)
 
 
 @router.delete("", status_code=204, responses=errors(403, 404))

@@ -18,7 +18,7 @@ async def proxy_connect(
 ) -> ProxyAnswer:
     """Open a local port for a connection. It closes the port that is open, and listens on `port`, where clients wait
     for reviewers if necessary. 404 if none is running, 409 if it could not open the port."""
-    found = await services.proxy_managers.connect(
+    state = await services.proxy_managers.connect(
         caller.principal,
         body.connection_name,
         body.port,
@@ -26,7 +26,7 @@ async def proxy_connect(
         source=address,
         means=caller.means,
     )
-    return ProxyAnswer.of(found)
+    return ProxyAnswer.of(state)
 
 
 @router.post("/disconnect", status_code=202, responses=errors(404, 409))

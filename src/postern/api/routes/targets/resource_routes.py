@@ -28,7 +28,7 @@ async def list_resources(caller: Caller, services: Use, page: Paging, where: Nam
     """List resources by name, with the connections of each. A resource is created with the first connection that names
     it."""
     found = await services.resources.find(caller, page, where)
-    return make_list_answer([ResourceAnswer.of(one) for one in found.items], found, page)
+    return make_list_answer([ResourceAnswer.of(item) for item in found.items], found, page)
 
 
 @router.get("/{nameOrID}", responses=errors(404))

@@ -127,14 +127,14 @@ class KeyCredentialAnswer(Answer):
 
     @classmethod
     def of(cls, issued: IssuedCredential) -> KeyCredentialAnswer:
-        one = issued.credential
+        credential = issued.credential
         return cls(
-            id=one.id,
+            id=credential.id,
             machine_identity=issued.holder,
             connection_name=issued.connection,
-            username=one.username,
-            created_at=one.created_at,
-            expires_at=one.expires_at,
+            username=credential.username,
+            created_at=credential.created_at,
+            expires_at=credential.expires_at,
         )
 
 

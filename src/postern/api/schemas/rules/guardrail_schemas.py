@@ -68,7 +68,9 @@ class GuardrailRequest(ResourceBody):
 
     def fields(self) -> dict[str, Any]:
         given = super().fields()
-        sides = {side: tuple(one.rule() for one in given[side].rules) for side in ("input", "output") if side in given}
+        sides = {
+            side: tuple(rule.rule() for rule in given[side].rules) for side in ("input", "output") if side in given
+        }
         return given | sides
 
 

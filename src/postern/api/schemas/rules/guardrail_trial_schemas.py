@@ -33,8 +33,8 @@ class DraftBody(Body):
     def fields(self) -> Mapping[str, Any]:
         return {
             "name": self.name,
-            "input": tuple(one.rule() for one in self.input.rules) if self.input else (),
-            "output": tuple(one.rule() for one in self.output.rules) if self.output else (),
+            "input": tuple(rule.rule() for rule in self.input.rules) if self.input else (),
+            "output": tuple(body.rule() for body in self.output.rules) if self.output else (),
         }
 
 
@@ -70,7 +70,7 @@ class StatementAnswer(Answer):
         return cls(
             tag=statement.tag,
             effects=sorted(statement.effects),
-            objects=sorted(_qualified_name(one) for one in statement.objects),
+            objects=sorted(_qualified_name(name) for name in statement.objects),
             without_where=statement.without_where,
             reason=statement.reason,
         )
@@ -93,7 +93,7 @@ class TrialAnswer(Answer):
             outcome="allow" if trial.outcome is None else trial.outcome,
             message=trial.message,
             hits=[HitAnswer.of(hit) for hit in trial.hits],
-            statements=[StatementAnswer.of(one) for one in trial.statements],
+            statements=[StatementAnswer.of(statement) for statement in trial.statements],
         )
 
 
@@ -164,16 +164,16 @@ class SimulationAnswer(Answer):
             return cls(**plain)
         samples = [
             SampleAnswer(
-                session_id=one.session_id,
-                time=one.at,
-                direction="output" if one.direction == "output" else "input",
-                statement=one.statement,
-                values=list(one.values),
-                action=one.action,
-                rule=one.rule,
-                reason=one.reason,
+                session_id=sample.session_id,
+                time=sample.at,
+                direction="output" if sample.direction == "output" else "input",
+                statement=sample.statement,
+                values=list(sample.values),
+                action=sample.action,
+                rule=sample.rule,
+                reason=sample.reason,
             )
-            for one in found.samples
+            for sample in found.samples
         ]
         return cls(
             **plain,

@@ -87,7 +87,7 @@ class IssueTemplateRequest(ResourceBody):
     def fields(self) -> dict[str, Any]:
         items = {"mappings": FieldMapping, "prompts": Prompt, "cmdb": CmdbField}
         return {
-            name: tuple(items[name](**dict(one)) for one in value.items) if name in items else value
+            name: tuple(items[name](**dict(item)) for item in value.items) if name in items else value
             for name, value in super().fields().items()
         }
 

@@ -69,15 +69,15 @@ class RunbookAnswer(RunbookItem):
 
     @classmethod
     def of(cls, entry: RunbookEntry) -> RunbookAnswer:
-        one = entry.runbook
+        runbook = entry.runbook
         return cls(
-            name=one.name,
-            metadata={name: ParameterAnswer(**shown) for name, shown in metadata_of(one.parameters).items()},
-            error=one.error or None,
+            name=runbook.name,
+            metadata={name: ParameterAnswer(**shown) for name, shown in metadata_of(runbook.parameters).items()},
+            error=runbook.error or None,
             connections=list(entry.connections),
-            repository=one.repository,
-            commit=one.commit,
-            text=one.text,
+            repository=runbook.repository,
+            commit=runbook.commit,
+            text=runbook.text,
         )
 
 
@@ -96,17 +96,17 @@ def list_as_json(shelves: Sequence[ListedShelf], *, with_connections: bool) -> I
 
 
 def _list_as_json(shelves: Sequence[ListedShelf], told: _NamesAsJson | None) -> Iterator[str]:
-    errors = [_error_of(one) for one in shelves if one.shelf.error]
+    errors = [_error_of(listed_shelf) for listed_shelf in shelves if listed_shelf.shelf.error]
     yield f'{{"errors":{json.dumps(errors)},"repositories":['
     between = ""
-    for one in shelves:
-        books = one.shelf.books
+    for shelf in shelves:
+        books = shelf.shelf.books
         if books is None:
             continue
-        age = json.dumps(one.shelf.fetched_at and one.shelf.fetched_at.isoformat())
+        age = json.dumps(shelf.shelf.fetched_at and shelf.shelf.fetched_at.isoformat())
         yield f'{between}{books.listed},"fetched_at":{age},"items":['
         between = ""
-        for part in one.parts:
+        for part in shelf.parts:
             end = "}" if told is None else f',"connections":{told(part.connections)}}}'
             for at in range(0, len(part.runbooks), _TOGETHER):
                 some = [each.listed for each in part.runbooks[at : at + _TOGETHER]]
@@ -203,12 +203,12 @@ class RepositoriesAnswer(ListAnswer[RepositoryAnswer]):
         cls, org_id: UUID, repositories: Sequence[Repository], found: Listed[Repository], page: Page
     ) -> RepositoriesAnswer:
         """Return the page; `found` are its items."""
-        shown = [RepositoryAnswer.of(one) for one in repositories]
-        listing = dict(make_list_answer([RepositoryAnswer.of(one) for one in found.items], found, page))
-        made = [one.created_at for one in shown if one.created_at]
-        changed = [one.updated_at for one in shown if one.updated_at]
-        first, last = min(made, default=None), max(changed, default=None)
-        return cls(id=org_id, org_id=org_id, repositories=shown, created_at=first, updated_at=last, **listing)
+        answers = [RepositoryAnswer.of(repository) for repository in repositories]
+        listing = dict(make_list_answer([RepositoryAnswer.of(item) for item in found.items], found, page))
+        times = [answer.created_at for answer in answers if answer.created_at]
+        changed = [one.updated_at for one in answers if one.updated_at]
+        first, last = min(times, default=None), max(changed, default=None)
+        return cls(id=org_id, org_id=org_id, repositories=answers, created_at=first, updated_at=last, **listing)
 
 
 class FileRequest(Body):

@@ -38,8 +38,8 @@ class CheckpointAnswer(Answer):
             signature=checkpoint.signature.hex(),
             introduces=checkpoint.introduces.hex() if checkpoint.introduces else None,
             anchors=[
-                AnchorAnswer(anchor=one.anchor, reached_at=one.done_at, attempts=one.attempts, error=one.error)
-                for one in states
+                AnchorAnswer(anchor=state.anchor, reached_at=state.done_at, attempts=state.attempts, error=state.error)
+                for state in states
             ],
         )
 

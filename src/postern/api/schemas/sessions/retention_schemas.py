@@ -44,14 +44,14 @@ class RetentionAnswer(Answer):
 
     @classmethod
     def of(cls, view: RetentionView) -> RetentionAnswer:
-        setting, wanted = view.setting, view.setting.wanted
+        setting, retention = view.setting, view.setting.wanted
         is_whole = setting.connection_id == WHOLE_ORGANISATION
         return cls(
             connection_id=None if is_whole else setting.connection_id,
             connection=None if is_whole else setting.connection,
-            is_own=wanted is not None,
-            recording_days=wanted.recording_days if wanted else None,
-            session_days=wanted.session_days if wanted else None,
+            is_own=retention is not None,
+            recording_days=retention.recording_days if retention else None,
+            session_days=retention.session_days if retention else None,
             in_force=InForceAnswer(
                 recording_days=view.in_force.recording_days, session_days=view.in_force.session_days
             ),

@@ -113,10 +113,10 @@ class FoundAnswer(SessionAnswer):
         sees_all: bool = False,
         review: ReviewAnswer | None = None,
     ) -> FoundAnswer:
-        found = cls.of(session, sees_all=sees_all, review=review)
+        answer = cls.of(session, sees_all=sees_all, review=review)
         if matches is not None:
-            found.matches = [MatchAnswer(time=match.milliseconds, text=match.text) for match in matches]
-        return found
+            answer.matches = [MatchAnswer(time=match.milliseconds, text=match.text) for match in matches]
+        return answer
 
 
 class ExecError(Answer):

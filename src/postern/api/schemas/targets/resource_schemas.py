@@ -25,12 +25,12 @@ class ResourceAnswer(Answer):
 
     @classmethod
     def of(cls, resource: Resource) -> ResourceAnswer:
-        held = [HeldAnswer(id=key, name=name) for key, name in resource.connections.items()]
+        answers = [HeldAnswer(id=key, name=name) for key, name in resource.connections.items()]
         return cls(
             id=resource.id,
             name=resource.name,
             created_at=resource.created_at,
-            connections=held,
+            connections=answers,
             connection_count=resource.total,
         )
 

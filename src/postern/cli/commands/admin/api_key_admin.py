@@ -106,8 +106,8 @@ def _show_revoked(key: str, credentials: list[Row]) -> None:
     if not credentials:
         return
     click.echo("Credentials that this key issued to machine identities are still valid:", err=True)
-    for one in credentials:
-        name, connection = one["machine_identity"], one["connection_name"]
+    for credential in credentials:
+        name, connection = credential["machine_identity"], credential["connection_name"]
         click.echo(f"  {name} on {connection}: postern admin machines rotate {name} {connection}", err=True)
     click.echo("`postern admin machines delete NAME` removes a machine identity with all its credentials.", err=True)
 

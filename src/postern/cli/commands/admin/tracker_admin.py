@@ -62,7 +62,7 @@ def show(as_json: bool) -> None:
 @click.option("--enabled/--disabled", default=None, help="Enable or disable issues for sessions.")
 @click.option(
     "--when-down",
-    type=click.Choice([str(one) for one in WhenDown]),
+    type=click.Choice([str(down) for down in WhenDown]),
     help="If the tracker is down: deny sessions that need an issue, or admit them and open the issue later.",
 )
 @json_option
@@ -102,8 +102,8 @@ def test(project: str, as_json: bool) -> None:
 def objects(object_type: str, query: str | None, as_json: bool, limit: int, offset: int, every: bool) -> None:
     """List assets of a type, by name, as issue templates name them."""
     with client() as api:
-        found = api.collection("integrations", "tracker", "assets", "objects")
-        page = page_of(found, limit=limit, offset=offset, every=every, object_type=object_type, query=query)
+        collection = api.collection("integrations", "tracker", "assets", "objects")
+        page = page_of(collection, limit=limit, offset=offset, every=every, object_type=object_type, query=query)
     show_page(page, _COLUMNS, as_json, "No asset matches.")
 
 

@@ -117,10 +117,10 @@ def keep_login(environ: Mapping[str, str], gateway: Gateway, token: Secret) -> d
     """Ask whose login it is, and save it. Return what `show` prints."""
     with gateway.http(token) as http:
         state = ClientAuthentication(http).session()
-    kept = Profile(
+    stored_profile = Profile(
         gateway.api_url, token, state.email, gateway.authority, TokenKind.LOGIN, login_renewal.refresh_at(state)
     )
-    return _save_login(environ, kept, must_enrol=state.must_enrol)
+    return _save_login(environ, stored_profile, must_enrol=state.must_enrol)
 
 
 def keep_api_key(environ: Mapping[str, str], gateway: Gateway, key: Secret) -> dict[str, Any]:
@@ -147,8 +147,8 @@ def show(kept: dict[str, Any], as_json: bool) -> None:
 
 def _show(kept: dict[str, Any]) -> None:
     report_done(f"Logged in to {kept['api_url']} as {kept['email']}.")
-    known = profile.config(profile.environ())
-    if known.current != kept["profile"]:
+    config = profile.config(profile.environ())
+    if config.current != kept["profile"]:
         report_note(f"Use it with `--profile {kept['profile']}`, or `postern profiles use {kept['profile']}`.")
     if kept["must_enrol_second_factor"]:
         report_note("Your organisation requires a second factor: add one with `postern second-factor add`.")
@@ -186,12 +186,12 @@ def logout(every: bool, everywhere: bool, as_json: bool) -> None:
     removed here. Connection credentials stay valid: `postern credentials revoke` revokes them.
     """
     environ = profile.environ()
-    known = profile.config(environ)
-    names = sorted(known.profiles) if every else [profile.name_in_force(environ, known)]
+    config = profile.config(environ)
+    names = sorted(config.profiles) if every else [profile.name_in_force(environ, config)]
     ended = [
-        {"profile": name, "ended_at_gateway": _log_out(environ, name, known.profiles[name], everywhere)}
+        {"profile": name, "ended_at_gateway": _log_out(environ, name, config.profiles[name], everywhere)}
         for name in names
-        if name in known.profiles and known.profiles[name].token is not None
+        if name in config.profiles and config.profiles[name].token is not None
     ]
     emit({"logged_out": bool(ended), "logins": ended}, as_json, lambda _: _show_ended(ended))
 
@@ -199,9 +199,9 @@ def logout(every: bool, everywhere: bool, as_json: bool) -> None:
 def _log_out(environ: Mapping[str, str], name: str, used: Profile, everywhere: bool) -> bool:
     """Return whether the gateway ended the login. The token is removed here in any case."""
     ended = used.kind is TokenKind.LOGIN and _end(name, used, everywhere)
-    kept = profile.config(environ).profiles.get(name)
-    if kept is not None:  # another command can have refreshed its token meanwhile
-        profile.forget_token(environ, name, kept)
+    stored_profile = profile.config(environ).profiles.get(name)
+    if stored_profile is not None:  # another command can have refreshed its token meanwhile
+        profile.forget_token(environ, name, stored_profile)
     return ended
 
 

@@ -33,8 +33,8 @@ def profiles(ctx: click.Context, as_json: bool) -> None:
 @json_option
 def list_(as_json: bool) -> None:
     """List profiles. Tokens are never shown."""
-    known = profile.config(profile.environ())
-    found = [_render_profile(known, name, one) for name, one in sorted(known.profiles.items())]
+    config = profile.config(profile.environ())
+    found = [_render_profile(config, name, one) for name, one in sorted(config.profiles.items())]
     emit(found, as_json, _show_list)
 
 
@@ -74,9 +74,9 @@ def use(name: str, as_json: bool) -> None:
 def show(name: str | None, as_json: bool) -> None:
     """Show a profile.  [default: the one in force]. Its token is not shown."""
     environ = profile.environ()
-    known = profile.config(environ)
-    wanted = name or profile.name_in_force(environ, known)
-    found = {**_render_profile(known, wanted, profile.existing(known, wanted)), "config": str(profile.path(environ))}
+    config = profile.config(environ)
+    wanted = name or profile.name_in_force(environ, config)
+    found = {**_render_profile(config, wanted, profile.existing(config, wanted)), "config": str(profile.path(environ))}
     emit(found, as_json, lambda one: fields(list(one.items())))
 
 

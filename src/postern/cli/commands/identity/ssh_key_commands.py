@@ -88,9 +88,9 @@ def _of(api: Client, user: str | None) -> Collection:
 
 def _only_one() -> Path:
     """Raises UsageError."""
-    found = sorted((Path.home() / ".ssh").glob("id_*.pub"))
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    paths = sorted((Path.home() / ".ssh").glob("id_*.pub"))
+    if len(paths) == 1:
+        return paths[0]
+    if not paths:
         raise click.UsageError("there is no ~/.ssh/id_*.pub; name a FILE, or create a key with: ssh-keygen -t ed25519")
-    raise click.UsageError(f"there are several keys; name the FILE: {', '.join(one_line(str(one)) for one in found)}")
+    raise click.UsageError(f"there are several keys; name the FILE: {', '.join(one_line(str(path)) for path in paths)}")

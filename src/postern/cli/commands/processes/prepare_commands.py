@@ -32,15 +32,15 @@ def _log_in(prepared: wiring.PreparedLogin) -> None:
         return
     environ = {**os.environ, "POSTERN_PROFILE": ""}
     soon = time.time() + REFRESH_AFTER
-    made = Profile(prepared.api_url, prepared.token, prepared.email, prepared.authority, refresh_at=soon)
+    new_profile = Profile(prepared.api_url, prepared.token, prepared.email, prepared.authority, refresh_at=soon)
     try:
-        known = profile.config(environ)
-        current = known.profiles.get(known.current)
+        config = profile.config(environ)
+        current = config.profiles.get(config.current)
         if current is None or current.api_url in prepared.own_urls:
-            profile.save(environ, made)
+            profile.save(environ, new_profile)
             return
-        own = [name for name, one in sorted(known.profiles.items()) if one.api_url in prepared.own_urls]
-        profile.save(environ, made, own[0] if own else OWN)
+        own = [name for name, one in sorted(config.profiles.items()) if one.api_url in prepared.own_urls]
+        profile.save(environ, new_profile, own[0] if own else OWN)
         log.info(
             "the command line stays logged in to %s; use --profile %s for this gateway",
             current.api_url,

@@ -84,7 +84,7 @@ def run(
         _check_variable(option, variable)
         if given["exports"]:
             raise click.UsageError("--export is for commands; a database has no environment")
-    wanted = wiring.AgentRunRequest(
+    request = wiring.AgentRunRequest(
         name=_host_name() if name is None else name,
         command=command,
         database=next((_DATABASES[option].name for option in variables), ""),
@@ -94,7 +94,7 @@ def run(
     )
     settings = load_agent(os.environ, agent_policy=policy, agent_grace=grace)
     logs.configure(settings.log_level, settings.log_format, "agent")
-    wiring.run(settings, os.environ, wanted)
+    wiring.run(settings, os.environ, request)
 
 
 def _check_variable(option: str, text: str) -> None:

@@ -87,15 +87,15 @@ def run(
     values = runbook_parameters.parse_parameters(parameters, file)
     variables, named = script_options.variables_of(environment), script_options.fields_of(fields)
     with client() as api:
-        wanted = RunbookRun(connection, name, repository, commit, values, arguments, variables)
+        runbook_run = RunbookRun(connection, name, repository, commit, values, arguments, variables)
         if not no_input and not as_json and sys.stdin.isatty():
-            wanted = _ask_parameters(api, wanted)
+            runbook_run = _ask_parameters(api, runbook_run)
         if dry_run:
-            emit(api.runbook_runs.render(wanted), as_json, _show)
+            emit(api.runbook_runs.render(runbook_run), as_json, _show)
             return
 
         def begin(seconds: int) -> ExecResult:
-            return api.runbook_runs.run(wanted, batch=batch, reason=reason, tracker_fields=named, wait=seconds)
+            return api.runbook_runs.run(runbook_run, batch=batch, reason=reason, tracker_fields=named, wait=seconds)
 
         outcome.carry_out(api, begin, waits, form, lambda: api.connections.get(connection)["subtype"], as_json=as_json)
 

@@ -162,7 +162,7 @@ def verify(
 
     The exit code is 1 if anything was changed.
     """
-    found = wiring.verify(
+    reports = wiring.verify(
         load("recordings", home=home),
         organisation,
         keys=proofs.read_keys(keys),
@@ -171,15 +171,15 @@ def verify(
         progress=proofs.counter("entries and sessions", 10_000, 1),
     )
     # A caller with a key or a checkpoint knows that the ledger was not empty.
-    empty = [one for one in found.values() if not (one.entries or one.count > 1 or keys or anchored)]
+    empty = [one for one in reports.values() if not (one.entries or one.count > 1 or keys or anchored)]
     if as_json:
-        click.echo(json.dumps({name: report.as_json() for name, report in found.items()}, indent=2))
+        click.echo(json.dumps({name: report.as_json() for name, report in reports.items()}, indent=2))
     else:
-        for name, report in found.items():
+        for name, report in reports.items():
             click.echo(f"{name}:")
             if report in empty:
                 click.echo("The ledger is empty.")
             else:
                 proofs.show(report)
-    if not all(report.is_good for report in found.values() if report not in empty):
+    if not all(report.is_good for report in reports.values() if report not in empty):
         raise SystemExit(1)

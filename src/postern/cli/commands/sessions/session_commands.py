@@ -178,8 +178,8 @@ def search(words: tuple[str, ...], as_json: bool, every: bool, **filters: Any) -
 def _list(as_json: bool, every: bool, filters: dict[str, Any]) -> None:
     with client() as api:
         if every:
-            for one in api.sessions.each(**filters):
-                click.echo(as_text(one))
+            for shape in api.sessions.each(**filters):
+                click.echo(as_text(shape))
             return
         page = api.sessions.list(**filters)
     emit(page, as_json, _show_page)
@@ -188,19 +188,19 @@ def _list(as_json: bool, every: bool, filters: dict[str, Any]) -> None:
 def _show_page(page: SessionPage) -> None:
     rows = [
         [
-            one["id"],
-            local_time(one["start_date"]),
-            duration(one["start_date"], one["end_date"]),
-            one["user"],
-            one["connection"],
-            one["verb"],
-            _status(one),
+            session_shape["id"],
+            local_time(session_shape["start_date"]),
+            duration(session_shape["start_date"], session_shape["end_date"]),
+            session_shape["user"],
+            session_shape["connection"],
+            session_shape["verb"],
+            _status(session_shape),
         ]
-        for one in page["data"]
+        for session_shape in page["data"]
     ]
     if any(one.get("matches") for one in page["data"]):
-        for row, one in zip(rows, page["data"], strict=True):
-            _print_session(row, one)
+        for row, shape in zip(rows, page["data"], strict=True):
+            _print_session(row, shape)
     else:
         table(["id", "started", "duration", "user", "connection", "verb", "status"], rows, "No sessions.")
     say_more(page)
@@ -221,14 +221,14 @@ def show(session_id: str, with_output: bool, as_json: bool) -> None:
     """Show a session: its times, its input and the results."""
     with client() as api:
         if as_json:
-            found = api.sessions.get(session_id)
-            if not found.get("recording_purged_at"):
-                found = api.sessions.get(session_id, expand=True)
-            emit(found, True, lambda _: None)
+            shape = api.sessions.get(session_id)
+            if not shape.get("recording_purged_at"):
+                shape = api.sessions.get(session_id, expand=True)
+            emit(shape, True, lambda _: None)
             return
-        one = api.sessions.get(session_id)
-        _show(one)
-        if one.get("recording_purged_at"):
+        session_shape = api.sessions.get(session_id)
+        _show(session_shape)
+        if session_shape.get("recording_purged_at"):
             return
         click.echo()
         happened = api.sessions.timeline(session_id, output=_OUTPUT if with_output else 0)

@@ -27,10 +27,10 @@ def hooks(session_id: str, as_json: bool) -> None:
 def _show(runs: list[Row]) -> None:
     if not runs:
         report_note("No hook has run for this session.")
-    for one in runs:
-        ended = "it did not finish" if one["exit_code"] is None else f"exit code {one['exit_code']}"
-        ended += f": {one['reason']}" if one["reason"] else ""
-        what = f"{one['kind']} of {one['repository']} at {one['commit'][:12]}"
-        click.echo(one_line(f"{what}, {local_time(one['started_at'])}, {span(one['seconds'])}, {ended}"))
-        if one["output"]:
-            click.echo("\n".join(f"  {line}" for line in printable(one["output"]).rstrip("\n").split("\n")))
+    for run in runs:
+        ended = "it did not finish" if run["exit_code"] is None else f"exit code {run['exit_code']}"
+        ended += f": {run['reason']}" if run["reason"] else ""
+        what = f"{run['kind']} of {run['repository']} at {run['commit'][:12]}"
+        click.echo(one_line(f"{what}, {local_time(run['started_at'])}, {span(run['seconds'])}, {ended}"))
+        if run["output"]:
+            click.echo("\n".join(f"  {line}" for line in printable(run["output"]).rstrip("\n").split("\n")))

@@ -46,7 +46,8 @@ def add(session_ids: tuple[str, ...], name: str, reason: str, as_json: bool) -> 
     """Add a legal hold: no retention and no user can purge the sessions until it is removed."""
     with client() as api:
         made = [
-            api.http.call("POST", _path(one, "holds"), body={"name": name, "reason": reason}) for one in session_ids
+            api.http.call("POST", _path(session_id, "holds"), body={"name": name, "reason": reason})
+            for session_id in session_ids
         ]
     print_result(made, as_json, f"Added the legal hold {name!r} to {', '.join(session_ids)}.")
 
@@ -60,8 +61,8 @@ def remove(session_ids: tuple[str, ...], name: str, yes: bool, as_json: bool) ->
     """Remove a legal hold. Sessions without another hold can be purged at once."""
     confirm(f"Remove the legal hold {name!r} from {', '.join(session_ids)}?", yes)
     with client() as api:
-        for one in session_ids:
-            api.http.call("DELETE", _path(one, "holds", name))
+        for session_id in session_ids:
+            api.http.call("DELETE", _path(session_id, "holds", name))
     print_result(
         {"released": list(session_ids)}, as_json, f"Removed the legal hold {name!r} from {', '.join(session_ids)}."
     )
@@ -96,8 +97,8 @@ def purge(session_id: str, what: str, reason: str, dry_run: bool, yes: bool, as_
             show_row(dict(api.sessions.get(session_id)), as_json)
             return
         if not yes:
-            one = api.sessions.get(session_id)
-            confirm(f"Purge the {what} of {one['user']} on {one['connection']}, from {one['start_date']}?", yes)
+            shape = api.sessions.get(session_id)
+            confirm(f"Purge the {what} of {shape['user']} on {shape['connection']}, from {shape['start_date']}?", yes)
         made = api.http.call("POST", _path(session_id, "purge"), body={"what": what, "reason": reason})
     print_result(made, as_json, f"The purge has started. The ledger records it in entry {made['entry']}.")
 

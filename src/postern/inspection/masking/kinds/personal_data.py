@@ -28,9 +28,9 @@ _HAS_WORD = re.compile(rb"[0-9A-Za-z\x80-\xff]")
 def _find_cells(text: bytes) -> list[Span]:
     """Return the texts that can be one value from end to end. Zero bytes separate texts."""
     return [
-        found.span()
-        for found in _CELL.finditer(text)
-        if len(found.group()) <= _LONGEST_CELL and _HAS_WORD.search(found.group())
+        match.span()
+        for match in _CELL.finditer(text)
+        if len(match.group()) <= _LONGEST_CELL and _HAS_WORD.search(match.group())
     ]
 
 

@@ -21,8 +21,8 @@ _SIGNED = re.compile(
 def _find_addresses(text: bytes) -> list[Span]:
     """Find addresses, without the punctuation of a sentence after them."""
     return [
-        (found.start(), found.start() + len(found.group().rstrip(_ENDS_SENTENCE)))
-        for found in _ADDRESS.finditer(text)
+        (match.start(), match.start() + len(match.group().rstrip(_ENDS_SENTENCE)))
+        for match in _ADDRESS.finditer(text)
     ]  # fmt: skip
 
 

@@ -35,7 +35,7 @@ _LOOSE = re.compile(rb"(?<!\\)(?:\\\\)*\\'")
 
 def scans_slowly(text: str) -> bool:
     """Return whether the scanner would take too long."""
-    return sum((found.end() - found.start()) ** 2 for found in _SIGNS.finditer(text)) > MOST_SIGNS
+    return sum((match.end() - match.start()) ** 2 for match in _SIGNS.finditer(text)) > MOST_SIGNS
 
 
 def depth(data: bytes) -> int:

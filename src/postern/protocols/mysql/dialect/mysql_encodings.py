@@ -82,12 +82,12 @@ class MySqlEncodings:
         return Hold(f"character set {next(_tickets)}", "this statement is being parsed", work=work)
 
     def _conclude(self, unread: str, answer: object) -> Verdict:
-        found, self._state = cast("tuple[_Judgement, _State]", answer)
-        if found is _Judgement.HARMLESS:
+        judgement, self._state = cast("tuple[_Judgement, _State]", answer)
+        if judgement is _Judgement.HARMLESS:
             return FORWARD
-        if found is _Judgement.SETS:
+        if judgement is _Judgement.SETS:
             return _SETTING
-        if found is _Judgement.DOUBTFUL:
+        if judgement is _Judgement.DOUBTFUL:
             return _DOUBT
         return Refuse(
             _RULE,
@@ -207,11 +207,11 @@ def _is_way_back(text: str) -> bool:
     if not text.isascii():
         return False
     try:
-        found = [whole_statements(reading) for reading in readings(text)]
+        tokenseses = [whole_statements(reading) for reading in readings(text)]
     except UnreadableSql:
         return False
     return all(
         len(way) == 1 and [token.key for token in way[0][:2]] == ["SET", "NAMES"] and len(way[0]) in (3, 5)
         and way[0][2].kind is not SqlTokenKind.VARIABLE and not _sets_unread(way[0], 1)
-        for way in found
+        for way in tokenseses
     )  # fmt: skip

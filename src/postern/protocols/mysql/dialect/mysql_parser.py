@@ -56,12 +56,12 @@ def judge_text(
     """Analyse a text by every reading. `one` analyses each statement in order, instead of `judge`."""
     judging = Judging(words.GRAMMAR, words.FUNCTIONS, schema, within)
     try:
-        found: list[Statement] = []
+        statements: list[Statement] = []
         for reading in readings(text):
             said = _judge_reading(reading, judging, one or judge)
-            known = set(found)
-            found += [each for each in said if each not in known] if found else said
-        return tuple(found)
+            known = set(statements)
+            statements += [each for each in said if each not in known] if statements else said
+        return tuple(statements)
     except UnreadableSql as error:
         return (unknown(str(error)),)
     except (RecursionError, MemoryError):
@@ -80,16 +80,16 @@ def _judge_reading(
     reading: StatementReading, judging: Judging, one: Callable[[list[SqlToken], Judging], Statement]
 ) -> list[Statement]:
     statements = whole_statements(reading)
-    found = []
+    found_statements = []
     for place, tokens in enumerate(statements):
         if creates_block(tokens):
             rest = [token for each in statements[place:] for token in each]
-            found.append(_code(rest, judging, len(statements) - place > 1))
-            return found
-        found.append(one(tokens, judging))
+            found_statements.append(_code(rest, judging, len(statements) - place > 1))
+            return found_statements
+        found_statements.append(one(tokens, judging))
     if reading.broken and reading.usual:
-        found.append(unknown(reading.broken))
-    return found
+        found_statements.append(unknown(reading.broken))
+    return found_statements
 
 
 def judge(tokens: list[SqlToken], judging: Judging) -> Statement:
@@ -127,8 +127,8 @@ def _follow_known_views(draft: Draft, judging: Judging) -> None:
     """Add the effects of views among the names. Some names may be columns or aliases; a name that is not a relation has
     no effect."""
     if judging.schema is not None and judging.schema.relations:
-        known = views_of(judging.schema)
-        _follow_views(draft, [name for name in draft.objects if known.find_relations(name)], judging)
+        resolver = views_of(judging.schema)
+        _follow_views(draft, [name for name in draft.objects if resolver.find_relations(name)], judging)
 
 
 QUERIES = ("SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "VALUES", "TABLE", "WITH")
@@ -164,13 +164,13 @@ def _judge_definition(definition: str, schema: TargetSchema, within: tuple[Key, 
 def without_extras(tokens: Sequence[SqlToken], verb: str) -> list[SqlToken]:
     """Return REPLACE as INSERT, VALUES ROW(1) as VALUES (1), without words such as LOW_PRIORITY, which have no meaning
     here and which sqlglot reads as names."""
-    found: list[SqlToken] = []
+    sql_tokens: list[SqlToken] = []
     for place, token in enumerate(tokens):
         before = key_at(tokens, place - 1)
         if token.key == "FOR" and before == "VALUE" and key_at(tokens, place - 2) in ("NEXT", "PREVIOUS"):
-            found[-2:] = [word("NEXTVAL"), _BRACKET, *tokens[place + 1 : place + 2], _CLOSE]  # MariaDB's sequences
+            sql_tokens[-2:] = [word("NEXTVAL"), _BRACKET, *tokens[place + 1 : place + 2], _CLOSE]  # MariaDB's sequences
             continue
-        if before == "FOR" and found and found[-1] is _CLOSE:
+        if before == "FOR" and sql_tokens and sql_tokens[-1] is _CLOSE:
             continue
         if token.key in words.MODIFIERS and (
             before in ("INSERT", "UPDATE", "DELETE", "REPLACE") or before in words.MODIFIERS
@@ -179,22 +179,22 @@ def without_extras(tokens: Sequence[SqlToken], verb: str) -> list[SqlToken]:
         if token.key == "REPLACE" and verb == "REPLACE" and key_at(tokens, place + 1) != "(":
             token = word("INSERT")
             if key_at(tokens, place + 1) != "INTO" and key_at(tokens, place + 1) not in words.MODIFIERS:
-                found.append(token)
+                sql_tokens.append(token)
                 token = word("INTO")
         if token.key == "ROW" and before in ("VALUES", ",") and key_at(tokens, place + 1) == "(":
             continue
-        found.append(token)
-    if verb == "VALUES" and key_at(found, 0) == "VALUES":
-        found = [
+        sql_tokens.append(token)
+    if verb == "VALUES" and key_at(sql_tokens, 0) == "VALUES":
+        sql_tokens = [
             word("SELECT"),
             SqlToken(SqlTokenKind.SYMBOL, "*", "*"),
             word("FROM"),
             _BRACKET,
-            *found,
+            *sql_tokens,
             _CLOSE,
             word("v"),
         ]
-    return found
+    return sql_tokens
 
 
 _BRACKET, _CLOSE = SqlToken(SqlTokenKind.SYMBOL, "(", "("), SqlToken(SqlTokenKind.SYMBOL, ")", ")")
@@ -257,13 +257,13 @@ def _explain(tokens: list[SqlToken], judging: Judging) -> Statement:
         elif key_at(inner, 0) != "FOR":
             judging.add_names(draft, inner, 0)
         return draft.finish()
-    said = _query(inner, verb, judging)
-    draft.objects |= said.objects
-    draft.reason = said.reason
-    draft.untraced = said.untraced
-    draft.effects |= said.effects if runs else said.effects & {Effect.UNKNOWN, Effect.ADMIN}
-    draft.without_where = said.without_where and runs
-    draft.scans |= said.scans if runs else set()
+    statement = _query(inner, verb, judging)
+    draft.objects |= statement.objects
+    draft.reason = statement.reason
+    draft.untraced = statement.untraced
+    draft.effects |= statement.effects if runs else statement.effects & {Effect.UNKNOWN, Effect.ADMIN}
+    draft.without_where = statement.without_where and runs
+    draft.scans |= statement.scans if runs else set()
     return draft.finish()
 
 
@@ -329,12 +329,12 @@ def _created_from_query(draft: Draft, tokens: list[SqlToken], judging: Judging, 
     if verb not in ("SELECT", "VALUES", "TABLE"):
         draft.unknown("the query it is made from is not known")
         return
-    said = _query(inner, verb, judging)
-    draft.objects |= said.objects
-    draft.effects |= said.effects | {Effect.WRITE} if kind == "TABLE" else said.effects - {Effect.READ}
-    draft.scans |= said.scans if kind == "TABLE" else set()
-    draft.reason = said.reason
-    draft.untraced = said.untraced
+    statement = _query(inner, verb, judging)
+    draft.objects |= statement.objects
+    draft.effects |= statement.effects | {Effect.WRITE} if kind == "TABLE" else statement.effects - {Effect.READ}
+    draft.scans |= statement.scans if kind == "TABLE" else set()
+    draft.reason = statement.reason
+    draft.untraced = statement.untraced
 
 
 def creates_block(tokens: Sequence[SqlToken]) -> bool:

@@ -195,20 +195,20 @@ class MySqlPreparedStatements:
             self._heard.append(text)
 
     def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
-        known = self._looked_into().copy()
+        prepared_texts = self._looked_into().copy()
         judged: dict[str, tuple[Statement, ...]] = {}
 
         def one(tokens: list[SqlToken], judging: Judging) -> Statement:
-            found = judge(tokens, judging)
+            statement = judge(tokens, judging)
             if key_at(tokens, 0) in ("PREPARE", "EXECUTE"):
-                texts = known.find_prepared_texts(tokens)
+                texts = prepared_texts.find_prepared_texts(tokens)
                 for text in texts or ():
                     if text not in judged:
                         judged[text] = self._parser.parse(text, schema)
                 prepared = [one for text in texts or () for one in judged[text]]
-                found = self._run(found, tokens, prepared, judging)
-            known.learn(tokens)
-            return found
+                statement = self._run(statement, tokens, prepared, judging)
+            prepared_texts.learn(tokens)
+            return statement
 
         return judge_text(text, schema, one)
 
@@ -216,14 +216,14 @@ class MySqlPreparedStatements:
         """Return what the names that this text executes stand for, each once. The text was parsed before."""
         if "execute" not in text.lower():
             return []
-        known = self._looked_into().copy()
+        texts = self._looked_into().copy()
         found: dict[str, None] = {}
         try:
             for reading in readings(text):
                 for tokens in whole_statements(reading):
                     if key_at(tokens, 0) == "EXECUTE":
-                        found |= dict.fromkeys(known.find_prepared_texts(tokens) or ())
-                    known.learn(tokens)
+                        found |= dict.fromkeys(texts.find_prepared_texts(tokens) or ())
+                    texts.learn(tokens)
         except UnreadableSql:
             return []
         return list(found)
@@ -244,10 +244,10 @@ class MySqlPreparedStatements:
         draft = Draft(found.tag, {Effect.SESSION})
         judging.add_calls(draft, [word("SELECT"), *tokens])
         effects, objects, scans = frozenset(draft.effects), frozenset(draft.objects), found.scans
-        for one in prepared:
-            effects |= one.effects
-            objects |= one.objects
-            scans |= one.scans
+        for statement in prepared:
+            effects |= statement.effects
+            objects |= statement.objects
+            scans |= statement.scans
         return replace(
             prepared[0],
             tag=found.tag,

@@ -97,12 +97,12 @@ def readings(text: str) -> list[StatementReading]:
     all."""
     check_text(text)
     modes = MODES if '"' in text or "\\" in text else (USUAL,)
-    found: dict[tuple[SqlToken, ...], StatementReading] = {}
+    found_readings: dict[tuple[SqlToken, ...], StatementReading] = {}
     for server in _servers(text):
         for mode in modes:
             reading = _read(text, mode, server)
-            found.setdefault(reading.tokens + ((_BROKEN,) if reading.broken else ()), reading)
-    return list(found.values())
+            found_readings.setdefault(reading.tokens + ((_BROKEN,) if reading.broken else ()), reading)
+    return list(found_readings.values())
 
 
 def ways_of(text: str) -> int:

@@ -85,15 +85,15 @@ def limit_texts(texts: Sequence[str]) -> tuple[str, ...] | None:
 
 def split(tokens: Sequence[SqlToken]) -> list[list[SqlToken]]:
     """Split at each comma outside of brackets."""
-    found: list[list[SqlToken]] = [[]]
+    tokenses: list[list[SqlToken]] = [[]]
     depth = 0
     for token in tokens:
         depth += (token.key == "(") - (token.key == ")")
         if token.key == "," and depth == 0:
-            found.append([])
+            tokenses.append([])
         else:
-            found[-1].append(token)
-    return found
+            tokenses[-1].append(token)
+    return tokenses
 
 
 def setting_name(token: SqlToken) -> str:

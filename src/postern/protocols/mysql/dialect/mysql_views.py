@@ -48,7 +48,9 @@ class ViewResolver:
     def __post_init__(self) -> None:
         for relation in self.schema.relations.values():
             self._by_name.setdefault(fold_identifier(relation.name), []).append(relation)
-        allowed = {one.name for one in self.schema.functions.values() if not one.schema and one.harmless}
+        allowed = {
+            function.name for function in self.schema.functions.values() if not function.schema and function.harmless
+        }
         made = {one.name for one in self.schema.functions.values() if not one.harmless}
         self._functions = {fold_identifier(name) for name in made - allowed}
 
@@ -63,18 +65,18 @@ class ViewResolver:
         """Return the effect of reading the relation. `within` are the views whose definitions led here, the outermost
         first."""
         key = (relation.schema, relation.name)
-        found = self._reached.get(key)
-        if found is not None:
-            return found
+        view_reach = self._reached.get(key)
+        if view_reach is not None:
+            return view_reach
         if not relation.definition:
             return _NOTHING
         if key in within or len(within) >= _DEEPEST:
             return ViewReach(untraced=f"views lead too deep at {'.'.join(key)}")
-        found = self._judge_view(relation, judge(relation.definition, self.schema, (*within, key)))
+        view_reach = self._judge_view(relation, judge(relation.definition, self.schema, (*within, key)))
         # Results below may have been cut off there, so they are not cached.
-        if not within or not found.untraced:
-            self._reached[key] = found
-        return found
+        if not within or not view_reach.untraced:
+            self._reached[key] = view_reach
+        return view_reach
 
     def _judge_view(self, relation: Relation, statements: Sequence[Statement]) -> ViewReach:
         effects = frozenset(effect for statement in statements for effect in statement.effects)

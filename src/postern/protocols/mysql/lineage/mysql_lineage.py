@@ -56,22 +56,24 @@ class MySqlLineage:
         None if it cannot be tokenised, or is too large or too deep."""
         if _is_never_read(text):
             return None
-        kept = self._snapshots.of(schema)
+        stored_readings = self._snapshots.of(schema)
         key = (state, given)
-        shape = None if (text, key) in kept else MYSQL_SHAPES.of(text)
-        return kept.of(text if shape is None else shape, key, lambda: _read(text, kept.catalogue, state, given))
+        shape = None if (text, key) in stored_readings else MYSQL_SHAPES.of(text)
+        return stored_readings.of(
+            text if shape is None else shape, key, lambda: _read(text, stored_readings.catalogue, state, given)
+        )
 
     def unread(
         self, text: str, schema: TargetSchema, state: SessionState = _NO_STATE, given: Sources = NOTHING
     ) -> UnreadText | None:
         """Return what another process has to read for `read`, or None if nothing."""
-        kept, key = self._snapshots.of(schema), (state, given)
+        stored_readings, key = self._snapshots.of(schema), (state, given)
         words = MYSQL_SHAPES.of(text) or text
-        if _is_never_read(text) or (text, key) in kept or (words, key) in kept:
+        if _is_never_read(text) or (text, key) in stored_readings or (words, key) in stored_readings:
             return None
 
         def keep(found: object) -> None:
-            kept.keep(words, key, cast("tuple[MysqlRead, ...] | None", found))
+            stored_readings.keep(words, key, cast("tuple[MysqlRead, ...] | None", found))
 
         def make_task() -> Callable[[], object]:
             return partial(_read_elsewhere, pack_schema(schema), text, state, given)
@@ -110,13 +112,13 @@ def _read(
         if not all(any(read.fails for read in reads) for reads in of):
             # In one of these databases all names exist: the response is not from one in which they do not.
             of = [[replace(read, outs=None) if read.fails else read for read in reads] for reads in of]
-        found = [read for reads in of for read in reads]
+        mysql_reads = [read for reads in of for read in reads]
     except (UnreadableSql, TooMuch, RecursionError, MemoryError):
         return None
     except Exception:
         log.exception("finding the lineage of a statement failed; its columns are unknown")
         return None
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(mysql_reads))
 
 
 def _catalogue(schema: TargetSchema) -> MysqlLineageCatalogue:
@@ -149,7 +151,7 @@ def _catalogue(schema: TargetSchema) -> MysqlLineageCatalogue:
 
 def _only(text: str) -> tuple[SqlToken, ...]:
     """Return the tokens of the only reading. Raises UnreadableSql if there are several."""
-    found = {way.tokens for way in readings(text) if way.usual or not way.broken}
-    if len(found) != 1:
+    tokenses = {way.tokens for way in readings(text) if way.usual or not way.broken}
+    if len(tokenses) != 1:
         raise UnreadableSql("it has several readings")
-    return found.pop()
+    return tokenses.pop()

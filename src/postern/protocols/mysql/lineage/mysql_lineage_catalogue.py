@@ -108,21 +108,21 @@ class MysqlLineageCatalogue(Views):
 
     def _read(self, relation: Relation) -> Iterator[Out]:
         names = [name for name in relation.columns if name]
-        made: list[Out] = []
+        outs: list[Out] = []
         if relation.definition:
-            made = self._define(relation, "")
-            if len(made) != len(names) or any(out.many for out in made):
-                made = [Out(name, None) for name in names]
+            outs = self._define(relation, "")
+            if len(outs) != len(names) or any(out.many for out in outs):
+                outs = [Out(name, None) for name in names]
         for place, name in enumerate(names):
-            own = frozenset({ColumnRef(relation.schema, relation.name, name)})
-            plain = frozenset({own})
+            column_refs = frozenset({ColumnRef(relation.schema, relation.name, name)})
+            plain = frozenset({column_refs})
             within: list[Out] = []
             if relation.definition:
-                within = [made[place]]
-                plain = also_named(made[place].plain, own)
+                within = [outs[place]]
+                plain = also_named(outs[place].plain, column_refs)
             elif name in relation.generated:
                 within = self._define(relation, name)
-            sources = union([own, *(out.sources for out in within)])
+            sources = union([column_refs, *(out.sources for out in within)])
             yield Out(column_name(name), sources, hidden=name in relation.hidden, plain=plain)
 
 

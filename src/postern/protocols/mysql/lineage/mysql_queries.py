@@ -156,8 +156,8 @@ def passed_through(value: exp.Expr) -> rel.ColumnName | None:
     """Return the column that a value is, under any alias."""
     while isinstance(value, exp.Alias | exp.Paren):
         value = value.this
-    found = _reference(value) if isinstance(value, exp.Column) else None
-    return found if isinstance(found, rel.ColumnName) else None
+    name = _reference(value) if isinstance(value, exp.Column) else None
+    return name if isinstance(name, rel.ColumnName) else None
 
 
 def _reference(column: exp.Column) -> rel.Expression:
@@ -228,8 +228,10 @@ class MysqlQueries:
         if not isinstance(clause, exp.With):
             return None
         tables = [
-            rel.CommonTable(one.alias, self.query(one.this), tuple(map(column_name, one.alias_column_names)))
-            for one in clause.expressions
+            rel.CommonTable(
+                expression.alias, self.query(expression.this), tuple(map(column_name, expression.alias_column_names))
+            )
+            for expression in clause.expressions
         ]
         return rel.With(tuple(tables), bool(clause.args.get("recursive")))
 
@@ -372,13 +374,13 @@ def _joins(node: exp.Expr) -> Iterator[exp.Join]:
     """Return the joins of a query, and those in brackets after FROM."""
     waiting = [node.args.get("from_"), *(node.args.get("joins") or ())]
     while waiting:
-        found = waiting.pop()
-        if isinstance(found, exp.Join):
-            yield found
-        if isinstance(found, exp.From | exp.Join | exp.Table) or (
-            isinstance(found, exp.Subquery) and isinstance(found.this, exp.Table)
+        join = waiting.pop()
+        if isinstance(join, exp.Join):
+            yield join
+        if isinstance(join, exp.From | exp.Join | exp.Table) or (
+            isinstance(join, exp.Subquery) and isinstance(join.this, exp.Table)
         ):
-            waiting += [found.this, *(found.args.get("joins") or ())]
+            waiting += [join.this, *(join.args.get("joins") or ())]
 
 
 def _puts(clause: exp.Expr) -> bool:

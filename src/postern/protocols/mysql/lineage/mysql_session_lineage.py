@@ -89,10 +89,10 @@ class MySqlSessionLineage:
         outs = self._trace_columns(statement, columns)
         if not columns:
             return None if outs is None or any(out.many for out in outs) else tuple(map(origin_of, outs))
-        found = None if outs is None else spread(outs, len(columns))
-        if found is None:
+        found_outs = None if outs is None else spread(outs, len(columns))
+        if found_outs is None:
             return (None,) * len(columns)
-        return tuple(origin_of(self._both(column, out)) for column, out in zip(columns, found, strict=True))
+        return tuple(origin_of(self._both(column, out)) for column, out in zip(columns, found_outs, strict=True))
 
     def tags(self, column: ColumnRef) -> frozenset[str]:
         relation = self._schema.relations.get((column.schema, column.table))
@@ -115,9 +115,9 @@ class MySqlSessionLineage:
         state, last = self._now(schema), self._last
         if last is not None and last[0] == statement and last[1] is schema and last[2] == state:
             return last[3]
-        found = self._lineage.read(statement, schema, state)
-        self._last = (statement, schema, state, found) if len(statement) <= _REMEMBERED else None
-        return found
+        reads = self._lineage.read(statement, schema, state)
+        self._last = (statement, schema, state, reads) if len(statement) <= _REMEMBERED else None
+        return reads
 
     def _run(self, read: MysqlRead) -> Iterator[_Reads]:
         """Return the analysis of each text that EXECUTE may run; None for an unknown text, or one that runs another."""
@@ -126,8 +126,8 @@ class MySqlSessionLineage:
             yield None
             return
         for text in texts:
-            found = self._lineage.read(text, schema, self._now(schema), read.given)
-            yield None if found is None or any(inner.runs or inner.prepares for inner in found) else found
+            reads = self._lineage.read(text, schema, self._now(schema), read.given)
+            yield None if reads is None or any(inner.runs or inner.prepares for inner in reads) else reads
 
     def _find_executed_texts(self, read: MysqlRead) -> tuple[str, ...] | None:
         """Return the texts that EXECUTE may run; None if unknown. Empty for other statements."""
@@ -147,9 +147,9 @@ class MySqlSessionLineage:
         state = self._state
         if read.opens is not None:
             name, outs = read.opens
-            kept = self._handlers.setdefault(name, [])
-            if outs not in kept:
-                kept.append(outs if len(kept) < _MEANINGS and len(self._handlers) <= _NAMES else (UNKNOWN,))
+            outses = self._handlers.setdefault(name, [])
+            if outs not in outses:
+                outses.append(outs if len(outses) < _MEANINGS and len(self._handlers) <= _NAMES else (UNKNOWN,))
         if read.prepares is not None:
             name, texts = read.prepares
             self._add(self._prepared, name, self._resolve_variable(texts) if isinstance(texts, VariableText) else texts)
@@ -182,23 +182,23 @@ class MySqlSessionLineage:
         reads = self._read(statement)
         if reads is None:
             return None
-        meant: list[Outs | None] = []
+        outses: list[Outs | None] = []
         for read in reads:
-            meant += self._meanings(read)
-        return one_of(meant, columns, _fold_ascii_name)
+            outses += self._meanings(read)
+        return one_of(outses, columns, _fold_ascii_name)
 
     def _meanings(self, read: MysqlRead) -> list[Outs | None]:
         if read.handler:
             return [None] if self._state.lost else list(self._handlers.get(read.handler, [(UNKNOWN,)]))
         if not read.runs:
             return [] if read.outs is None else [read.outs]
-        found: list[Outs | None] = []
+        outses: list[Outs | None] = []
         for reads in self._run(read):
             if reads is None:
                 return [None]
             for inner in reads:
-                found += [] if inner.outs is None and not inner.handler else self._meanings(inner)
-        return found
+                outses += [] if inner.outs is None and not inner.handler else self._meanings(inner)
+        return outses
 
     def _both(self, column: Column, out: Out) -> Out:
         """Add the target's description to the statement's lineage."""
@@ -206,14 +206,14 @@ class MySqlSessionLineage:
             return out
         schema, table, name = column.origin
         catalogue = self._lineage.catalogue(self._schema)
-        found: list[Sources] = [out.sources]
+        refses: list[Sources] = [out.sources]
         keys = catalogue.find_relation_keys(schema, table) if table else []
         if table and not keys and catalogue.find_relation_keys("", table):
             return Out(None, None)  # a table of that name that the snapshot does not have
         for key in keys:
             outs = [one for one in catalogue.outs(catalogue.schema.relations[key]) if one.name == column_name(name)]
-            found.append(merge_sources(outs) if outs or not schema else None)
-        return Out(None, union(found), plain=out.plain)
+            refses.append(merge_sources(outs) if outs or not schema else None)
+        return Out(None, union(refses), plain=out.plain)
 
 
 def _fold_ascii_name(name: str) -> str:

@@ -94,9 +94,9 @@ def _replace_function_name(tokens: Sequence[SqlToken], start: int, bracket: int,
 
 
 def _check_names(names: Counter[str], nodes: Sequence[exp.Expr]) -> None:
-    found: Counter[str] = Counter()
+    counter: Counter[str] = Counter()
     for node in nodes:
-        found.update(value.lower() for value in node.args.values() if isinstance(value, str))
+        counter.update(value.lower() for value in node.args.values() if isinstance(value, str))
     for name, count in names.items():
-        if count > found[name]:
+        if count > counter[name]:
             raise UnreadableSql("a name in it is not understood")

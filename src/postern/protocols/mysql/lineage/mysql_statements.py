@@ -111,14 +111,14 @@ class MysqlStatements:
 
     def read(self, reading: StatementReading) -> list[MysqlRead]:
         statements = whole_statements(reading)
-        found: list[MysqlRead] = []
+        reads: list[MysqlRead] = []
         for place, tokens in enumerate(statements):
             if creates_block(tokens):
-                return [*found, self._block(tokens, goes_on=len(statements) - place > 1, rest=statements[-1])]
-            found.append(self._statement(tokens))
+                return [*reads, self._block(tokens, goes_on=len(statements) - place > 1, rest=statements[-1])]
+            reads.append(self._statement(tokens))
         if reading.broken and reading.usual:
-            found.append(LOST)
-        return found
+            reads.append(LOST)
+        return reads
 
     def definition(self, tokens: Sequence[SqlToken]) -> list[Out]:
         """Return the columns of a view."""
@@ -126,8 +126,8 @@ class MysqlStatements:
 
     def expression(self, tokens: Sequence[SqlToken], outs: Sequence[Out]) -> list[Out]:
         """Return the sources of an expression over the columns of one table."""
-        found = self._spell_query([word("SELECT"), *tokens], "SELECT")
-        targets = MysqlQueries(self._state, self._work, found).targets(found.tree.expressions)
+        query = self._spell_query([word("SELECT"), *tokens], "SELECT")
+        targets = MysqlQueries(self._state, self._work, query).targets(query.tree.expressions)
         tables = DatabaseTables(self._catalogue, self._state, self._database)
         variables = Variables(self._state.variables, lost=self._state.lost)
         return LineageResolver(RULES, tables, self._work, variables).targets(targets, Scope(outs=list(outs)))
@@ -192,9 +192,9 @@ class MysqlStatements:
         tables = DatabaseTables(self._catalogue, self._state, self._database)
         resolver = LineageResolver(RULES, tables, self._work, variables)
         try:
-            found = self._spell_query(plain, verb)
-            queries = MysqlQueries(self._state, self._work, found, self._given)
-            query = queries.change(found.tree) if verb in _CHANGES else queries.query(found.tree)
+            spelled_query = self._spell_query(plain, verb)
+            queries = MysqlQueries(self._state, self._work, spelled_query, self._given)
+            query = queries.change(spelled_query.tree) if verb in _CHANGES else queries.query(spelled_query.tree)
             outs = _resolve_until_stable(query, resolver, variables, targets)
         except UnreadableSql:
             return self._analyse_without_tree(tokens, MysqlRead((UNKNOWN,) if answers else None))
@@ -215,16 +215,16 @@ class MysqlStatements:
             if place and (token.key in ("RENAME", "TO", ",") if tokens[0].key in ("RENAME", "ALTER") else False):
                 after = place + 1 + (key_at(tokens, place + 1) in ("TO", "AS", "="))
                 self._judging.add_names(draft, tokens, after)
-        names = frozenset(fold_identifier(one.name) for one in draft.objects if one.kind in _MADE)
+        names = frozenset(fold_identifier(name.name) for name in draft.objects if name.kind in _MADE)
         everything = not names and kind not in _HARMLESS
         return self._analyse_without_tree(tokens, MysqlRead(names=names, everything=everything))
 
     def _block(self, tokens: list[SqlToken], *, goes_on: bool, rest: Sequence[SqlToken]) -> MysqlRead:
         """Analyse code whose end is not known: what follows may be a part of it, or a statement."""
-        made = self._definition(tokens)
+        read = self._definition(tokens)
         ends = key_at(rest, len(rest) - 1) == "END"
         return replace(
-            made, everything=made.everything or goes_on, lost=goes_on, outs=(UNKNOWN,) if goes_on and not ends else None
+            read, everything=read.everything or goes_on, lost=goes_on, outs=(UNKNOWN,) if goes_on and not ends else None
         )
 
     def _explain(self, tokens: list[SqlToken]) -> MysqlRead:
@@ -330,14 +330,18 @@ class MysqlStatements:
 
     def _execute(self, tokens: list[SqlToken]) -> MysqlRead:
         using = next((at for at, token in enumerate(tokens) if token.key == "USING"), len(tokens))
-        given: Sources = NOTHING
+        column_refs: Sources = NOTHING
         if tokens[using + 1 :]:
-            given, _ = self._value(tokens[using + 1 :])
+            column_refs, _ = self._value(tokens[using + 1 :])
         if key_at(tokens, 1) == "IMMEDIATE":
-            return MysqlRead(executes=texts_of(tokens[2:using]), runs=True, given=given, lost=self._runs_code(tokens))
+            return MysqlRead(
+                executes=texts_of(tokens[2:using]), runs=True, given=column_refs, lost=self._runs_code(tokens)
+            )
         if using != 2:
             return LOST
-        return MysqlRead(executes=fold_identifier(tokens[1].text), runs=True, given=given, lost=self._runs_code(tokens))
+        return MysqlRead(
+            executes=fold_identifier(tokens[1].text), runs=True, given=column_refs, lost=self._runs_code(tokens)
+        )
 
     def _call(self, tokens: list[SqlToken]) -> MysqlRead:
         return MysqlRead((UNKNOWN,), lost=True, settings=False)

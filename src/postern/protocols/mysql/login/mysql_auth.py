@@ -46,10 +46,10 @@ _NOT_IN_SALTS: Final = b"\0$"
 
 def new_salt() -> bytes:
     """Return a salt of printable characters, as servers send it: old clients read it as a zero-terminated string."""
-    found = bytearray()
-    while len(found) < SALT:
-        found += bytes([byte & 0x7F for byte in secrets.token_bytes(SALT) if byte & 0x7F not in _NOT_IN_SALTS])
-    return bytes(found[:SALT])
+    data = bytearray()
+    while len(data) < SALT:
+        data += bytes([byte & 0x7F for byte in secrets.token_bytes(SALT) if byte & 0x7F not in _NOT_IN_SALTS])
+    return bytes(data[:SALT])
 
 
 def _xor(one: bytes, other: bytes) -> bytes:
@@ -142,10 +142,10 @@ class PasswordDigests:
 
     def find(self, verifier: Verifier) -> bytes | None:
         name = (verifier.salt, verifier.stored_key)
-        found = self._kept.get(name)
-        if found is not None:
+        data = self._kept.get(name)
+        if data is not None:
             self._kept.move_to_end(name)
-        return found
+        return data
 
     def keep(self, verifier: Verifier, password: Secret) -> None:
         self._kept[verifier.salt, verifier.stored_key] = double(password.reveal().encode("utf-8", "surrogateescape"))

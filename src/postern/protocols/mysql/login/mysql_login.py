@@ -156,8 +156,8 @@ class ClientLogin:
             self._proof = await line.read()
         if self._proof in (b"", b"\0"):
             raise Unauthenticated("no password was given; use the one of your connection credential")
-        kept = digests.find(verifier)
-        if kept is not None and auth.proves(self._proof, self._salt, kept):
+        data = digests.find(verifier)
+        if data is not None and auth.proves(self._proof, self._salt, data):
             line.write(g.auth_more(line.sequence, auth.FAST_OK))
             return
         line.write(g.auth_more(line.sequence, auth.FULL))
@@ -168,21 +168,21 @@ class ClientLogin:
 
     async def _password(self, key: Callable[[], auth.ExchangeKey] | None) -> Secret:
         line = self._line
-        given = await line.read()
+        data = await line.read()
         if not self._encrypted:
             if key is None:
                 raise Denied("a password is accepted over TLS only; connect with --ssl-mode=REQUIRED, or --ssl")
-            own = await line.stream.offload(key)
-            if given == auth.WANTS_KEY:
-                line.write(g.auth_more(line.sequence, own.pem))
-                given = await line.read()
-            opened = own.open(given, self._salt) if len(given) == own.size else None
+            exchange_key = await line.stream.offload(key)
+            if data == auth.WANTS_KEY:
+                line.write(g.auth_more(line.sequence, exchange_key.pem))
+                data = await line.read()
+            opened = exchange_key.open(data, self._salt) if len(data) == exchange_key.size else None
             if opened is None:
                 raise Unauthenticated("the password was not encrypted for this gateway; connect with TLS")
-            given = opened
-        if not given.endswith(b"\0") or len(given) > auth.MAX_PASSWORD:
+            data = opened
+        if not data.endswith(b"\0") or len(data) > auth.MAX_PASSWORD:
             raise Unauthenticated(_REFUSED)
-        return Secret(given[:-1].decode("utf-8", "surrogateescape"))
+        return Secret(data[:-1].decode("utf-8", "surrogateescape"))
 
     def let_in(self) -> None:
         """Accept a client that is authenticated already, with any password."""

@@ -65,14 +65,14 @@ class MysqlQuery:
     def _take(self, payload: bytes, rows: list[Row]) -> None:
         if not payload or (payload[0] == m.LOCAL_INFILE and self._answers.begins):
             raise ProtocolViolation("the target did not answer a catalogue query with rows")
-        found = self._answers.take(payload)
-        if isinstance(found, Cells):
-            rows.append(tuple(None if cell is None else cell.decode("utf-8", "replace") for cell in found.cells))
-        elif isinstance(found, m.Failed):
-            self.error = make_target_refused(found)
+        cells = self._answers.take(payload)
+        if isinstance(cells, Cells):
+            rows.append(tuple(None if cell is None else cell.decode("utf-8", "replace") for cell in cells.cells))
+        elif isinstance(cells, m.Failed):
+            self.error = make_target_refused(cells)
             self.finished = True
-        elif isinstance(found, StatementEnd):
-            self.finished = not found.more
+        elif isinstance(cells, StatementEnd):
+            self.finished = not cells.more
 
 
 def literal(value: str | None) -> str:

@@ -47,13 +47,13 @@ def target_schema(answers: Sequence[Sequence[Row]]) -> TargetSchema:
         columns_of: dict[tuple[str, str], list[Row]] = defaultdict(list)
         for schema, table, *column in columns:
             columns_of[text(schema), text(table)].append(tuple(column))
-        found = {}
+        found_relations = {}
         for schema, name, comment in relations:
             key = text(schema), text(name)
-            found[key] = _relation(*key, comment or "", columns_of[key], definitions.get(key, ""))
+            found_relations[key] = _relation(*key, comment or "", columns_of[key], definitions.get(key, ""))
         functions = [Function(text(schema), text(name), harmless=False) for schema, name in routines]
         return TargetSchema(
-            found,
+            found_relations,
             {(function.schema, function.name): function for function in functions},
             tuple(name for (name,) in path if name),
         )

@@ -31,10 +31,10 @@ class MysqlScript:
             if message.payload is None:
                 self._answers.skip_payload()
                 continue
-            found = self._answers.take(message.payload)
-            if isinstance(found, m.Failed):
+            end = self._answers.take(message.payload)
+            if isinstance(end, m.Failed):
                 self.failed = True
-            elif not isinstance(found, StatementEnd) or found.more:
+            elif not isinstance(end, StatementEnd) or end.more:
                 continue
             self.finished = True
         return m.QUIT if self.finished else b""

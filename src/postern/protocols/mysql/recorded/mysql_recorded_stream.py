@@ -34,7 +34,7 @@ class MysqlMessages:
         """Return the payloads that are complete now."""
         buffer = self._buffer
         buffer += data
-        found: list[MysqlMessage] = []
+        messages: list[MysqlMessage] = []
         pos = 0
         while len(buffer) - pos >= m.HEAD:
             size = int.from_bytes(buffer[pos : pos + 3], "little")
@@ -45,12 +45,12 @@ class MysqlMessages:
             if size == m.MAX_PAYLOAD:
                 self._long += size
             elif self._long:
-                found.append(MysqlMessage(self._long + size, None))
+                messages.append(MysqlMessage(self._long + size, None))
                 self._long = 0
             else:
-                found.append(MysqlMessage(size, payload))
+                messages.append(MysqlMessage(size, payload))
         del buffer[:pos]
-        return found
+        return messages
 
     def rest(self) -> bytes:
         """Return the incomplete payload, as far as it arrived; empty without a complete header."""

@@ -354,11 +354,11 @@ class MysqlBackend(ResultState):
         while pos < first + whole:
             self._count(buf[pos + 3])
             pos += m.HEAD + m.uint24(buf, pos)
-        (one,) = m.MysqlPackets(len(raw)).feed(raw)
+        (packet,) = m.MysqlPackets(len(raw)).feed(raw)
         self._seen += 1
-        packets = m.packets_of(len(one.payload))
+        packets = m.packets_of(len(packet.payload))
         return MysqlRows(
-            slot.exchange, layout, raw, packets, number, slot.began, whole=one.payload, as_text=self._as_text
+            slot.exchange, layout, raw, packets, number, slot.began, whole=packet.payload, as_text=self._as_text
         ), pos
 
     def _layout_of(self, slot: MysqlPendingResponse) -> MysqlLayout:

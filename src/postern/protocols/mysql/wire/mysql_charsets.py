@@ -193,7 +193,7 @@ class CharsetState:
         return found.pop()
 
     def _set_by(self, places: list[re.Match[str]] | None, assigned: int) -> str:
-        if places is None or assigned > sum([one["name"] is not None for one in places]):
+        if places is None or assigned > sum([place["name"] is not None for place in places]):
             return UNKNOWN
         return self._resolve_charset(places[-1]) if places else ""
 
@@ -207,8 +207,8 @@ class CharsetState:
     def keeps(self, text: str) -> str:
         """Return the variable in which the text saves the current character set; "" for none. Any other change of a
         variable makes it unknown."""
-        found = _KEEPS.fullmatch(text)
-        return str(found[1]).lower() if found is not None else ""
+        match = _KEEPS.fullmatch(text)
+        return str(match[1]).lower() if match is not None else ""
 
     def keep(self, variable: str) -> None:
         """Record that the variable stores the current character set."""
@@ -229,16 +229,16 @@ class CharsetState:
 
     def _may_mean(self, text: str) -> bool:
         """Return True if one of them may be in the text in another spelling."""
-        for seen, one in enumerate(_ODD.finditer(text)):
-            if one[1] is None or "@" + one[2].lower() in self.kept or not one[2].isascii() or seen >= _MOST_ODD:
+        for seen, match in enumerate(_ODD.finditer(text)):
+            if match[1] is None or "@" + match[2].lower() in self.kept or not match[2].isascii() or seen >= _MOST_ODD:
                 return True
         return False
 
 
 def _start(text: str) -> int:
     """Return the position of the first statement."""
-    found = _FIRST.match(text)
-    return found.end() if found is not None else 0
+    match = _FIRST.match(text)
+    return match.end() if match is not None else 0
 
 
 def _readings(text: str) -> list[tuple[list[re.Match[str]] | None, int]]:
@@ -249,25 +249,25 @@ def _readings(text: str) -> list[tuple[list[re.Match[str]] | None, int]]:
 
 
 def _places(text: str, setting: re.Pattern[str], more: re.Pattern[str]) -> list[re.Match[str]] | None:
-    found: list[re.Match[str]] = []
+    matches: list[re.Match[str]] = []
     place = 0
     for _ in range(_MOST):
-        one = setting.match(text, place)
-        if one is None:
-            return found
-        place = one.end()
+        match = setting.match(text, place)
+        if match is None:
+            return matches
+        place = match.end()
         if more.match(text, place) is not None:
             return None
-        if one["sets"] is not None:
-            found.append(one)
+        if match["sets"] is not None:
+            matches.append(match)
     return None
 
 
 def sets_unread(text: str) -> str:
     """Return the first disallowed character set that the text names; "" for none."""
     for places, _ in _readings(text):
-        for one in places or ():
-            word = one["word"]
+        for match in places or ():
+            word = match["word"]
             if word and word.lower() != "default" and codec_of(word) is None:
                 return str(word)
     return ""

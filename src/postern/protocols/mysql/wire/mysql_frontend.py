@@ -208,15 +208,15 @@ class MysqlFrontend:
         head = intake.buf[intake.pos + m.HEAD : intake.pos + needed]
         goes_on = size == m.MAX_PAYLOAD
         self._sequence = 1
-        known = self._find_statement(head) if code in (m.COM_STMT_EXECUTE, m.COM_STMT_SEND_LONG_DATA) else None
-        if known is not None and (code == m.COM_STMT_SEND_LONG_DATA or self._may_stream(known, head)):
-            known.truncated = True
+        statement = self._find_statement(head) if code in (m.COM_STMT_EXECUTE, m.COM_STMT_SEND_LONG_DATA) else None
+        if statement is not None and (code == m.COM_STMT_SEND_LONG_DATA or self._may_stream(statement, head)):
+            statement.truncated = True
             self._passing = m.HEAD + size
             self._goes_on = goes_on
             self._streaming = None
             if code == m.COM_STMT_EXECUTE:
-                self._streaming = self._execute_slot(known, head)
-                self._store_types(known, self._streaming, read_execute_types(head, known))
+                self._streaming = self._execute_slot(statement, head)
+                self._store_types(statement, self._streaming, read_execute_types(head, statement))
                 self.ledger.owe(self._streaming)
             return self._stream()
         self._dropping = m.HEAD + size
@@ -225,7 +225,7 @@ class MysqlFrontend:
         if code == m.COM_STMT_SEND_LONG_DATA:
             return None
         command = Command(code, b"", MysqlPendingResponse(QUERY, self.ledger.next_exchange()))
-        text = known.text if known is not None else text_of(head[1:], self.ledger.encoding)
+        text = statement.text if statement is not None else text_of(head[1:], self.ledger.encoding)
         self._asks(command, text, truncated=True)
         command.dead = (m.ER_NET_PACKET_TOO_LARGE, "08S01")
         command.forced = Refuse(
@@ -244,10 +244,10 @@ class MysqlFrontend:
     def _command(self, raw: bytes, size: i64) -> bytes | Command | None:
         """Process a complete command. Return bytes to forward, a request to evaluate, or None."""
         payload = raw[m.HEAD :] if size != m.MAX_PAYLOAD else m.MysqlPackets(len(raw)).feed(raw)[0].payload
-        found = self._handle_command(raw, payload)
-        if size == m.MAX_PAYLOAD and isinstance(found, Command):
-            found.slot.first = m.packets_of(len(payload))
-        return found
+        command = self._handle_command(raw, payload)
+        if size == m.MAX_PAYLOAD and isinstance(command, Command):
+            command.slot.first = m.packets_of(len(payload))
+        return command
 
     def _handle_command(self, raw: bytes, payload: bytes) -> bytes | Command | None:
         code = payload[0]
@@ -270,10 +270,10 @@ class MysqlFrontend:
         text = text_of(payload[1:], self.ledger.encoding)
         command = Command(m.COM_QUERY, raw, MysqlPendingResponse(QUERY, self.ledger.next_exchange()))
         self._asks(command, text)
-        found = KILL.fullmatch(text)
-        if found is not None:
-            command.owner = int(found[2]) if FIRST_OWN <= int(found[2]) < 1 << 32 else 0
-            command.stops_query = (found[1] or "").upper() == "QUERY"
+        match = KILL.fullmatch(text)
+        if match is not None:
+            command.owner = int(match[2]) if FIRST_OWN <= int(match[2]) < 1 << 32 else 0
+            command.stops_query = (match[1] or "").upper() == "QUERY"
         if may_speak(payload):
             command.forced = self._speaks(command.slot, text)
         self.ledger.spoken.forget(text)
@@ -394,11 +394,11 @@ class MysqlFrontend:
         place = int(m.uint16(payload, 5))
         if place >= statement.count:
             return
-        kept = self.ledger.ahead(statement, place, self.max_message)
-        if kept is None or self.ledger.held + len(payload) > self.max_message:
+        data = self.ledger.ahead(statement, place, self.max_message)
+        if data is None or self.ledger.held + len(payload) > self.max_message:
             statement.truncated = True
         elif self.wants.operations:
-            kept += payload[7:]
+            data += payload[7:]
             self.ledger.held += len(payload) - 7
 
     def _other(self, raw: bytes, payload: bytes) -> bytes | Command | None:

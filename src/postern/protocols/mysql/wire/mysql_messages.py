@@ -272,7 +272,7 @@ class MysqlPackets:
 
     def feed(self, data: bytes) -> list[Packet]:
         self._buffer += data
-        found: list[Packet] = []
+        packets: list[Packet] = []
         pos = 0
         while len(self._buffer) - pos >= HEAD:
             size = int.from_bytes(self._buffer[pos : pos + 3], "little")
@@ -290,9 +290,9 @@ class MysqlPackets:
                     continue
                 part = b"".join(self._parts)
                 self._parts, self._held = [], 0
-            found.append(Packet(sequence, part))
+            packets.append(Packet(sequence, part))
         del self._buffer[:pos]
-        return found
+        return packets
 
     @property
     def waiting(self) -> int:

@@ -214,7 +214,7 @@ class MysqlResponseQueue:
         statement.definitions = definitions
         if self.statements.get(statement.id) is not statement:
             return  # it was closed meanwhile
-        size = sum([len(one) for one in definitions])
+        size = sum([len(definition) for definition in definitions])
         self.described += size - statement.described
         statement.described = size
         if self.described > MAX_DESCRIBED:
@@ -222,13 +222,13 @@ class MysqlResponseQueue:
 
     def ahead(self, statement: MysqlStatement, place: int, most: int) -> bytearray | None:
         """Return the buffer of a value that is sent ahead; None if it would exceed `most` bytes in total."""
-        kept = statement.long.get(place)
-        if kept is None:
+        data = statement.long.get(place)
+        if data is None:
             if self.held + _PLACE > most:
                 return None
             self.held += _PLACE
-            kept = statement.long[place] = bytearray()
-        return kept
+            data = statement.long[place] = bytearray()
+        return data
 
     def forget_long(self, statement: MysqlStatement) -> None:
         """Forget the values sent ahead of an EXECUTE: they were used, or discarded."""

@@ -326,8 +326,8 @@ class ResultState(Wire):
         if not self.cutting:
             text = "files of the client cannot be loaded over this connection"
             hint = "Send the rows as statements, or ask an administrator to set POSTERN_MYSQL_LOCAL_FILES."
-            told = m.err(int(number + self.ledger.shift) & 0xFF, m.ER_LOCAL_REFUSED, m.LOCAL_STATE, text, hint)
-            self._pieces += [told, Completed(head.exchange, error_code=m.LOCAL_STATE, error=text)]
+            data = m.err(int(number + self.ledger.shift) & 0xFF, m.ER_LOCAL_REFUSED, m.LOCAL_STATE, text, hint)
+            self._pieces += [data, Completed(head.exchange, error_code=m.LOCAL_STATE, error=text)]
             self.cutting = True
         return False
 

@@ -52,13 +52,13 @@ _LARGEST: Final = 64 * 1024  # bytes of cached definitions
 
 def layout_of(definitions: tuple[bytes, ...], binary: bool, codec: str) -> MysqlLayout:
     """Return the layout in the payloads of column definitions. Raises ProtocolViolation when they are not valid."""
-    if sum([len(one) for one in definitions]) > _LARGEST:
+    if sum([len(definition) for definition in definitions]) > _LARGEST:
         return _read(definitions, binary, codec)
     return _read_cached(definitions, binary, codec)
 
 
 def _read(definitions: tuple[bytes, ...], binary: bool, codec: str) -> MysqlLayout:
-    return MysqlLayout(tuple([parse_field(one, codec) for one in definitions]), binary)
+    return MysqlLayout(tuple([parse_field(definition, codec) for definition in definitions]), binary)
 
 
 @lru_cache(maxsize=64)

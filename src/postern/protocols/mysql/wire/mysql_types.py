@@ -76,9 +76,9 @@ def kind_of(field: MysqlField) -> TextKind:
 
 def scalar_of(field: MysqlField) -> Scalar:
     """Return the scalar kind of the column's values."""
-    found = _OTHERS.get(field.type)
-    if found is not None:
-        return found
+    scalar = _OTHERS.get(field.type)
+    if scalar is not None:
+        return scalar
     if field.type in _WHOLE:
         unsigned = _UNSIGNED.get(field.type) if field.flags & m.UNSIGNED else None
         return unsigned or _WHOLE[field.type]

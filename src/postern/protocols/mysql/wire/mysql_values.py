@@ -248,9 +248,9 @@ def fill_value(field: MysqlField, binary: bool, by: Fill) -> bytes | None:
 
 
 def _of_bits(cell: bytes, ask: Callable[[bytes], bytes | None]) -> bytes | None:
-    known = _bits(cell)
-    new = ask(known)
-    if new is None or new == known:
+    data = _bits(cell)
+    new = ask(data)
+    if new is None or new == data:
         return cell if new is not None else None
     try:
         return _bits_packed(new, len(cell))

@@ -42,30 +42,30 @@ def _value(expression: Message) -> _Value:
     if kind == "BoolExpr":
         return _of_bool(content)
     if kind == "A_Expr":
-        found = _of_comparison(content)
+        value = _of_comparison(content)
     elif kind == "TypeCast":
-        found = _of_constant(content["arg"]) if _is_bool(content["typeName"]) else None
+        value = _of_constant(content["arg"]) if _is_bool(content["typeName"]) else None
     elif kind == "A_Const":
-        found = _of_constant(expression)
+        value = _of_constant(expression)
     elif kind == "BooleanTest":
-        found = _of_test(content)
+        value = _of_test(content)
     elif kind == "NullTest":
-        found = _of_null_test(content)
+        value = _of_null_test(content)
     elif kind == "SubLink" and content.get("subLinkType") == "EXPR_SUBLINK":
-        found = _of_query(content["subselect"])
+        value = _of_query(content["subselect"])
     elif kind == "CoalesceExpr":
-        found = _value(content["args"][0])
-        found = found if found in (_Value.TRUE, _Value.FALSE) else None
+        value = _value(content["args"][0])
+        value = value if value in (_Value.TRUE, _Value.FALSE) else None
     else:
-        found = None
-    if found is not None:
-        return found
+        value = None
+    if value is not None:
+        return value
     return _Value.BY_ROW if _looks_at_row(kind, content) else _Value.SAME
 
 
 def _of_bool(content: Message) -> _Value:
     arguments = content["args"]
-    values = {_value(one) for one in arguments}
+    values = {_value(argument) for argument in arguments}
     operator = content.get("boolop")
     if operator == "NOT_EXPR":
         value = values.pop()
@@ -159,8 +159,8 @@ def _of_query(value: Message) -> _Value | None:
 
 def _one_is_the_others_opposite(arguments: list[Message]) -> bool:
     plain = [_plain(one) for one in arguments]
-    for one in arguments:
-        kind, content = node(one)
+    for argument in arguments:
+        kind, content = node(argument)
         if kind == "BoolExpr" and content.get("boolop") == "NOT_EXPR" and _plain(content["args"][0]) in plain:
             return True
         if kind == "NullTest":

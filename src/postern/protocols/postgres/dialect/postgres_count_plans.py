@@ -174,7 +174,7 @@ def _with_outside(message: Message, outside: Sequence[Message]) -> Message:
         return message
     own = message.get("withClause", {})
     ctes = [*({"CommonTableExpr": one} for one in outside), *own.get("ctes", ())]
-    called = [one["CommonTableExpr"]["ctename"] for one in ctes]
+    called = [cte["CommonTableExpr"]["ctename"] for cte in ctes]
     if len(set(called)) < len(called):
         raise Uncountable("two of its WITH queries have the same name")
     return {**message, "withClause": {**own, "ctes": ctes}}
@@ -194,9 +194,9 @@ def _set_columns(kind: str, message: Message) -> Iterator[str]:
     lists = [message.get("targetList", [])]
     if kind == "MergeStmt":
         clauses = [one["MergeWhenClause"] for one in message.get("mergeWhenClauses", ())]
-        lists = [one.get("targetList", []) for one in clauses if one.get("commandType") == "CMD_UPDATE"]
+        lists = [claus.get("targetList", []) for claus in clauses if claus.get("commandType") == "CMD_UPDATE"]
     if kind != "DeleteStmt":
-        yield from (one["ResTarget"].get("name", "") for targets in lists for one in targets)
+        yield from (target["ResTarget"].get("name", "") for targets in lists for target in targets)
 
 
 def _select(fields: Message) -> Message:

@@ -90,7 +90,7 @@ def _judge(parser: PostgresParser, text: str, unread: str) -> _Judgement:
     if text == _SET_CONFIG:
         return _Judgement.SETS
     judged = parser.judge(text)
-    if any(one.encodes for one in judged):
+    if any(statement.encodes for statement in judged):
         return _Judgement.SETS
     only_sets = all(one.statement.tag in ("SET", "RESET") for one in judged)
     is_way_back = text.isascii() and only_sets and all(one.statement.effects == {Effect.SESSION} for one in judged)

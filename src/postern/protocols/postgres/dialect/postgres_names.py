@@ -144,9 +144,9 @@ class TargetNames:
         """Return the effects of calling a function, or None if they are unknown. `parts`: the name, with or without its
         schema."""
         name = parts[-1]
-        own = VOLATILE.get(name) or (_CALM_EFFECTS if name in CALM or name in TYPES else None)  # or a cast
+        effects = VOLATILE.get(name) or (_CALM_EFFECTS if name in CALM or name in TYPES else None)  # or a cast
         if len(parts) > 1 and parts[-2] == OWN:
-            return own
+            return effects
         if len(parts) > 1 and parts[-2] == "information_schema" and name in _INFORMATION:
             return _CALM_EFFECTS
         if len(parts) > 1:
@@ -154,8 +154,8 @@ class TargetNames:
         # An overload on the target may match the arguments better than PostgreSQL's own function.
         harmless = self._functions.get(("", name), self._functions_anywhere.get(name))
         if harmless is None:
-            return None if self._shadowed else own
-        return (own or _CALM_EFFECTS) if harmless else None
+            return None if self._shadowed else effects
+        return (effects or _CALM_EFFECTS) if harmless else None
 
     def may_call(self, column: str) -> bool:
         """Return True if `row.column` or `(value).column` may be a call, `column(value)`, of a function that does more

@@ -64,7 +64,7 @@ def scans_of(kind: str, message: Message) -> Scans:
 def _query(kind: str, message: Message, ctes: Ctes) -> Scans:
     """Return the scans of a query or a change: the tables of the rows that it returns or writes."""
     here = _ctes(message, ctes)
-    changed = _NOTHING.union(*(one for name, one in here.items() if name.startswith("*")))
+    changed = _NOTHING.union(*(object_names for name, object_names in here.items() if name.startswith("*")))
     if kind == "SelectStmt":
         return _select(message, here) | changed
     if kind == "InsertStmt":
@@ -103,15 +103,15 @@ def _select(select: Message, ctes: Ctes) -> Scans:
     if select.get("larg"):
         return _query("SelectStmt", select["larg"], ctes) | _query("SelectStmt", select["rarg"], ctes)
     targets = select.get("targetList", [])
-    found = _NOTHING
+    object_names = _NOTHING
     for value in targets:
         for link in _links(value):
-            found |= _scan_subquery(link.get("subselect"), ctes)
+            object_names |= _scan_subquery(link.get("subselect"), ctes)
     if not passes_every_row(select.get("whereClause")) or (not select.get("groupClause") and _is_one_row(targets)):
-        return found
+        return object_names
     for element in select.get("fromClause", ()):
-        found |= _from(element, ctes)
-    return found
+        object_names |= _from(element, ctes)
+    return object_names
 
 
 def _is_limited(select: Message) -> bool:
@@ -202,24 +202,24 @@ class PostgresParser(Shared):
 
     def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
         """Parse a text; see the port. Texts of more than 1 MiB are unknown."""
-        return tuple(one.statement for one in self.judge(text, schema))
+        return tuple(statement.statement for statement in self.judge(text, schema))
 
     def judge(self, text: str, schema: TargetSchema | None = None) -> tuple[AnalysedStatement, ...]:
         """Parse a text as `parse` does, with the names of prepared statements."""
         return self._cache.of(text, schema, self._judge_uncached)
 
     def _get_target_names(self, schema: TargetSchema | None) -> TargetNames:
-        for cached_schema, known in self._names:
+        for cached_schema, target_names in self._names:
             if cached_schema is schema:
-                return known
-        known = TargetNames(schema)
-        self._names = [(schema, known), *self._names[: CACHED_SCHEMAS - 1]]
-        return known
+                return target_names
+        target_names = TargetNames(schema)
+        self._names = [(schema, target_names), *self._names[: CACHED_SCHEMAS - 1]]
+        return target_names
 
     def _judge_uncached(self, text: str, schema: TargetSchema | None) -> tuple[AnalysedStatement, ...]:
-        known = self._get_target_names(schema)
+        target_names = self._get_target_names(schema)
         try:
-            ways = [[_walk(statement, known, 0) for statement in way] for way in readings(text)]
+            ways = [[_walk(statement, target_names, 0) for statement in way] for way in readings(text)]
         except UnreadablePostgres as error:
             return (AnalysedStatement(unknown(str(error)), encodes=True),)
         except RecursionError:
@@ -240,25 +240,25 @@ class PostgresParser(Shared):
 
 def _walk(statement: Message, known: TargetNames, deep: int) -> Findings:
     kind, message = node(statement)
-    found = Walk(known, HANDLERS, _code(known, deep + 1)).run(kind, message)
-    found.tag = tag_of(kind, message)
-    found.scans = scans_of(kind, message)
-    return found
+    findings = Walk(known, HANDLERS, _code(known, deep + 1)).run(kind, message)
+    findings.tag = tag_of(kind, message)
+    findings.scans = scans_of(kind, message)
+    return findings
 
 
 def _code(known: TargetNames, deep: int) -> Callable[[str], Findings]:
     def code(text: str) -> Findings:
-        found = Findings()
+        findings = Findings()
         if deep > DEEPEST_CODE:
-            found.unknown("views and functions in it lead too deep")
-            return found
+            findings.unknown("views and functions in it lead too deep")
+            return findings
         try:
             for way in readings(text):
                 for one in way:
-                    found.join(_walk(one, known, deep))
+                    findings.join(_walk(one, known, deep))
         except UnreadablePostgres as error:
-            found.unknown(f"code in it: {error}")
-        return found
+            findings.unknown(f"code in it: {error}")
+        return findings
 
     return code
 

@@ -52,26 +52,30 @@ class PreparedStatements:
 
     def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
         self._look_into(schema)
-        found: list[Statement] = []
+        statements: list[Statement] = []
         own: dict[str, list[Statement]] = {}  # prepared by the text itself so far
         before: dict[str, list[Statement]] = {}
-        for one in self._parser.judge(text, schema):
-            if one.prepares is not None:
-                own.setdefault(one.prepares, []).append(one.statement)
-            if one.executes is None or self._is_lost:
-                found.append(one.statement)
+        for statement in self._parser.judge(text, schema):
+            if statement.prepares is not None:
+                own.setdefault(statement.prepares, []).append(statement.statement)
+            if statement.executes is None or self._is_lost:
+                statements.append(statement.statement)
             else:
-                if one.executes not in before:
-                    before[one.executes] = self._find_statements(one.executes, schema)
-                prepared = before[one.executes] + own.get(one.executes, [])
-                found.append(_run(one.statement, one.executes, prepared) if prepared else one.statement)
-        return tuple(found)
+                if statement.executes not in before:
+                    before[statement.executes] = self._find_statements(statement.executes, schema)
+                prepared = before[statement.executes] + own.get(statement.executes, [])
+                statements.append(
+                    _run(statement.statement, statement.executes, prepared) if prepared else statement.statement
+                )
+        return tuple(statements)
 
     def executed_statements(self, text: str, schema: TargetSchema | None = None) -> list[str]:
         """Return the texts that prepare the names which this text executes, each once. The text was parsed before."""
         if self._is_lost or "execute" not in text.lower():
             return []
-        names = dict.fromkeys(one.executes for one in self._parser.judge(text, schema) if one.executes is not None)
+        names = dict.fromkeys(
+            statement.executes for statement in self._parser.judge(text, schema) if statement.executes is not None
+        )
         return list(dict.fromkeys(found for name in names for found in self._texts.get(name, ())))
 
     def record_statement(self, text: str, *, by_protocol: bool = False) -> None:
@@ -91,9 +95,9 @@ class PreparedStatements:
         heard, self._heard = self._heard, []
         for text in heard:
             is_new = False
-            for one in self._parser.judge(text, schema):
-                if one.prepares is not None and text not in self._texts.setdefault(one.prepares, {}):
-                    self._texts[one.prepares][text] = None
+            for statement in self._parser.judge(text, schema):
+                if statement.prepares is not None and text not in self._texts.setdefault(statement.prepares, {}):
+                    self._texts[statement.prepares][text] = None
                     is_new = True
             if not is_new:
                 self._count -= 1
@@ -118,10 +122,10 @@ def _run(execute: Statement, name: str, prepared: list[Statement]) -> Statement:
         return execute
     effects = execute.effects - {Effect.UNKNOWN}
     objects, scans = execute.objects, execute.scans
-    for one in prepared:
-        scans |= one.scans
-        effects |= one.effects
-        objects |= one.objects
+    for statement in prepared:
+        scans |= statement.scans
+        effects |= statement.effects
+        objects |= statement.objects
     return replace(
         prepared[0],
         tag=execute.tag,

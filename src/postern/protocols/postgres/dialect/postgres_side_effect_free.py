@@ -78,7 +78,7 @@ def qualified_name_of(relation: Message) -> Named:
 def uses(query: Message, target: Message) -> Uses:
     """Return what a SelectStmt uses. `target` is the RangeVar that is a table whatever WITH names. Raises
     Uncountable."""
-    found = Uses()
+    found_uses = Uses()
     aliases: set[str] = set()
     waiting: list[tuple[str, Message, Scope]] = [("SelectStmt", query, {})]
     while waiting:
@@ -86,27 +86,27 @@ def uses(query: Message, target: Message) -> Uses:
         if kind == "SelectStmt":
             scope = _select(message, scope, waiting)
         elif kind == "RangeVar":
-            _table(message, scope, target, found)
+            _table(message, scope, target, found_uses)
             aliases.add(message.get("alias", {}).get("aliasname") or message["relname"])
         elif kind == "Alias":
             aliases.add(message["aliasname"])
-            found.is_whole |= bool(message.get("colnames"))  # columns by other names
+            found_uses.is_whole |= bool(message.get("colnames"))  # columns by other names
         elif kind in _HANDLERS:
-            _HANDLERS[kind](message, found)
+            _HANDLERS[kind](message, found_uses)
         elif kind not in _PLAIN:
             raise Uncountable(f"it contains something that is not supported for counting ({kind or 'a field'})")
         left = ("withClause",) if kind == "SelectStmt" else ("typeName",)
         waiting += [(child, one, scope) for name, child, one in children(kind, message) if name not in left]
-    found.is_whole |= not aliases.isdisjoint(found.columns)  # a row as a whole
-    for name in found.fields:  # or a cast, unless there is a column of that name
+    found_uses.is_whole |= not aliases.isdisjoint(found_uses.columns)  # a row as a whole
+    for name in found_uses.fields:  # or a cast, unless there is a column of that name
         bare = name.removeprefix("_")
         if bare in TYPES and (bare != name or bare.startswith("reg") or bare in ("money", "xml")):
             raise Uncountable(f"it may make a value of the type {name}")
-    calm = {name for name in found.fields if is_calm([name]) and name not in _FORMATTED}
+    calm = {name for name in found_uses.fields if is_calm([name]) and name not in _FORMATTED}
     for name in calm:
-        _calls(name, found)
-    found.fields -= calm
-    return found
+        _calls(name, found_uses)
+    found_uses.fields -= calm
+    return found_uses
 
 
 def _select(message: Message, scope: Scope, waiting: list[tuple[str, Message, Scope]]) -> Scope:
@@ -120,13 +120,13 @@ def _select(message: Message, scope: Scope, waiting: list[tuple[str, Message, Sc
     queries = [one["CommonTableExpr"] for one in clause.get("ctes", ())]
     everything = {**scope, **{one["ctename"]: _changes(one) for one in queries}}
     sees = everything if clause.get("recursive") else scope
-    for one in queries:
-        if one.get("search_clause") or one.get("cycle_clause"):
+    for query in queries:
+        if query.get("search_clause") or query.get("cycle_clause"):
             raise Uncountable("its WITH has a SEARCH or a CYCLE")
-        if not _changes(one):
-            waiting.append((*node(one["ctequery"]), sees))
+        if not _changes(query):
+            waiting.append((*node(query["ctequery"]), sees))
         if not clause.get("recursive"):
-            sees = {**sees, one["ctename"]: _changes(one)}
+            sees = {**sees, query["ctename"]: _changes(query)}
     return everything
 
 

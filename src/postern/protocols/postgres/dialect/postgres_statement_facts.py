@@ -56,7 +56,7 @@ def reads_no_rows(statements: Sequence[str]) -> bool:
 
 def only_sets(statements: Sequence[str]) -> bool:
     """Return True if the statements only set settings, to constants or to defaults."""
-    return bool(statements) and all(_kinds(one) <= _SETS for one in statements)
+    return bool(statements) and all(_kinds(statement) <= _SETS for statement in statements)
 
 
 @lru_cache(maxsize=256)
@@ -129,8 +129,10 @@ def copy_format(statement: str) -> CopyFormat | None:
     except (UnreadablePostgres, RecursionError):
         return None
     copies = [found for kind, found in nodes if kind == "CopyStmt"]
-    found = {_format_of(one.get("options", ())) for one in copies if not (one.get("is_from") or one.get("filename"))}
-    return found.pop() if len(found) == 1 else None
+    formats = {
+        _format_of(copy.get("options", ())) for copy in copies if not (copy.get("is_from") or copy.get("filename"))
+    }
+    return formats.pop() if len(formats) == 1 else None
 
 
 def _format_of(options: Sequence[Message]) -> CopyFormat | None:

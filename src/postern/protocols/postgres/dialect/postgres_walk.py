@@ -117,8 +117,8 @@ class Walk:
 
     def names_relation(self, parts: list[str]) -> None:
         self.found.touches(ObjectKind.TABLE, parts)
-        for one in self.known.relations(parts):
-            for schema, name in self.known.family(one):
+        for relation in self.known.relations(parts):
+            for schema, name in self.known.family(relation):
                 self.found.touches(ObjectKind.TABLE, [schema, name])
 
     def writes_relation(self, relation: Message) -> None:

@@ -100,8 +100,8 @@ def _catalogue(schema: TargetSchema) -> PostgresLineageCatalogue:
             reader = Statements(catalogue, NO_DOUBTS)
             if not column:
                 return list(reader.read(statements[0]).outs or [UNKNOWN])
-            own = [Out(name, catalogue.family(relation, name)) for name in relation.columns if name]
-            return reader.expression(statements[0]["SelectStmt"]["targetList"][0], own)
+            outs = [Out(name, catalogue.family(relation, name)) for name in relation.columns if name]
+            return reader.expression(statements[0]["SelectStmt"]["targetList"][0], outs)
         except (UnreadablePostgres, TooMuch, RecursionError):
             return [UNKNOWN]
 

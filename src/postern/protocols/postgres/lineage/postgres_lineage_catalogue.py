@@ -124,22 +124,24 @@ class PostgresLineageCatalogue(Views):
 
     def _read(self, relation: Relation) -> Iterator[Out]:
         names = [name for name in relation.columns if name]
-        made: list[Out] = []
+        outs: list[Out] = []
         if relation.definition:
-            made = self._define(relation, "")
-            if len(made) != len(names) or any(out.many for out in made):
-                made = [Out(name, None) for name in names]
+            outs = self._define(relation, "")
+            if len(outs) != len(names) or any(out.many for out in outs):
+                outs = [Out(name, None) for name in names]
         quoting = QUOTING.get(relation.name, frozenset()) if relation.schema == PG_CATALOG else frozenset()
         for place, name in enumerate(names):
             if quoting is None or name in quoting:
                 yield Out(name, None)
             elif relation.definition:
-                own = frozenset({ColumnRef(relation.schema, relation.name, name)})
-                yield Out(name, union([made[place].sources, own]), plain=also_named(made[place].plain, own))
+                column_refs = frozenset({ColumnRef(relation.schema, relation.name, name)})
+                yield Out(
+                    name, union([outs[place].sources, column_refs]), plain=also_named(outs[place].plain, column_refs)
+                )
             else:
-                own = self.family(relation, name)
-                made = self._define(relation, name) if name in relation.generated else []
-                yield Out(name, union([own, *(out.sources for out in made)]), plain=frozenset({own}))
+                column_refs = self.family(relation, name)
+                outs = self._define(relation, name) if name in relation.generated else []
+                yield Out(name, union([column_refs, *(out.sources for out in outs)]), plain=frozenset({column_refs}))
 
     def family(self, relation: Relation, name: str) -> frozenset[ColumnRef]:
         """Return the column, and the same column of the relation's partitions, children and parents."""

@@ -41,7 +41,7 @@ class PostgresQueries:
 
     def targets(self, values: Iterable[Message]) -> list[rel.OutputColumn | rel.Star | rel.RowStar]:
         """Translate the list after SELECT or RETURNING."""
-        return [self._target(one["ResTarget"]) for one in values]
+        return [self._target(value["ResTarget"]) for value in values]
 
     def _target(self, target: Message) -> rel.OutputColumn | rel.Star | rel.RowStar:
         value = target.get("val")
@@ -152,7 +152,7 @@ class PostgresQueries:
             kind, content = node(call)
             name = strings(content.get("funcname"))[-1] if kind == "FuncCall" else ""
             value = self.expressions.of(call)
-            listed = [item for one in definitions for item in one.get("List", {}).get("items", ())]
+            listed = [item for definition in definitions for item in definition.get("List", {}).get("items", ())]
             if listed:
                 rows.append(rel.RowsOf(value, _names_of_definitions(listed), certain=True))
             elif name in COLUMNS:
@@ -255,12 +255,12 @@ def _names_of_definitions(values: Iterable[Message]) -> tuple[str, ...]:
 
 
 def _columns(values: Iterable[Message]) -> tuple[str, ...]:
-    return tuple([one["ResTarget"].get("name", "") for one in values])
+    return tuple([value["ResTarget"].get("name", "") for value in values])
 
 
 def _json_columns(values: Iterable[Message]) -> Iterator[Message]:
-    for one in values:
-        column = one["JsonTableColumn"]
+    for value in values:
+        column = value["JsonTableColumn"]
         if column.get("coltype") == "JTC_NESTED":
             yield from _json_columns(column.get("columns", ()))
         else:

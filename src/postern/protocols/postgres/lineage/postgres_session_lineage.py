@@ -82,9 +82,13 @@ class SessionLineage:
         outs = self._trace_columns(statement, columns)
         if not columns:
             return None if outs is None or any(out.many for out in outs) else tuple(map(origin_of, outs))
-        found = None if outs is None else spread(outs, len(columns))
+        found_outs = None if outs is None else spread(outs, len(columns))
         return tuple(
-            origin_of(self._both(column, Out(None, None) if found is None else found[place], parsed=found is not None))
+            origin_of(
+                self._both(
+                    column, Out(None, None) if found_outs is None else found_outs[place], parsed=found_outs is not None
+                )
+            )
             for place, column in enumerate(columns)
         )
 
@@ -104,18 +108,18 @@ class SessionLineage:
         schema, last = self._schema, self._last
         if last is not None and last[0] == statement and last[1] is schema and last[2] is self._doubts:
             return last[3]
-        found = self._lineage.read(statement, schema, self._doubts)
-        self._last = (statement, schema, self._doubts, found) if len(statement) <= _REMEMBERED else None
-        return found
+        reads = self._lineage.read(statement, schema, self._doubts)
+        self._last = (statement, schema, self._doubts, reads) if len(statement) <= _REMEMBERED else None
+        return reads
 
     def _trace_columns(self, statement: str, columns: Sequence[Column]) -> Outs | None:
         reads = self._read(statement)
         if reads is None:
             return None
-        meant: list[Outs | None] = []
+        outses: list[Outs | None] = []
         for read in reads:
-            meant += self._meanings(read)
-        return one_of(meant, columns, cut)
+            outses += self._meanings(read)
+        return one_of(outses, columns, cut)
 
     def _meanings(self, read: Read) -> Sequence[Outs | None]:
         if read.shows is not None:

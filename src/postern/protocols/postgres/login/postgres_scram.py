@@ -65,10 +65,10 @@ class KeyCache:
 
     def find(self, password: Secret, salt: bytes, rounds: int) -> Keys | None:
         name = self._name(password, salt, rounds)
-        found = self._kept.get(name)
-        if found is not None:
+        keys = self._kept.get(name)
+        if keys is not None:
             self._kept.move_to_end(name)
-        return found
+        return keys
 
     def keep(self, password: Secret, salt: bytes, rounds: int, keys: Keys) -> None:
         self._kept[self._name(password, salt, rounds)] = keys

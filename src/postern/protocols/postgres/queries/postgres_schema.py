@@ -87,10 +87,10 @@ def target_schema(answers: Sequence[Sequence[Row]]) -> TargetSchema:
     """Build the schema from the rows of each of QUESTIONS. Raises ProtocolViolation if they do not fit."""
     try:
         path, _, relations, functions, operators, types = answers
-        found = [_relation(row) for row in relations]
+        found_relations = [_relation(row) for row in relations]
         named = [*_functions(functions), *_functions(operators)]
         return TargetSchema(
-            {(relation.schema, relation.name): relation for relation in found},
+            {(relation.schema, relation.name): relation for relation in found_relations},
             {(function.schema, function.name): function for function in named},
             tuple(name for (name,) in path if name),
             types=_types(types),

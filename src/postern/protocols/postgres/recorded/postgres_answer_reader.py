@@ -38,7 +38,7 @@ class PostgresAnswers:
             said = (report.text, report.detail, report.hint)
             return Answered(tuple(one.encode() for one in said if one), ends=tag == m.ERROR_RESPONSE)
         if tag == m.NOTIFICATION_RESPONSE:
-            return Answered(tuple(one for one in body[4:].split(b"\0") if one))
+            return Answered(tuple(data for data in body[4:].split(b"\0") if data))
         if tag == m.FUNCTION_CALL_RESPONSE:
             return Answered((readable(body[4:], 0),))
         if tag == m.ROW_DESCRIPTION:

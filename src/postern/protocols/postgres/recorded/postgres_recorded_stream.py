@@ -30,20 +30,20 @@ class PostgresMessages:
         self._skip -= skipped
         intake = self._intake
         intake.feed(data[skipped:])
-        found: list[PostgresMessage] = []
+        messages: list[PostgresMessage] = []
         while len(intake.buf) - intake.pos >= 5:
             buf, pos = intake.buf, intake.pos
             size = 1 + int.from_bytes(buf[pos + 1 : pos + 5], "big")
             here = len(buf) - pos
             if here >= size:
                 intake.pos = pos + size
-                found.append(PostgresMessage(buf[pos], size, bytes(buf[pos + 5 : pos + size])))
+                messages.append(PostgresMessage(buf[pos], size, bytes(buf[pos + 5 : pos + size])))
             elif size <= _LONGEST:
                 intake.wait(size)
                 break
             else:
-                found.append(PostgresMessage(buf[pos], size, None))
+                messages.append(PostgresMessage(buf[pos], size, None))
                 self._skip = size - here
                 intake.pos = pos + here
                 break
-        return found
+        return messages

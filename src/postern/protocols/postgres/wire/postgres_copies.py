@@ -214,11 +214,11 @@ def _split(line: bytes, form: CopyFormat) -> list[bytes]:
     fields: list[bytes] = []
     pos = 0
     while True:
-        found = pattern.match(line, pos)
-        if found is None:
+        match = pattern.match(line, pos)
+        if match is None:
             raise ValueError("a field is not valid")
-        fields.append(found.group())
-        pos = found.end()
+        fields.append(match.group())
+        pos = match.end()
         if pos == len(line):
             return fields
         if line[pos : pos + 1] != form.delimiter:

@@ -418,8 +418,8 @@ class PostgresFrontend:
     def _bind(self, body: m.BindBody) -> PostgresPendingResponse:
         slot = PostgresPendingResponse(BIND, self.ledger.exchange + 1, body.portal[:LENGTH])
         named = body.statement[:LENGTH]
-        own = self._statements.get(named)
-        statements = [own] if own is not None else list(self.ledger.statements.candidates(named))
+        statement = self._statements.get(named)
+        statements = [statement] if statement is not None else list(self.ledger.statements.candidates(named))
         if not statements:
             name = text_of(body.statement, self.ledger.encoding, "replace")
             statements = [PostgresStatement(f"execute prepared statement {name!r}")]
@@ -444,8 +444,8 @@ class PostgresFrontend:
             raise ProtocolViolation("an Execute message has the wrong length")
         name = name[:LENGTH]
         slot = PostgresPendingResponse(EXECUTE, self.ledger.next_exchange(), name)
-        own = self._portals.get(name)
-        portals = [own] if own is not None else list(self.ledger.portals.candidates(name))
+        own_portal = self._portals.get(name)
+        portals = [own_portal] if own_portal is not None else list(self.ledger.portals.candidates(name))
         if not portals:
             portals = [
                 Portal([PostgresStatement(f"execute portal {text_of(name, self.ledger.encoding, 'replace')!r}")])
@@ -491,7 +491,7 @@ class PostgresFrontend:
                     self._run(batch, exchange, portal)
                 for statement in ledger.statements.candidates_including_batch(name, self._statements):
                     self._asks(batch, exchange, statement.text)
-            texts += [one.text for one in batch.operations[first:] if may_run_by_name(one.text)]
+            texts += [operation.text for operation in batch.operations[first:] if may_run_by_name(operation.text)]
 
     def _describe_or_close(self, tag: int, buf: bytes, pos: int, end: int) -> PostgresPendingResponse:
         """Process Describe or Close of a statement ('S') or portal ('P')."""

@@ -274,10 +274,10 @@ def _boolean_write(text: bytes) -> bytes:
 
 
 def _decimal_read(cell: bytes) -> bytes:
-    found = decimal_of(cell)
-    if found is None:
+    data = decimal_of(cell)
+    if data is None:
         raise ValueError("not a number")
-    return found
+    return data
 
 
 def _no_money(_text: bytes) -> bytes:

@@ -39,10 +39,10 @@ _COINS = re.compile(rb"[.,'\xa0 ](\d\d)$")
 
 
 def interval_of_text(cell: bytes) -> bytes:
-    found = _INTERVAL.fullmatch(cell)
-    if found is None or not cell:
+    match = _INTERVAL.fullmatch(cell)
+    if match is None or not cell:
         raise ValueError("an interval in another style than PostgreSQL's own")
-    years, months, days, sign, hours, minutes, seconds, fraction = found.groups()
+    years, months, days, sign, hours, minutes, seconds, fraction = match.groups()
     micros = 0
     if hours is not None:
         whole = int(hours) * 3600 + int(minutes) * 60 + int(seconds)
@@ -61,8 +61,8 @@ def interval_text(text: bytes) -> bytes:
         raise ValueError("only times are made here")
     seconds, fraction = divmod(micros, _SECOND)
     hours, rest = divmod(seconds, 3600)
-    shown = b"%02d:%02d:%02d" % (hours, *divmod(rest, 60))
-    return shown + (b".%06d" % fraction).rstrip(b"0") if fraction else shown
+    data = b"%02d:%02d:%02d" % (hours, *divmod(rest, 60))
+    return data + (b".%06d" % fraction).rstrip(b"0") if fraction else data
 
 
 def interval_of_bytes(cell: bytes) -> bytes:
@@ -88,17 +88,17 @@ def coins(cell: bytes) -> bytes:
 
 def money_like(cell: bytes, text: bytes) -> bytes:
     """Format money with the currency and the decimal sign of another amount."""
-    found = _AMOUNT.search(cell)
-    if found is None:
+    match = _AMOUNT.search(cell)
+    if match is None:
         raise ValueError("not an amount of money")
-    head = cell[: found.start()].replace(b"-", b"").replace(b"(", b"")
-    tail = cell[found.end() :].replace(b"-", b"").replace(b")", b"")
+    head = cell[: match.start()].replace(b"-", b"").replace(b"(", b"")
+    tail = cell[match.end() :].replace(b"-", b"").replace(b")", b"")
     number = int(text)
     digits = b"%d" % abs(number)
-    parted = _COINS.search(found[0])
+    parted = _COINS.search(match[0])
     if parted is not None:
         digits = digits.rjust(3, b"0")
-        digits = digits[:-2] + found[0][parted.start() : parted.start(1)] + digits[-2:]
+        digits = digits[:-2] + match[0][parted.start() : parted.start(1)] + digits[-2:]
     return (b"-" if number < 0 else b"") + head + digits + tail
 
 

@@ -61,13 +61,13 @@ def cell_change(oid: int, form: int, by: Change) -> CellChange:
     element = ARRAYS.get(oid)
     if element is not None:
         return CellChange(_guard_change(_array(by) if form == BINARY else _literals(element, by), by))
-    one = _value(oid, form, by)
+    change = _value(oid, form, by)
     if form != BINARY or not (oid == RECORD or oid >= FIRST_OWN):
-        return one
+        return change
 
     def each(cell: bytes) -> bytes | None:
         parts = any_parts(cell)
-        return one.each(cell) if parts is None else _parts(cell, parts, by)
+        return change.each(cell) if parts is None else _parts(cell, parts, by)
 
     return CellChange(_guard_change(each, by))
 
@@ -138,9 +138,9 @@ def _constant(codec: ScalarCodec, new: bytes | None, by: Change) -> CellChange:
     if codec.is_plain:
         return CellChange(lambda _: new, True, new)
     try:
-        made = None if new is None or like is not None else write(new)
+        data = None if new is None or like is not None else write(new)
     except (ValueError, struct.error):
-        made = None
+        data = None
 
     def each(cell: bytes) -> bytes | None:
         try:
@@ -150,7 +150,7 @@ def _constant(codec: ScalarCodec, new: bytes | None, by: Change) -> CellChange:
         if new is None or new == plain:
             return None if new is None else cell
         try:
-            return made if like is None else like(cell, new)
+            return data if like is None else like(cell, new)
         except (ValueError, struct.error):
             return None
 
@@ -163,10 +163,10 @@ def _other(cell: bytes, by: Change) -> bytes | None:
 
 def _array(by: Change) -> Callable[[bytes], bytes]:
     """Change an array, and update its flag for NULLs among the elements."""
-    known: dict[int, CellChange] = {}
+    changes: dict[int, CellChange] = {}
 
     def each(cell: bytes) -> bytes:
-        new = _parts(cell, array_parts(cell), by, known)
+        new = _parts(cell, array_parts(cell), by, changes)
         has_null = any(size < 0 for _, _, size in array_parts(new))
         return new[:4] + _INT32.pack(int(has_null)) + new[8:]
 

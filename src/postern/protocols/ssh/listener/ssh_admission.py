@@ -84,10 +84,10 @@ class Admission:
         if person.expires_at is not None:
             again = True  # no signal reports its expiry
         principal = await person.standing() if again else person.principal
-        wanted = TunnelRequest(
+        request = TunnelRequest(
             principal, person.means, visit.target, visit.since, person.standing, expires_at=person.expires_at
         )
-        return await self.fronts.permit_for(client, wanted)
+        return await self.fronts.permit_for(client, request)
 
     async def request_permit(self, visit: SshClientState, client: ChannelClient) -> Permit:
         assert visit.right is not None

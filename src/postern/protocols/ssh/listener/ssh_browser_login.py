@@ -54,10 +54,10 @@ class PendingBrowserLogin:
         with suppress(PosternError):
             await self._logins.give_up(self._waiting)
         try:
-            given = await self._found  # which notices within seconds
+            login = await self._found  # which notices within seconds
         except PosternError:
             return
-        await self._logins.end(given)
+        await self._logins.end(login)
 
 
 class BrowserLogins:

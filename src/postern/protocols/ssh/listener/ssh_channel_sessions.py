@@ -198,9 +198,11 @@ async def return_permit(permit: Permit) -> Permit:
 
 def _terminal(name: str, columns: int, rows: int) -> Terminal:
     """Return the terminal. A client that does not know its size sends 0."""
-    known = Terminal()
+    terminal = Terminal()
     return Terminal(
-        min(columns, _MOST_COLUMNS) or known.columns, min(rows, _MOST_COLUMNS) or known.rows, name[:64] or known.name
+        min(columns, _MOST_COLUMNS) or terminal.columns,
+        min(rows, _MOST_COLUMNS) or terminal.rows,
+        name[:64] or terminal.name,
     )
 
 

@@ -68,8 +68,8 @@ class ClientListener(asyncssh.SSHListener):
         self._transport = ClientChannel(self, visit.peer)
         self._stream = StreamHandshake()
         self._stream.peer = visit.peer
-        wanted = ChannelRequest(ChannelKind.LISTEN, self._what, self._login)
-        self._wanted = ForwardClient(self._stream, wanted, None, {}, client)
+        request = ChannelRequest(ChannelKind.LISTEN, self._what, self._login)
+        self._wanted = ForwardClient(self._stream, request, None, {}, client)
         self._listens: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._words = b""
         self._taking: set[asyncio.Task[None]] = set()
@@ -126,16 +126,16 @@ class ClientListener(asyncssh.SSHListener):
             self._words = (self._words + data)[:1_000]
             return
         try:
-            said = told.read_message(data)
+            message = told.read_message(data)
         except ProtocolViolation as error:
             log.error("%s", error.message)
             self.close()
             return
-        if isinstance(said, told.ListeningMessage):
-            self._place = (self._place[0], said.port)
+        if isinstance(message, told.ListeningMessage):
+            self._place = (self._place[0], message.port)
             self._settle(True)  # the client gets this response in the next step, before any accepted connection
         else:
-            task = asyncio.get_running_loop().create_task(self._take(said))
+            task = asyncio.get_running_loop().create_task(self._take(message))
             self._taking.add(task)
             task.add_done_callback(self._taking.discard)
 
@@ -170,11 +170,11 @@ class ClientListener(asyncssh.SSHListener):
         """Offer a connection to the client. It has no deadline to respond except its own connection's; the offer counts
         as a channel."""
         place, origin = self._what, told.place(came.host, came.port)
-        wanted = ChannelRequest(ChannelKind.ACCEPT, f"{came.number} {origin} {place}", self._login)
+        request = ChannelRequest(ChannelKind.ACCEPT, f"{came.number} {origin} {place}", self._login)
         if self._over or not self._visit.has_room:
             self.refuse(came.number)
             return
-        session = AcceptedConnection(self, came.number, self._admission, self._visit, wanted, self._client)
+        session = AcceptedConnection(self, came.number, self._admission, self._visit, request, self._client)
         try:
             await session.admit_connection()
             await self._open(session, came)

@@ -186,9 +186,9 @@ class SshServer(asyncssh.SSHServer):
         """Start a browser login. There is no prompt, so the client responds at once and waits."""
         self.forget()
         _require(self.visit.over is None)  # once per connection
-        wanted = SshClaim(*split(username), self._client)
+        claim = SshClaim(*split(username), self._client)
         try:
-            self._invitation = await self._admission.invite(self.visit, self._conn.abort, wanted)
+            self._invitation = await self._admission.invite(self.visit, self._conn.abort, claim)
         except PosternError as error:
             raise _turned_away(error) from None
         return "", self._invitation.text, "en", ()
@@ -235,8 +235,8 @@ class SshServer(asyncssh.SSHServer):
         self._check_room()
         channel = self._conn.create_tcp_channel(window=WINDOW)
         if self._has_target:
-            wanted = ChannelRequest(ChannelKind.FORWARD, place(dest_host, dest_port), self.visit.login)
-            forwarded = ForwardedChannel(self._admission, self.visit, wanted, self._client)
+            request = ChannelRequest(ChannelKind.FORWARD, place(dest_host, dest_port), self.visit.login)
+            forwarded = ForwardedChannel(self._admission, self.visit, request, self._client)
             return channel, forwarded.admit_connection()
         return channel, self._inside(dest_host)
 

@@ -41,7 +41,7 @@ class SshTargetAccess:
 def read(order: Order, values: Mapping[str, Secret]) -> SshTargetAccess:
     """Parse the secrets. Raises Unavailable."""
     connection, none = order.connection, Secret("")
-    found = SshTargetAccess(
+    access = SshTargetAccess(
         connection=connection,
         host=dialling.required_secret(connection, values, "HOST").reveal(),
         port=dialling.port_of(connection, values, 22),
@@ -53,12 +53,12 @@ def read(order: Order, values: Mapping[str, Secret]) -> SshTargetAccess:
         public_key=dialling.text(values, "PUBLIC_KEY"),
         host_keys=dialling.text(values, "HOST_KEYS"),
     )
-    if not (found.password or found.key or found.agent):
+    if not (access.password or access.key or access.agent):
         raise Unavailable(
             f"connection {connection!r} has no credentials; an administrator must set one of the secrets PASS, "
             "PRIVATE_KEY and SSH_AUTH_SOCK"
         )
-    return found
+    return access
 
 
 async def private_key(access: SshTargetAccess) -> asyncssh.SSHKey | None:
@@ -80,14 +80,14 @@ async def private_key(access: SshTargetAccess) -> asyncssh.SSHKey | None:
 async def agent_keys(access: SshTargetAccess, agent: asyncssh.SSHAgentClient) -> Keys:
     """Return the ssh-agent's keys for this connection. Raises Unavailable."""
     where = f"connection {access.connection!r}: the ssh-agent of its secret SSH_AUTH_SOCK"
-    wanted = _public_key(access)
+    data = _public_key(access)
     try:
-        found = await agent.get_keys([wanted] if wanted else None)
+        pairs = await agent.get_keys([data] if data else None)
     except ValueError:
         raise Unavailable(f"{where} does not answer") from None
-    if not found:
-        raise Unavailable(f"{where} does not have the key of PUBLIC_KEY" if wanted else f"{where} holds no keys")
-    return list(found)
+    if not pairs:
+        raise Unavailable(f"{where} does not have the key of PUBLIC_KEY" if data else f"{where} holds no keys")
+    return list(pairs)
 
 
 def _public_key(access: SshTargetAccess) -> bytes:

@@ -323,5 +323,5 @@ class _Session(asyncssh.SSHClientSession[bytes]):
 
 def _code(name: str) -> int:
     """Return the exit code of a shell for a program that this signal ended."""
-    found = signal.Signals.__members__.get(f"SIG{name}")
-    return m.ENDED if found is None else m.SIGNALLED + found
+    signals = signal.Signals.__members__.get(f"SIG{name}")
+    return m.ENDED if signals is None else m.SIGNALLED + signals

@@ -123,12 +123,12 @@ class TargetListener(FramedTransport, ConnectionUser):
         """Return the session of a new connection. Raises ChannelOpenError."""
         if self._closing or self._over or len(self._waiting) >= MOST_WAITING:
             raise asyncssh.ChannelOpenError(asyncssh.OPEN_RESOURCE_SHORTAGE, "too many connections are waiting")
-        number, taken = self._login.newcomer()
-        self._waiting[number] = taken
+        number, future = self._login.newcomer()
+        self._waiting[number] = future
         try:
             self._give(m.frame(m.STDOUT, told.came(number, host, port & 0xFFFF)))
             async with asyncio.timeout(PATIENCE):
-                return await taken
+                return await future
         except TimeoutError:
             raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, "the client did not accept it") from None
         finally:
@@ -137,9 +137,9 @@ class TargetListener(FramedTransport, ConnectionUser):
 
     def _refuse(self, number: str) -> None:
         """Refuse a connection, unless it was accepted already."""
-        taken = self._waiting.pop(number, None)
-        if taken is not None and not taken.done():
-            taken.set_exception(asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, "refused"))
+        future = self._waiting.pop(number, None)
+        if future is not None and not future.done():
+            future.set_exception(asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, "refused"))
 
     # End
 
@@ -155,8 +155,8 @@ class TargetListener(FramedTransport, ConnectionUser):
             return
         self._over = True
         self._stop()
-        said = m.frame(m.STDERR, f"postern: {words}\n".encode("utf-8", "replace")) if words else b""
-        self._give(said + m.exit_frame(code))
+        data = m.frame(m.STDERR, f"postern: {words}\n".encode("utf-8", "replace")) if words else b""
+        self._give(data + m.exit_frame(code))
 
     def _give(self, frames: bytes = b"") -> None:
         if frames:

@@ -256,10 +256,10 @@ class SshTargetLogin:
             await connection.create_connection(lambda: session, host, port, **how)
             return
         if channel.kind is ChannelKind.ACCEPT:
-            taken = self.newcomers.pop(channel.what.partition(" ")[0], None)
-            if taken is None or taken.done():
+            future = self.newcomers.pop(channel.what.partition(" ")[0], None)
+            if future is None or future.done():
                 raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, "the waiting connection is gone")
-            taken.set_result(session)
+            future.set_result(session)
             await session.started
             return
         what = cast("Any", channel.what.encode("utf-8", "surrogateescape"))

@@ -74,9 +74,9 @@ def copies(command: str) -> str:
 def _split(command: str) -> list[str]:
     """Split the command as shells do. Return an empty list for text that shells can read differently."""
     words, pos = [], 0
-    while found := _WORD.match(command, pos):
-        words.append(found[0])
-        pos = found.end()
+    while match := _WORD.match(command, pos):
+        words.append(match[0])
+        pos = match.end()
         if pos < len(command) and command[pos] != " ":
             return []
         pos += 1

@@ -254,7 +254,11 @@ class SftpWire(FileWire):
 
     def unfinished_exchanges(self) -> list[Completed]:
         """Return the files that were not closed, with the bytes transferred so far."""
-        closing = [one.transfer for one in self._pending.values() if one.kind == s.CLOSE and one.transfer is not None]
+        closing = [
+            pending.transfer
+            for pending in self._pending.values()
+            if pending.kind == s.CLOSE and pending.transfer is not None
+        ]
         left = [_make_completed_event(transfer, "it was not closed") for transfer in [*self._open.values(), *closing]]
         self._open.clear()
         self._pending.clear()

@@ -47,10 +47,10 @@ class FileDigest:
             return
         self._ahead[offset] = data
         self._all.size += len(data) + _PIECE
-        while (found := self._ahead.pop(self._next, None)) is not None:
-            self._all.size -= len(found) + _PIECE
-            self._hash.update(found)
-            self._next += len(found)
+        while (found_data := self._ahead.pop(self._next, None)) is not None:
+            self._all.size -= len(found_data) + _PIECE
+            self._hash.update(found_data)
+            self._next += len(found_data)
 
     def give_up(self) -> None:
         """Give up the hash."""

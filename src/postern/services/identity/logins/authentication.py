@@ -86,9 +86,9 @@ class Authentication:
 
         Raises Unauthenticated, Unavailable, and Denied for a caller that must enrol a second factor first.
         """
-        found = await self.enrolling_caller(token, address=address)
-        require_enrolled(found)
-        return found
+        found_caller = await self.enrolling_caller(token, address=address)
+        require_enrolled(found_caller)
+        return found_caller
 
     async def enrolling_caller(self, token: Secret, *, address: str) -> Caller:
         """Return the caller, also one that must enrol a second factor first: for the few calls that serve enrolment.

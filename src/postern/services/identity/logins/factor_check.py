@@ -43,8 +43,10 @@ class FactorCheck:
 
     async def find_confirmed(self, user_id: UUID) -> list[SecondFactor]:
         """Return the confirmed factors without recovery codes, which only replace a factor."""
-        found = await self._store.of(user_id)
-        return [one for one in found if one.confirmed_at is not None and one.kind is not FactorKind.RECOVERY]
+        factors = await self._store.of(user_id)
+        return [
+            factor for factor in factors if factor.confirmed_at is not None and factor.kind is not FactorKind.RECOVERY
+        ]
 
     async def require(self, user_id: UUID, answer: FactorAnswer, challenge: bytes | None = None) -> None:
         """Check the answer. `challenge` is what an authenticator had to sign. Raises Unauthenticated, TooMany.
@@ -86,10 +88,10 @@ class FactorCheck:
     ) -> bool:
         if assertion is None or challenge is None:
             return False
-        wanted = credential_id_of(assertion)
+        data = credential_id_of(assertion)
         for factor in await self._of(user_id, FactorKind.WEBAUTHN):
             key = Key.load(factor.material)
-            if key.credential_id == wanted:
+            if key.credential_id == data:
                 return await self._check_counter(factor, key, assertion, challenge)
         return False
 
@@ -109,5 +111,5 @@ class FactorCheck:
         return await self._store.use(factor.id, counter, self._now())
 
     async def _of(self, user_id: UUID, kind: FactorKind) -> list[SecondFactor]:
-        found = await self._store.of(user_id)
-        return [one for one in found if one.kind is kind and one.confirmed_at is not None]
+        factors = await self._store.of(user_id)
+        return [factor for factor in factors if factor.kind is kind and factor.confirmed_at is not None]

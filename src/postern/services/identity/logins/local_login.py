@@ -133,7 +133,7 @@ class LocalLogin:
             return await self._open(account, client)
         self._tickets.check(str(account.principal.id))
         self._tickets.fail(str(account.principal.id))
-        keys = [Key.load(one.material) for one in factors if one.kind is FactorKind.WEBAUTHN]
+        keys = [Key.load(factor.material) for factor in factors if factor.kind is FactorKind.WEBAUTHN]
         challenge = new_challenge() if keys else b""
         payload = {
             "user_id": str(account.principal.id),

@@ -168,16 +168,16 @@ class OidcLogin:
         """Return the organisation and its provider. The error is the same for an unknown organisation and another login
         method."""
         if organization is None:
-            found = await self._organisations.default()
+            organisation = await self._organisations.default()
         else:
             named = await self._organisations.by_name(organization)
             if named is None:
                 raise _another_way()
-            found = named
-        config = await provider_of(self._configs, found.id)
+            organisation = named
+        config = await provider_of(self._configs, organisation.id)
         if config is None:
             raise _another_way()
-        return found.id, config
+        return organisation.id, config
 
     def _client(self) -> OpenId:
         if self._openid is None:

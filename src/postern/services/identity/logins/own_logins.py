@@ -34,8 +34,8 @@ class OwnLogins:
 
     async def live(self, principal: Principal, page: Page) -> Listed[Login]:
         """Return one's own logins, newest first."""
-        found = await self._logins.live(principal)
-        return Listed(found[page.offset : page.offset + page.limit], len(found))
+        logins = await self._logins.live(principal)
+        return Listed(logins[page.offset : page.offset + page.limit], len(logins))
 
     async def end_all(self, caller: Caller, *, keep_current: bool = False) -> int:
         """End one's own logins, pending ones included, except the present one with `keep_current`; return how many were

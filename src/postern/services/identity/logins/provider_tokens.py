@@ -62,17 +62,17 @@ class ProviderTokenAuthenticator:
             raise _unknown()
         signed = text.count(".") == 2
         providers = await self._candidates(text if signed else None)
-        found = []
+        principals = []
         for org_id, config in providers:
             subject = await (self._find_subject(config, token) if signed else self._find_opaque_subject(config, token))
             account = await self._principals.by_subject(org_id, config.issuer_url, subject) if subject else None
             if account is not None:
-                found.append(account.principal)
-        if len(found) != 1:  # of several, none is more right than the others
+                principals.append(account.principal)
+        if len(principals) != 1:  # of several, none is more right than the others
             raise _unknown()
-        if not found[0].is_active:
+        if not principals[0].is_active:
             raise Unauthenticated("this account is not active; ask an administrator")
-        return found[0]
+        return principals[0]
 
     async def _candidates(self, signed: str | None) -> list[Provider]:
         """Return the providers that may have issued this token.

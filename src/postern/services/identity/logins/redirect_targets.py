@@ -42,8 +42,8 @@ def redirect_target_of(redirect: str | None, code_challenge: str | None, api_url
     if redirect.startswith("/") and not redirect.startswith("//"):
         redirect = api_url + redirect
     try:
-        parts, own = urlsplit(redirect), urlsplit(api_url)
-        origin, own_origin = (parts.scheme, parts.hostname, parts.port), (own.scheme, own.hostname, own.port)
+        parts, result = urlsplit(redirect), urlsplit(api_url)
+        origin, own_origin = (parts.scheme, parts.hostname, parts.port), (result.scheme, result.hostname, result.port)
     except ValueError:
         raise Invalid("redirect: cannot be read as a URL", field="redirect") from None
     if parts.username is not None or parts.fragment:

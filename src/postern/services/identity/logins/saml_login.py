@@ -183,15 +183,15 @@ class SamlLogin:
     async def _provider(self, organization: str | None) -> tuple[UUID, SamlConfig]:
         """Return the organisation and its provider. The error is the same for an unknown organisation and another login
         method."""
-        found = (
+        organisation = (
             await self._organisations.default()
             if organization is None
             else await self._organisations.by_name(organization)
         )
-        config = await self._config(found.id) if found else None
-        if found is None or config is None:
+        config = await self._config(organisation.id) if organisation else None
+        if organisation is None or config is None:
             raise Malformed("this organisation does not log in with SAML; `GET /api/publicserverinfo` says how")
-        return found.id, config
+        return organisation.id, config
 
     async def _config(self, org_id: UUID) -> SamlConfig | None:
         config = await self._configs.of(org_id)

@@ -113,7 +113,7 @@ class SecondFactors:
 
     async def own(self, principal: Principal) -> list[SecondFactor]:
         """Return confirmed factors, oldest first, with one entry for each unused recovery code."""
-        return [one for one in await self._store.of(principal.id) if one.confirmed_at is not None]
+        return [factor for factor in await self._store.of(principal.id) if factor.confirmed_at is not None]
 
     async def enrol(
         self, caller: Caller, kind: FactorKind, name: str, proof: FactorProof, address: str
@@ -139,8 +139,12 @@ class SecondFactors:
             enrolment = FactorEnrolment(factor, Secret(key), Secret(totp.uri_of(key, principal.email)))
         else:
             challenge = new_challenge()
-            known = [Key.load(one.material) for one in confirmed if one.kind is FactorKind.WEBAUTHN]
-            creation = await self._authenticators.registration_options(principal, challenge, known)
+            keys = [
+                Key.load(second_factor.material)
+                for second_factor in confirmed
+                if second_factor.kind is FactorKind.WEBAUTHN
+            ]
+            creation = await self._authenticators.registration_options(principal, challenge, keys)
             factor = replace(factor, material=challenge_text(challenge).encode())
             enrolment = FactorEnrolment(factor, creation=creation)
         await self._store.add(factor)
@@ -180,8 +184,8 @@ class SecondFactors:
         """Remove a factor; the last one takes its recovery codes with it. Raises NotFound, Invalid, and as `enrol`."""
         principal = caller.principal
         confirmed = await self._check.find_confirmed(principal.id)
-        found = next((one for one in confirmed if one.id == factor_id), None)
-        if found is None:
+        factor = next((second_factor for second_factor in confirmed if second_factor.id == factor_id), None)
+        if factor is None:
             raise NotFound(f"you have no second factor {factor_id}")
         if len(confirmed) == 1 and await self._required.is_required(principal.org_id):
             raise Invalid("your organisation requires a second factor; add another one first")
@@ -190,7 +194,7 @@ class SecondFactors:
         if len(confirmed) == 1:
             await self._store.clear(principal.id)
             self._required.forget(principal.id)
-        record_change(found, None)
+        record_change(factor, None)
 
     async def reset(self, principal: Principal, key: str) -> None:
         """Remove all factors of a user who lost them, as an administrator, and end their logins. Raises Denied,

@@ -50,9 +50,9 @@ class SignIn:
         known = await self._store.by_subject(org_id, identity.issuer, identity.subject)
         before = known or await self._find_invited(org_id, identity)
         account = before or await self._new(org_id, identity)
-        found = await self._confirm(account, identity, self._now())
-        record_change(before, found)
-        return found
+        found_account = await self._confirm(account, identity, self._now())
+        record_change(before, found_account)
+        return found_account
 
     async def reconfirm(self, account: Account, identity: Identity) -> Account:
         """Return the same account after the provider was asked again, which is not a new login. Raises Denied."""
@@ -71,10 +71,10 @@ class SignIn:
             raise _inactive()
         await self._update(account, identity, login_at)
         await self._synchronise(principal, identity.groups)
-        found = await self._store.get(principal.org_id, principal.id)
-        if found is None:
+        found_account = await self._store.get(principal.org_id, principal.id)
+        if found_account is None:
             raise Denied("this account was deleted while you logged in")
-        return found
+        return found_account
 
     async def _find_invited(self, org_id: UUID, identity: Identity) -> Account | None:
         account = await self._find_provisioned(org_id, identity)
@@ -99,9 +99,9 @@ class SignIn:
 
     async def _find_provisioned(self, org_id: UUID, identity: Identity) -> Account | None:
         """Return the invited account that the provider's own provisioning (SCIM) created under this identifier."""
-        wanted = PrincipalFilter(external_id=identity.subject, status=PrincipalStatus.INVITED)
-        found = (await self._store.find(org_id, wanted, Page(limit=2))).items
-        return found[0] if len(found) == 1 else None
+        principal_filter = PrincipalFilter(external_id=identity.subject, status=PrincipalStatus.INVITED)
+        accounts = (await self._store.find(org_id, principal_filter, Page(limit=2))).items
+        return accounts[0] if len(accounts) == 1 else None
 
     async def _new(self, org_id: UUID, identity: Identity) -> Account:
         organisation = await self._organisations.get(org_id)

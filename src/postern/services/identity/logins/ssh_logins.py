@@ -160,13 +160,13 @@ class SshLogins:
         Raises Denied when it was denied, Unauthenticated once it has expired or for an inactive user, Unavailable.
         """
         async with self._done.subscribe(waiting.id) as event:
-            found = await self._take_decision(waiting)
-            if found is not None:
-                return found
+            login = await self._take_decision(waiting)
+            if login is not None:
+                return login
             async for _ in poll_times(event, LIFE.total_seconds() + _LOOK_AGAIN, _LOOK_AGAIN):
-                found = await self._take_decision(waiting)
-                if found is not None:
-                    return found
+                login = await self._take_decision(waiting)
+                if login is not None:
+                    return login
         raise Unauthenticated("this login was not allowed in time; connect again")
 
     async def give_up(self, waiting: WaitingSshLogin) -> None:

@@ -181,23 +181,23 @@ class Tokens:
             now = self._now()
             if self._keys and self._looked_at is not None and now - self._looked_at < timedelta(seconds=1):
                 return
-            kept: list[SigningKey] = []
+            keys: list[SigningKey] = []
             generation = -1
             while generation != self._generation:  # they changed while we asked: what came may be from before
                 generation = self._generation
-                kept = await self._load_keys(now)
-            good = [key for key in kept if key.retired_at is None or now < key.retired_at + RETIRED_KEYS_STAY]
+                keys = await self._load_keys(now)
+            good = [key for key in keys if key.retired_at is None or now < key.retired_at + RETIRED_KEYS_STAY]
             self._keys = {str(key.id): _import_key(key) for key in good}
             self._signing = str(next(key.id for key in good if key.retired_at is None))
             self._looked_at = now
 
     async def _load_keys(self, now: datetime) -> list[SigningKey]:
         """Return the stored keys, at least one."""
-        kept = await self._store.all()
-        if not kept:
+        keys = await self._store.all()
+        if not keys:
             await self._store.rotate(_new_key(now), now, first=True)
-            kept = await self._store.all()
-        return kept
+            keys = await self._store.all()
+        return keys
 
     def _on_changed(self, payload: Mapping[str, str]) -> None:
         if payload.get("name") == SETTING:

@@ -32,7 +32,7 @@ async def keeping_an_admin(transaction: Executor, org_id: UUID) -> AsyncIterator
 
 
 async def _has_admin(transaction: Executor, org_id: UUID) -> bool:
-    wanted = (
+    query = (
         select(users.c.id)
         .join(orgs, orgs.c.id == users.c.org_id)
         .join(user_groups, (user_groups.c.user_id == users.c.id) & (user_groups.c.name == orgs.c.admin_group))
@@ -43,4 +43,4 @@ async def _has_admin(transaction: Executor, org_id: UUID) -> bool:
         )
         .limit(1)
     )
-    return (await transaction.execute(wanted)).first() is not None
+    return (await transaction.execute(query)).first() is not None

@@ -50,11 +50,11 @@ class SqlAccounts(ResourceTable[Account]):
     async def get(self, org_id: UUID, name_or_id: str) -> Account | None:
         """Return the account: a subject takes precedence over an e-mail address or an identifier of the same
         spelling."""
-        meant = or_(self.matches_name(name_or_id), users.c.id == as_uuid(name_or_id))
+        condition = or_(self.matches_name(name_or_id), users.c.id == as_uuid(name_or_id))
         first = case((users.c.subject == name_or_id, 0), else_=1)
-        wanted = self.select_rows().where(users.c.org_id == org_id, meant).order_by(first).limit(1)
+        query = self.select_rows().where(users.c.org_id == org_id, condition).order_by(first).limit(1)
         async with self._database.statement() as statement:
-            row = (await statement.execute(wanted)).mappings().one_or_none()
+            row = (await statement.execute(query)).mappings().one_or_none()
         return None if row is None else account_of(row)
 
     async def add(self, resource: Account) -> None:

@@ -38,9 +38,9 @@ class SqlCredentials:
             raise Conflict(f"the credential {credential.username!r} could not be added; try again") from None
 
     async def get(self, org_id: UUID, credential_id: UUID) -> Credential | None:
-        wanted = _SHOWN.where(credentials.c.org_id == org_id, credentials.c.id == credential_id)
+        query = _SHOWN.where(credentials.c.org_id == org_id, credentials.c.id == credential_id)
         async with self._database.statement() as connection:
-            row = (await connection.execute(wanted)).mappings().one_or_none()
+            row = (await connection.execute(query)).mappings().one_or_none()
         return None if row is None else _credential_of(row)
 
     async def of_connection(
@@ -54,18 +54,18 @@ class SqlCredentials:
             return await statement.run_sync(lambda connection: find_page(connection, listed, page, _credential_of))
 
     async def of_user(self, org_id: UUID, user_id: UUID) -> list[tuple[Credential, str]]:
-        wanted = (
+        query = (
             _SHOWN.add_columns(connections.c.name.label("connection"))
             .join(connections, connections.c.id == credentials.c.connection_id)
             .where(credentials.c.org_id == org_id, credentials.c.user_id == user_id)
             .order_by(credentials.c.created_at.desc(), credentials.c.id)
         )
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).mappings().all()
+            rows = (await connection.execute(query)).mappings().all()
         return [(_credential_of(row), row["connection"]) for row in rows]
 
     async def issued_by(self, org_id: UUID, maker_id: UUID) -> list[IssuedCredential]:
-        wanted = (
+        query = (
             _SHOWN.add_columns(connections.c.name.label("connection"), users.c.name.label("holder"))
             .join(connections, connections.c.id == credentials.c.connection_id)
             .join(users, users.c.id == credentials.c.user_id)
@@ -73,7 +73,7 @@ class SqlCredentials:
             .order_by(credentials.c.created_at.desc(), credentials.c.id)
         )
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).mappings().all()
+            rows = (await connection.execute(query)).mappings().all()
         return [IssuedCredential(_credential_of(row), row["holder"], row["connection"]) for row in rows]
 
     async def revoke(self, credential_id: UUID, at: datetime) -> bool:

@@ -37,8 +37,8 @@ class SqlGroups(ResourceTable[UserGroup]):
 
     def select_rows(self) -> Select[Any]:
         members = select(func.count(user_groups.c.user_id.distinct())).join(users, users.c.id == user_groups.c.user_id)
-        own = members.where(user_groups.c.name == groups.c.name, users.c.org_id == groups.c.org_id)
-        return select(*groups.c, own.correlate(groups).scalar_subquery().label("members"))
+        query = members.where(user_groups.c.name == groups.c.name, users.c.org_id == groups.c.org_id)
+        return select(*groups.c, query.correlate(groups).scalar_subquery().label("members"))
 
     async def read(self, row: Row) -> UserGroup:
         return UserGroup(**row)
@@ -77,17 +77,17 @@ class SqlGroups(ResourceTable[UserGroup]):
         ids = _member_ids(group)
         if source is not None:
             ids = ids.where(user_groups.c.source == source)
-        wanted = ACCOUNT.where(users.c.id.in_(ids)).order_by(users.c.email, users.c.id)
+        query = ACCOUNT.where(users.c.id.in_(ids)).order_by(users.c.email, users.c.id)
         async with self._database.statement() as connection:
-            return [principal_of(row) for row in (await connection.execute(wanted)).mappings()]
+            return [principal_of(row) for row in (await connection.execute(query)).mappings()]
 
     async def change_members(
         self, group: UserGroup, added: frozenset[UUID], removed: frozenset[UUID], source: GroupSource
     ) -> None:
         mine = (*_of(group), user_groups.c.source == source)
-        known = select(groups.c.id).where(*self._this(group), groups.c.name == group.name).with_for_update(read=True)
+        query = select(groups.c.id).where(*self._this(group), groups.c.name == group.name).with_for_update(read=True)
         async with self._database.transaction() as transaction, keeping_an_admin(transaction, group.org_id):
-            if (await transaction.execute(known)).first() is None:
+            if (await transaction.execute(query)).first() is None:
                 raise NotFound(f"the group {group.name!r} was deleted or renamed")
             await _check_users(transaction, group.org_id, added)
             there = set((await transaction.execute(select(user_groups.c.user_id).where(*mine))).scalars())
@@ -100,8 +100,8 @@ class SqlGroups(ResourceTable[UserGroup]):
 
 
 async def _check_users(transaction: Executor, org_id: UUID, ids: frozenset[UUID]) -> None:
-    known = select(users.c.id).where(users.c.org_id == org_id, users.c.kind == PrincipalKind.USER, users.c.id.in_(ids))
-    unknown = ids - set((await transaction.execute(known)).scalars())
+    query = select(users.c.id).where(users.c.org_id == org_id, users.c.kind == PrincipalKind.USER, users.c.id.in_(ids))
+    unknown = ids - set((await transaction.execute(query)).scalars())
     if unknown:
         raise Invalid(f"members: there is no user {sorted(unknown)[0]}", field="members")
 
@@ -112,5 +112,5 @@ def _member_ids(group: UserGroup) -> Select[tuple[UUID]]:
 
 def _of(group: UserGroup) -> list[ColumnElement[bool]]:
     """Return the condition for its memberships; a different organisation may have a group of the same name."""
-    own = select(users.c.id).where(users.c.org_id == group.org_id)
-    return [user_groups.c.name == group.name, user_groups.c.user_id.in_(own)]
+    query = select(users.c.id).where(users.c.org_id == group.org_id)
+    return [user_groups.c.name == group.name, user_groups.c.user_id.in_(query)]

@@ -102,9 +102,9 @@ class SqlLogins:
             return (await transaction.execute(ended)).rowcount
 
     async def live(self, user_id: UUID, now: datetime) -> list[Login]:
-        wanted = select(*logins.c).where(*_live(user_id, now))
+        query = select(*logins.c).where(*_live(user_id, now))
         async with self._database.statement() as connection:
-            rows = await connection.execute(wanted.order_by(logins.c.created_at.desc(), logins.c.id))
+            rows = await connection.execute(query.order_by(logins.c.created_at.desc(), logins.c.id))
             return [await self._login_of(row) for row in rows.mappings()]
 
     async def prune(self, before: datetime) -> None:

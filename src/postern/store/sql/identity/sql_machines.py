@@ -41,8 +41,8 @@ class SqlMachines(ResourceTable[MachineIdentity]):
     links = (_Particulars(),)
 
     def select_rows(self) -> Select[Any]:
-        own = [column for link in self.links for column in link.columns(users)]
-        return ACCOUNT.add_columns(*own).join(machines, machines.c.user_id == users.c.id)
+        labels = [column for link in self.links for column in link.columns(users)]
+        return ACCOUNT.add_columns(*labels).join(machines, machines.c.user_id == users.c.id)
 
     async def read(self, row: Row) -> MachineIdentity:
         account = account_of(row)
@@ -61,15 +61,15 @@ class SqlMachines(ResourceTable[MachineIdentity]):
 
     async def connections_of(self, ids: Sequence[UUID], now: datetime) -> Mapping[UUID, tuple[str, ...]]:
         lives = or_(credentials.c.expires_at.is_(None), credentials.c.expires_at > now)
-        wanted = (
+        query = (
             select(credentials.c.user_id, connections.c.name)
             .join(connections, connections.c.id == credentials.c.connection_id)
             .where(credentials.c.user_id.in_(ids), credentials.c.revoked_at.is_(None), lives)
             .distinct()
         )
         async with self._database.statement() as statement:
-            held = (await statement.execute(wanted)).all()
-        return {key: tuple(sorted(one.name for one in held if one.user_id == key)) for key in ids}
+            rows = (await statement.execute(query)).all()
+        return {key: tuple(sorted(row.name for row in rows if row.user_id == key)) for key in ids}
 
     def conflict_message(self, resource: MachineIdentity) -> str:
         return f"name: a principal {resource.name!r} exists already; choose another name"

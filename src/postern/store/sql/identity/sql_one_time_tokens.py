@@ -37,7 +37,7 @@ class SqlOneTimeTokens:
             raise Conflict("this code is in use already; try again") from None
 
     async def take(self, purpose: TokenPurpose, digest: bytes, now: datetime) -> Mapping[str, Any] | None:
-        taken = (
+        returning_delete = (
             delete(one_time_tokens)
             .where(
                 one_time_tokens.c.digest == digest,
@@ -47,15 +47,15 @@ class SqlOneTimeTokens:
             .returning(one_time_tokens.c.payload)
         )
         async with self._database.transaction() as transaction:
-            payload = (await transaction.execute(taken)).scalar_one_or_none()
+            payload = (await transaction.execute(returning_delete)).scalar_one_or_none()
         return await self._open(digest, payload)
 
     async def peek(self, purpose: TokenPurpose, digest: bytes, now: datetime) -> Mapping[str, Any] | None:
-        wanted = select(one_time_tokens.c.payload).where(
+        query = select(one_time_tokens.c.payload).where(
             one_time_tokens.c.digest == digest, one_time_tokens.c.purpose == purpose, one_time_tokens.c.expires_at > now
         )
         async with self._database.statement() as connection:
-            payload = (await connection.execute(wanted)).scalar_one_or_none()
+            payload = (await connection.execute(query)).scalar_one_or_none()
         return await self._open(digest, payload)
 
     async def change(
@@ -115,8 +115,8 @@ async def _make_room(transaction: Executor, purpose: TokenPurpose, source: str |
     """Delete the oldest token of the source that has most, so that no other client's login stops. Raises TooMany."""
     live = (one_time_tokens.c.purpose == purpose, one_time_tokens.c.expires_at > at)
     if source is not None:
-        held = select(func.count()).where(*live, one_time_tokens.c.source == source)
-        if (await transaction.execute(held)).scalar_one() >= MOST_OF_SOURCE:
+        query = select(func.count()).where(*live, one_time_tokens.c.source == source)
+        if (await transaction.execute(query)).scalar_one() >= MOST_OF_SOURCE:
             await _drop_oldest(transaction, purpose, source)
     if (await transaction.execute(select(func.count()).where(*live))).scalar_one() < MOST:
         return

@@ -52,9 +52,9 @@ class SqlOrganisationDeletions:
         return await self._database.together(lambda connection: _begin(connection, org_id, at))
 
     async def waiting(self) -> list[Organisation]:
-        wanted = select(*orgs.c).where(orgs.c.deleting_at.is_not(None)).order_by(orgs.c.deleting_at, orgs.c.id)
+        query = select(*orgs.c).where(orgs.c.deleting_at.is_not(None)).order_by(orgs.c.deleting_at, orgs.c.id)
         async with self._database.statement() as connection:
-            return [organisation_of(row) for row in (await connection.execute(wanted)).all()]
+            return [organisation_of(row) for row in (await connection.execute(query)).all()]
 
     async def invalidate(self, org_id: UUID) -> None:
         await self._database.together(lambda connection: _invalidate(connection, org_id))
@@ -69,19 +69,19 @@ class SqlOrganisationDeletions:
             return list((await connection.execute(select(sessions.c.id).where(*running).limit(most))).scalars())
 
     async def segments(self, org_id: UUID, most: int) -> list[Segment]:
-        wanted = select(*segments.c).where(segments.c.org_id == org_id).limit(most)
+        query = select(*segments.c).where(segments.c.org_id == org_id).limit(most)
         async with self._database.statement() as connection:
-            return [Segment(**row) for row in (await connection.execute(wanted)).mappings()]
+            return [Segment(**row) for row in (await connection.execute(query)).mappings()]
 
     async def forget_segments(self, gone: Sequence[Segment]) -> None:
-        keys = [(one.session_id, one.number) for one in gone]
+        keys = [(segment.session_id, segment.number) for segment in gone]
         async with self._database.statement() as connection:
             await connection.execute(delete(segments).where(tuple_(segments.c.session_id, segments.c.number).in_(keys)))
 
     async def sessions(self, org_id: UUID, most: int) -> list[UUID]:
-        wanted = select(sessions.c.id).where(sessions.c.org_id == org_id, _nothing_stored()).limit(most)
+        query = select(sessions.c.id).where(sessions.c.org_id == org_id, _nothing_stored()).limit(most)
         async with self._database.statement() as connection:
-            return list((await connection.execute(wanted)).scalars())
+            return list((await connection.execute(query)).scalars())
 
     async def forget_sessions(self, ids: Sequence[UUID]) -> None:
         def work(connection: Connection) -> None:
@@ -135,11 +135,11 @@ def _begin(connection: Connection, org_id: UUID, at: datetime) -> OrganisationSu
 
 def _require_no_holds(connection: Connection, org_id: UUID, name: str) -> None:
     """Check that no holds exist, in the ledger as well: deleting their rows manually frees nothing."""
-    own = holds.c.org_id == org_id
-    count = connection.execute(count_of(holds, own)).scalar_one()
+    condition = holds.c.org_id == org_id
+    count = connection.execute(count_of(holds, condition)).scalar_one()
     if count:
-        wanted = select(holds.c.name, holds.c.session_id).where(own).order_by(holds.c.at).limit(_NAMED_HOLDS)
-        named = ", ".join(f"{hold.name!r} on session {hold.session_id}" for hold in connection.execute(wanted))
+        query = select(holds.c.name, holds.c.session_id).where(condition).order_by(holds.c.at).limit(_NAMED_HOLDS)
+        named = ", ".join(f"{hold.name!r} on session {hold.session_id}" for hold in connection.execute(query))
         more = f" and {count - _NAMED_HOLDS} more" if count > _NAMED_HOLDS else ""
         raise Conflict(
             f"organisation {name!r} has legal holds: {named}{more}; one of its administrators must release them first"
@@ -164,11 +164,11 @@ def _summary(connection: Connection, org_id: UUID) -> OrganisationSummary:
 
 
 def _invalidate(connection: Connection, org_id: UUID) -> None:
-    own = select(users.c.id).where(users.c.org_id == org_id)
+    query = select(users.c.id).where(users.c.org_id == org_id)
     connection.execute(update(users).where(users.c.org_id == org_id).values(status=PrincipalStatus.INACTIVE))
     for table in _ACCESS:
         connection.execute(delete(table).where(table.c.org_id == org_id))
-    connection.execute(delete(one_time_tokens).where(one_time_tokens.c.user_id.in_(own)))
+    connection.execute(delete(one_time_tokens).where(one_time_tokens.c.user_id.in_(query)))
     connection.execute(update(agents).where(agents.c.org_id == org_id).values(digest=None))
 
 

@@ -33,10 +33,10 @@ class SqlOrganisations:
         self._database = database
 
     async def default(self) -> Organisation:
-        found = await self.by_name(DEFAULT)
-        if found is None:
+        organisation = await self.by_name(DEFAULT)
+        if organisation is None:
             raise NotFound(f"the organisation {DEFAULT!r} is gone; restore it from a backup")
-        return found
+        return organisation
 
     async def get(self, org_id: UUID) -> Organisation | None:
         return await self._one(orgs.c.id == org_id, orgs.c.deleting_at.is_(None))
@@ -51,9 +51,9 @@ class SqlOrganisations:
 
     async def find(self, page: Page, *, deleting: bool = False) -> Listed[Organisation]:
         included = true() if deleting else orgs.c.deleting_at.is_(None)
-        wanted = select(*orgs.c).where(included).order_by(orgs.c.name).limit(page.limit).offset(page.offset)
+        query = select(*orgs.c).where(included).order_by(orgs.c.name).limit(page.limit).offset(page.offset)
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).all()
+            rows = (await connection.execute(query)).all()
             total = (await connection.execute(count_of(orgs, included))).scalar_one()
         return Listed([organisation_of(row) for row in rows], total)
 
@@ -66,15 +66,15 @@ class SqlOrganisations:
 
     async def update(self, organisation: Organisation) -> Organisation:
         updated = replace(organisation, version=organisation.version + 1)
-        own = orgs.c.id == organisation.id
+        condition = orgs.c.id == organisation.id
         roles = organisation.role_groups
         try:
             async with self._database.transaction() as transaction:
                 await one_at_a_time(transaction)
-                former = (await transaction.execute(select(*orgs.c).where(own))).one()
+                former = (await transaction.execute(select(*orgs.c).where(condition))).one()
                 if former.version != organisation.version:
                     raise Conflict(f"organisation {former.name!r} {CHANGED_MEANWHILE}")
-                await transaction.execute(update(orgs).where(own).values(_changeable(updated)))
+                await transaction.execute(update(orgs).where(condition).values(_changeable(updated)))
                 for old, new in ((former.admin_group, roles.admin), (former.auditor_group, roles.auditor)):
                     if old != new:
                         await _succeed(transaction, organisation.id, old, new)
@@ -126,8 +126,8 @@ class SqlSettings:
 
     async def _read_sealed(self, org_id: UUID, name: str) -> bytes | None:
         async with self._database.statement() as connection:
-            found = await connection.execute(select(org_settings.c.value).where(*_this(org_id, name)))
-            return found.scalar_one_or_none()
+            result = await connection.execute(select(org_settings.c.value).where(*_this(org_id, name)))
+            return result.scalar_one_or_none()
 
     async def _open(self, org_id: UUID, name: str, sealed: bytes) -> dict[str, Any]:
         clear = await self._encryption.open(sealed, row=_row(org_id, name), org_id=org_id)
@@ -152,11 +152,11 @@ async def _succeed(transaction: Executor, org_id: UUID, old: str, new: str) -> N
     await hold_groups(transaction, org_id, frozenset({new}))
     successor = update(groups).where(groups.c.org_id == org_id, groups.c.name == new)
     await transaction.execute(successor.values(version=groups.c.version + 1))  # else it could be removed meanwhile
-    own = select(users.c.id).where(users.c.org_id == org_id)
+    query = select(users.c.id).where(users.c.org_id == org_id)
 
     def members(name: str) -> Select[tuple[UUID]]:
         named = user_groups.c.name == name
-        return select(user_groups.c.user_id).where(named, user_groups.c.user_id.in_(own)).distinct()
+        return select(user_groups.c.user_id).where(named, user_groups.c.user_id.in_(query)).distinct()
 
     await count_changes(transaction, users.c.id.in_(members(old)))
     by_hand = members(new).where(user_groups.c.source == GroupSource.MANUAL)
@@ -167,7 +167,7 @@ async def _succeed(transaction: Executor, org_id: UUID, old: str, new: str) -> N
         await transaction.execute(insert(user_groups), rows)
     await transaction.execute(
         delete(user_groups).where(
-            user_groups.c.name == old, user_groups.c.source == GroupSource.MANUAL, user_groups.c.user_id.in_(own)
+            user_groups.c.name == old, user_groups.c.source == GroupSource.MANUAL, user_groups.c.user_id.in_(query)
         )
     )
 

@@ -73,11 +73,11 @@ class SqlPrincipals:
         )
 
     async def _one(self, *conditions: ColumnElement[bool], first: ColumnElement[bool] | None = None) -> Account | None:
-        wanted = ACCOUNT.where(*conditions)
+        query = ACCOUNT.where(*conditions)
         if first is not None:
-            wanted = wanted.order_by(case((first, 0), else_=1)).limit(1)
+            query = query.order_by(case((first, 0), else_=1)).limit(1)
         async with self._database.statement() as connection:
-            row = (await connection.execute(wanted)).mappings().one_or_none()
+            row = (await connection.execute(query)).mappings().one_or_none()
         return None if row is None else account_of(row)
 
     async def find(self, org_id: UUID, wanted: PrincipalFilter, page: Page) -> Listed[Account]:
@@ -87,14 +87,14 @@ class SqlPrincipals:
         ids = select(users.c.id).where(*conditions).order_by(*order).limit(page.limit).offset(page.offset)
         rows = ACCOUNT.where(users.c.id.in_(ids)).order_by(*order)
         async with self._database.statement() as connection:
-            found = (await connection.execute(rows)).mappings().all()
+            found_rows = (await connection.execute(rows)).mappings().all()
             total = (await connection.execute(count_of(users, *conditions))).scalar_one()
-        return Listed([account_of(row) for row in found], total)
+        return Listed([account_of(row) for row in found_rows], total)
 
     async def count(self, org_id: UUID, kind: PrincipalKind = PrincipalKind.USER) -> int:
         async with self._database.statement() as connection:
-            wanted = count_of(users, users.c.org_id == org_id, users.c.kind == kind)
-            return int((await connection.execute(wanted)).scalar_one())
+            query = count_of(users, users.c.org_id == org_id, users.c.kind == kind)
+            return int((await connection.execute(query)).scalar_one())
 
     async def add(self, account: Account, at: datetime, *, source: GroupSource = GroupSource.MANUAL) -> None:
         with taken_as_conflict("email", account.principal.email):
@@ -106,8 +106,8 @@ class SqlPrincipals:
         with taken_as_conflict("email", principal.email):
             async with self._database.transaction() as transaction:
                 await one_at_a_time(transaction)
-                wanted = count_of(users, users.c.org_id == principal.org_id, users.c.kind == PrincipalKind.USER)
-                if (await transaction.execute(wanted)).scalar_one():
+                query = count_of(users, users.c.org_id == principal.org_id, users.c.kind == PrincipalKind.USER)
+                if (await transaction.execute(query)).scalar_one():
                     return False
                 await add_account(transaction, account, at, GroupSource.MANUAL)
         return True
@@ -146,9 +146,9 @@ class SqlPrincipals:
                 await _set_groups(transaction, principal_id, names, source)
 
     async def groups_by(self, principal_id: UUID, source: GroupSource) -> frozenset[str]:
-        wanted = select(user_groups.c.name).where(user_groups.c.user_id == principal_id, user_groups.c.source == source)
+        query = select(user_groups.c.name).where(user_groups.c.user_id == principal_id, user_groups.c.source == source)
         async with self._database.statement() as connection:
-            return frozenset((await connection.execute(wanted)).scalars())
+            return frozenset((await connection.execute(query)).scalars())
 
     async def set_password(self, principal_id: UUID, password_hash: str | None, at: datetime) -> None:
         async with self._database.statement() as connection:
@@ -305,8 +305,8 @@ def _conditions(org_id: UUID, wanted: PrincipalFilter) -> list[ColumnElement[boo
     if wanted.external_id is not None:
         conditions.append(users.c.external_id == wanted.external_id)
     if wanted.user_name is not None:
-        own = func.coalesce(users.c.user_name, users.c.email)
-        conditions.append(func.lower(own) == func.lower(wanted.user_name))
+        coalesce = func.coalesce(users.c.user_name, users.c.email)
+        conditions.append(func.lower(coalesce) == func.lower(wanted.user_name))
     return conditions
 
 

@@ -24,13 +24,13 @@ class SqlSecondFactors:
         self._encryption = encryption
 
     async def of(self, user_id: UUID) -> Sequence[SecondFactor]:
-        wanted = (
+        query = (
             select(*second_factors.c, users.c.org_id)
             .join(users, users.c.id == second_factors.c.user_id)
             .where(second_factors.c.user_id == user_id)
         )
         async with self._database.statement() as connection:
-            rows = await connection.execute(wanted.order_by(second_factors.c.created_at, second_factors.c.id))
+            rows = await connection.execute(query.order_by(second_factors.c.created_at, second_factors.c.id))
             return [await self._factor_of(row) for row in rows.mappings()]
 
     async def add(self, factor: SecondFactor) -> None:
@@ -69,11 +69,11 @@ class SqlSecondFactors:
             return gone.rowcount == 1
 
     async def clear(self, user_id: UUID, kind: FactorKind | None = None) -> int:
-        wanted = delete(second_factors).where(second_factors.c.user_id == user_id)
+        requested_delete = delete(second_factors).where(second_factors.c.user_id == user_id)
         if kind is not None:
-            wanted = wanted.where(second_factors.c.kind == kind)
+            requested_delete = requested_delete.where(second_factors.c.kind == kind)
         async with self._database.statement() as connection:
-            return (await connection.execute(wanted)).rowcount
+            return (await connection.execute(requested_delete)).rowcount
 
     async def _factor_of(self, row: RowMapping) -> SecondFactor:
         values: dict[str, Any] = {name: row[name] for name in _PLAIN}

@@ -18,8 +18,8 @@ class SqlSshAuthorities(ResourceTable[SshAuthority]):
 
     async def by_fingerprint(self, fingerprint: str) -> SshAuthority | None:
         """Return the authority with this key, of any organisation."""
-        found = await self.select(self.table.c.fingerprint == fingerprint)
-        return found[0] if found else None
+        authorities = await self.select(self.table.c.fingerprint == fingerprint)
+        return authorities[0] if authorities else None
 
     async def values(self, resource: SshAuthority) -> dict[str, Any]:
         return {"name": resource.name, "updated_at": resource.updated_at, **key_values(resource.key)}

@@ -42,8 +42,8 @@ class SqlSshKeys:
         try:
             async with self._database.transaction() as transaction:
                 await transaction.execute(locked)
-                theirs = await transaction.execute(count_of(ssh_keys, ssh_keys.c.user_id == key.user_id))
-                if theirs.scalar_one() >= most:
+                result = await transaction.execute(count_of(ssh_keys, ssh_keys.c.user_id == key.user_id))
+                if result.scalar_one() >= most:
                     return False
                 await transaction.execute(insert(ssh_keys).values(_values(key)))
         except IntegrityError:
@@ -55,34 +55,38 @@ class SqlSshKeys:
         return True
 
     async def get(self, org_id: UUID, user_id: UUID, called: str) -> SshKey | None:
-        theirs = ssh_keys.c.user_id == user_id
-        named = and_(theirs, ssh_keys.c.name == called)
-        meant = or_(named, and_(theirs, ssh_keys.c.fingerprint == called), ssh_keys.c.id == as_uuid(called))
-        wanted = select(ssh_keys).where(ssh_keys.c.org_id == org_id, meant).order_by(case((named, 0), else_=1)).limit(1)
+        their_condition = ssh_keys.c.user_id == user_id
+        named = and_(their_condition, ssh_keys.c.name == called)
+        condition = or_(
+            named, and_(their_condition, ssh_keys.c.fingerprint == called), ssh_keys.c.id == as_uuid(called)
+        )
+        query = (
+            select(ssh_keys).where(ssh_keys.c.org_id == org_id, condition).order_by(case((named, 0), else_=1)).limit(1)
+        )
         async with self._database.statement() as connection:
-            row = (await connection.execute(wanted)).mappings().one_or_none()
+            row = (await connection.execute(query)).mappings().one_or_none()
         return None if row is None else _key_of(row)
 
     async def find(self, org_id: UUID, user_id: UUID, page: Page, name: str | None = None) -> Listed[SshKey]:
-        theirs = [ssh_keys.c.org_id == org_id, ssh_keys.c.user_id == user_id]
+        conditions = [ssh_keys.c.org_id == org_id, ssh_keys.c.user_id == user_id]
         if name is not None:
-            theirs.append(ssh_keys.c.name == name)
-        wanted = select(ssh_keys).where(*theirs).order_by(ssh_keys.c.name).limit(page.limit).offset(page.offset)
+            conditions.append(ssh_keys.c.name == name)
+        query = select(ssh_keys).where(*conditions).order_by(ssh_keys.c.name).limit(page.limit).offset(page.offset)
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).mappings().all()
-            total = (await connection.execute(count_of(ssh_keys, *theirs))).scalar_one()
+            rows = (await connection.execute(query)).mappings().all()
+            total = (await connection.execute(count_of(ssh_keys, *conditions))).scalar_one()
         return Listed([_key_of(row) for row in rows], total)
 
     async def by_fingerprint(self, fingerprint: str) -> list[tuple[SshKey, Account, str]]:
-        wanted = _HELD.where(ssh_keys.c.fingerprint == fingerprint).order_by(orgs.c.name)
+        query = _HELD.where(ssh_keys.c.fingerprint == fingerprint).order_by(orgs.c.name)
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).mappings().all()
+            rows = (await connection.execute(query)).mappings().all()
         return [(_key_of(row, "key_"), account_of(row, "user_"), row["organisation"]) for row in rows]
 
     async def holder(self, key_id: UUID) -> tuple[SshKey, Account] | None:
         async with self._database.statement() as connection:
-            found = await connection.execute(_HELD.where(ssh_keys.c.id == key_id))
-            row = found.mappings().one_or_none()
+            result = await connection.execute(_HELD.where(ssh_keys.c.id == key_id))
+            row = result.mappings().one_or_none()
         return None if row is None else (_key_of(row, "key_"), account_of(row, "user_"))
 
     async def touch(self, key_id: UUID, at: datetime) -> None:

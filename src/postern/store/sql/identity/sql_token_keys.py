@@ -21,9 +21,9 @@ class SqlSigningKeys:
         self._encryption = encryption
 
     async def all(self) -> list[SigningKey]:
-        wanted = select(*token_keys.c).order_by(token_keys.c.created_at.desc(), token_keys.c.id)
+        query = select(*token_keys.c).order_by(token_keys.c.created_at.desc(), token_keys.c.id)
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).all()
+            rows = (await connection.execute(query)).all()
         return [SigningKey(row.id, await self._open(row), row.created_at, row.retired_at) for row in rows]
 
     async def rotate(self, key: SigningKey, at: datetime, *, first: bool = False) -> None:

@@ -29,15 +29,15 @@ class SqlChats:
 
     async def sink(self, sink_id: UUID) -> Sink | None:
         async with self._database.statement() as connection:
-            found = await connection.execute(select(*sinks.c).where(sinks.c.id == sink_id))
-            row = found.mappings().one_or_none()
+            result = await connection.execute(select(*sinks.c).where(sinks.c.id == sink_id))
+            row = result.mappings().one_or_none()
         return None if row is None else await sink_of(row, self._encryption)
 
     async def message(self, sink_id: UUID, review_id: UUID) -> ChatMessage | None:
         own = (chat_messages.c.sink_id == sink_id, chat_messages.c.review_id == review_id)
         async with self._database.statement() as connection:
-            found = await connection.execute(select(*chat_messages.c).where(*own))
-            row = found.mappings().one_or_none()
+            result = await connection.execute(select(*chat_messages.c).where(*own))
+            row = result.mappings().one_or_none()
         return None if row is None else ChatMessage(**row)
 
     async def keep(self, message: ChatMessage) -> None:
@@ -58,13 +58,13 @@ class SqlChats:
         return None if row is None else ChatLink(**row)
 
     async def links(self, org_id: UUID, principal_id: UUID | None, page: Page) -> Listed[ChatLink]:
-        own = [chat_links.c.org_id == org_id]
+        conditions = [chat_links.c.org_id == org_id]
         if principal_id is not None:
-            own.append(chat_links.c.principal_id == principal_id)
-        shown = _links().where(*own).order_by(chat_links.c.created_at.desc(), chat_links.c.id)
+            conditions.append(chat_links.c.principal_id == principal_id)
+        query = _links().where(*conditions).order_by(chat_links.c.created_at.desc(), chat_links.c.id)
         async with self._database.statement() as connection:
-            rows = (await connection.execute(shown.limit(page.limit).offset(page.offset))).mappings().all()
-            total = (await connection.execute(count_of(chat_links, *own))).scalar_one()
+            rows = (await connection.execute(query.limit(page.limit).offset(page.offset))).mappings().all()
+            total = (await connection.execute(count_of(chat_links, *conditions))).scalar_one()
         return Listed([ChatLink(**row) for row in rows], total)
 
     async def add_link(self, link: ChatLink) -> None:
@@ -78,13 +78,13 @@ class SqlChats:
         await self._database.together(work)
 
     async def remove_link(self, org_id: UUID, link_id: UUID, principal_id: UUID | None) -> ChatLink | None:
-        own = [chat_links.c.org_id == org_id, chat_links.c.id == link_id]
+        conditions = [chat_links.c.org_id == org_id, chat_links.c.id == link_id]
         if principal_id is not None:
-            own.append(chat_links.c.principal_id == principal_id)
+            conditions.append(chat_links.c.principal_id == principal_id)
 
         def work(connection: Connection) -> ChatLink | None:
-            row = connection.execute(_links().where(*own)).mappings().one_or_none()
-            connection.execute(delete(chat_links).where(*own))
+            row = connection.execute(_links().where(*conditions)).mappings().one_or_none()
+            connection.execute(delete(chat_links).where(*conditions))
             return None if row is None else ChatLink(**row)
 
         return await self._database.together(work)

@@ -35,9 +35,9 @@ class SqlDeliveries:
         self._unreadable: set[UUID] = set()  # sinks of which this was said already
 
     async def add(self, delivery: NewDelivery) -> int:
-        made = insert(deliveries).values(_row(delivery)).returning(deliveries.c.number)
+        returning_insert = insert(deliveries).values(_row(delivery)).returning(deliveries.c.number)
         async with self._database.statement() as connection:
-            return int((await connection.execute(made)).scalar_one())
+            return int((await connection.execute(returning_insert)).scalar_one())
 
     async def find(self, sink_id: UUID, state: DeliveryState | None, page: Page) -> Stretch[Delivery]:
         lead = [deliveries.c.sink_id == sink_id]
@@ -50,28 +50,28 @@ class SqlDeliveries:
     async def due(self, now: datetime) -> list[Sink]:
         waits = exists().where(deliveries.c.sink_id == sinks.c.id, deliveries.c.state == DeliveryState.WAITING)
         is_time = or_(sinks.c.next_at.is_(None), sinks.c.next_at <= now)
-        wanted = select(*sinks.c).where(sinks.c.status == SinkStatus.ACTIVE, is_time, waits)
+        query = select(*sinks.c).where(sinks.c.status == SinkStatus.ACTIVE, is_time, waits)
         async with self._database.statement() as connection:
             longest_ago = sinks.c.delivered_at.asc().nulls_first()
-            rows = (await connection.execute(wanted.order_by(longest_ago, sinks.c.id))).mappings().all()
-        found = []
+            rows = (await connection.execute(query.order_by(longest_ago, sinks.c.id))).mappings().all()
+        found_sinks = []
         for row in rows:
             try:
-                found.append(await sink_of(row, self._encryption))
+                found_sinks.append(await sink_of(row, self._encryption))
             except Misconfigured as error:
                 if row["id"] not in self._unreadable:
                     self._unreadable.add(row["id"])
                     log.warning("sink %s: its events wait: %s", row["id"], error)
-        return found
+        return found_sinks
 
     async def waiting(self, sink_id: UUID, most: int, *, as_of: datetime | None = None) -> list[Delivery]:
-        own = [deliveries.c.sink_id == sink_id, deliveries.c.state == DeliveryState.WAITING]
+        conditions = [deliveries.c.sink_id == sink_id, deliveries.c.state == DeliveryState.WAITING]
         if as_of is not None:
             same = (sinks.c.id == sink_id, sinks.c.status == SinkStatus.ACTIVE, sinks.c.updated_at == as_of)
-            own.append(exists().where(*same))
-        wanted = select(*deliveries.c).where(*own).order_by(deliveries.c.number).limit(most)
+            conditions.append(exists().where(*same))
+        query = select(*deliveries.c).where(*conditions).order_by(deliveries.c.number).limit(most)
         async with self._database.statement() as connection:
-            return [_delivery_of(row) for row in (await connection.execute(wanted)).mappings()]
+            return [_delivery_of(row) for row in (await connection.execute(query)).mappings()]
 
     async def mark_delivered(self, sink_id: UUID, numbers: Sequence[int], at: datetime) -> None:
         done: dict[str, Any] = {"state": DeliveryState.DELIVERED, "error": "", "attempted_at": at, **_TRIED}
@@ -113,14 +113,14 @@ class SqlDeliveries:
         await self._database.together(work)
 
     async def retry(self, sink_id: UUID, number: int | None) -> int:
-        wanted = [deliveries.c.sink_id == sink_id]
+        conditions = [deliveries.c.sink_id == sink_id]
         if number is None:
-            wanted.append(deliveries.c.state == DeliveryState.GIVEN_UP)
+            conditions.append(deliveries.c.state == DeliveryState.GIVEN_UP)
         else:
-            wanted += [deliveries.c.number == number, deliveries.c.state != DeliveryState.WAITING]
+            conditions += [deliveries.c.number == number, deliveries.c.state != DeliveryState.WAITING]
         anew = {"state": DeliveryState.WAITING, "attempts": 0, "error": ""}
         async with self._database.statement() as connection:
-            return int((await connection.execute(update(deliveries).where(*wanted).values(anew))).rowcount)
+            return int((await connection.execute(update(deliveries).where(*conditions).values(anew))).rowcount)
 
     async def trim_queues(self, most: int, at: datetime) -> Mapping[UUID, int]:
         lost = {"state": DeliveryState.GIVEN_UP, "attempted_at": at, "error": f"more than {most} events were waiting"}
@@ -136,13 +136,13 @@ class SqlDeliveries:
 
     async def _too_many(self, state: DeliveryState, most: int) -> list[tuple[UUID, Sequence[ColumnElement[bool]]]]:
         """Return sinks with more than `most` in this state, and the condition for the oldest of these."""
-        column, wanted = deliveries.c.sink_id, deliveries.c.state == state
+        column, condition = deliveries.c.sink_id, deliveries.c.state == state
         async with self._database.statement() as connection:
-            crowded = select(column).where(wanted).group_by(column).having(func.count() > most)
+            crowded = select(column).where(condition).group_by(column).having(func.count() > most)
             found = (await connection.execute(crowded)).scalars().all()
         conditions: list[tuple[UUID, Sequence[ColumnElement[bool]]]] = []
         for sink_id in found:
-            own = (column == sink_id, wanted)
+            own = (column == sink_id, condition)
             last = select(deliveries.c.number).where(*own).order_by(deliveries.c.number.desc()).offset(most).limit(1)
             conditions.append((sink_id, (*own, deliveries.c.number <= last.scalar_subquery())))
         return conditions
@@ -159,9 +159,9 @@ def add_deliveries(connection: Connection, new: Sequence[NewDelivery]) -> None:
     """Add deliveries, as a part of a transaction, except for duplicates and those of deleted sinks."""
     if not new:
         return
-    ids = {one.sink_id for one in new}
+    ids = {delivery.sink_id for delivery in new}
     there = set(connection.execute(select(sinks.c.id).where(sinks.c.id.in_(ids))).scalars())
-    rows = [_row(one) for one in new if one.sink_id in there]
+    rows = [_row(new_delivery) for new_delivery in new if new_delivery.sink_id in there]
     if rows:
         made: Any = (sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert)(deliveries)
         connection.execute(made.on_conflict_do_nothing(index_elements=["sink_id", "event_id"]), rows)

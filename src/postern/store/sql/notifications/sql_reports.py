@@ -92,17 +92,17 @@ def _conditions(
     level |= BY_USER if wanted.user is not None or group is GroupBy.USER else 0
     equal = {table.user: wanted.user, table.connection: wanted.connection, table.type: wanted.type}
     equal[table.verb] = wanted.verb
-    found = [table.org_id == org_id, table.level == level, table.slot >= span.first, table.slot < span.last]
-    return found + [column == value for column, value in equal.items() if value is not None]
+    conditions = [table.org_id == org_id, table.level == level, table.slot >= span.first, table.slot < span.last]
+    return conditions + [column == value for column, value in equal.items() if value is not None]
 
 
 def _by_session(org_id: UUID, wanted: ReportFilter, span: ReportPeriod) -> tuple[list[ColumnElement[bool]], bool]:
     """Return the conditions, and whether they need a session's row."""
     table = session_maskings.c
-    found: list[ColumnElement[bool]] = [table.org_id == org_id, table.slot >= span.first, table.slot < span.last]
+    conditions: list[ColumnElement[bool]] = [table.org_id == org_id, table.slot >= span.first, table.slot < span.last]
     if wanted.session_id is not None:
-        found.append(table.session_id == wanted.session_id)
+        conditions.append(table.session_id == wanted.session_id)
     equal = {sessions.c.user: wanted.user, sessions.c.connection: wanted.connection, sessions.c.type: wanted.type}
     equal[sessions.c.verb] = wanted.verb
     more = [column == value for column, value in equal.items() if value is not None]
-    return found + more, bool(more)
+    return conditions + more, bool(more)

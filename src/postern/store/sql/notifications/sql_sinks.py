@@ -52,24 +52,24 @@ class SqlSinks(ResourceTable[Sink]):
 
     async def outlines(self) -> list[SinkOutline]:
         shown = ("id", "org_id", "events", "with_script", "created_at", "scope")
-        wanted = select(*(sinks.c[name] for name in shown))
+        query = select(*(sinks.c[name] for name in shown))
         alive = sinks.c.status != SinkStatus.GONE
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted.where(alive))).mappings().all()
+            rows = (await connection.execute(query.where(alive))).mappings().all()
         return [
             SinkOutline(**{**row, "events": frozenset(map(EventKind, row["events"])), "scope": _scope_of(row["scope"])})
             for row in rows
         ]
 
     async def tags_of(self, connection_ids: Sequence[UUID]) -> Mapping[UUID, Mapping[str, str]]:
-        wanted = select(connections.c.id, connections.c.connection_tags).where(connections.c.id.in_(connection_ids))
+        query = select(connections.c.id, connections.c.connection_tags).where(connections.c.id.in_(connection_ids))
         async with self._database.statement() as connection:
-            return {row.id: row.connection_tags for row in (await connection.execute(wanted)).all()}
+            return {row.id: row.connection_tags for row in (await connection.execute(query)).all()}
 
     async def values(self, resource: Sink) -> dict[str, Any]:
         sink = resource
         clear = {
-            "secrets": [[one.value.reveal(), one.until and one.until.isoformat()] for one in sink.secrets],
+            "secrets": [[secret.value.reveal(), secret.until and secret.until.isoformat()] for secret in sink.secrets],
             "headers": {name: value.reveal() for name, value in sink.headers.items()},
             "keys": {name: value.reveal() for name, value in sink.keys.items()},
         }

@@ -33,37 +33,37 @@ class SqlCheckpoints:
     async def standings(self) -> list[LedgerProgress]:
         """Return the progress by look-ups at the ends of indices, however long a ledger is."""
         entries = select(func.max(ledger.c.number)).where(ledger.c.org_id == orgs.c.id).scalar_subquery()
-        own = checkpoints.c.org_id == orgs.c.id
-        newest = select(func.max(checkpoints.c.number)).where(own).scalar_subquery()
-        at = select(checkpoints.c.at).where(own).order_by(checkpoints.c.number.desc()).limit(1).scalar_subquery()
-        wanted = select(orgs.c.id, entries.label("entries"), newest.label("newest"), at.label("at"))
+        condition = checkpoints.c.org_id == orgs.c.id
+        newest = select(func.max(checkpoints.c.number)).where(condition).scalar_subquery()
+        at = select(checkpoints.c.at).where(condition).order_by(checkpoints.c.number.desc()).limit(1).scalar_subquery()
+        query = select(orgs.c.id, entries.label("entries"), newest.label("newest"), at.label("at"))
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted.order_by(orgs.c.id))).all()
+            rows = (await connection.execute(query.order_by(orgs.c.id))).all()
         return [LedgerProgress(row.id, row.entries or 0, row.newest or 0, row.at) for row in rows]
 
     async def newest(self, org_id: UUID) -> Checkpoint | None:
-        wanted = select(*checkpoints.c).where(checkpoints.c.org_id == org_id)
+        query = select(*checkpoints.c).where(checkpoints.c.org_id == org_id)
         async with self._database.statement() as connection:
-            row = (await connection.execute(wanted.order_by(checkpoints.c.number.desc()).limit(1))).one_or_none()
+            row = (await connection.execute(query.order_by(checkpoints.c.number.desc()).limit(1))).one_or_none()
         return None if row is None else checkpoint_of(row)
 
     async def find(self, org_id: UUID, page: Page) -> Stretch[tuple[Checkpoint, list[AnchorState]]]:
-        own = checkpoints.c.org_id == org_id
-        listed = LongList(list(checkpoints.c), by_number(checkpoints.c.number), [own])
+        condition = checkpoints.c.org_id == org_id
+        listed = LongList(list(checkpoints.c), by_number(checkpoints.c.number), [condition])
         async with self._database.plan_each() as statement:
-            found = await statement.run_sync(
+            stretch = await statement.run_sync(
                 lambda connection: find_page(connection, listed, page, lambda row: Checkpoint(**row))
             )
-        numbers = [one.number for one in found.items]
-        theirs = select(*checkpoint_anchors.c).where(
+        numbers = [item.number for item in stretch.items]
+        query = select(*checkpoint_anchors.c).where(
             checkpoint_anchors.c.org_id == org_id, checkpoint_anchors.c.number.in_(numbers)
         )
         states: dict[int, list[AnchorState]] = {number: [] for number in numbers}
         async with self._database.statement() as connection:
-            for row in (await connection.execute(theirs.order_by(checkpoint_anchors.c.anchor))).all():
+            for row in (await connection.execute(query.order_by(checkpoint_anchors.c.anchor))).all():
                 states[row.number].append(_state_of(row))
-        items = [(one, states[one.number]) for one in found.items]
-        return Stretch(items, found.total, found.total_is_capped, found.next)
+        items = [(checkpoint, states[checkpoint.number]) for checkpoint in stretch.items]
+        return Stretch(items, stretch.total, stretch.total_is_capped, stretch.next)
 
     async def add(self, checkpoint: Checkpoint, anchors: Sequence[str]) -> bool:
         try:
@@ -80,13 +80,13 @@ class SqlCheckpoints:
         async with self._database.statement() as connection:
             states = [_state_of(row) for row in (await connection.execute(due)).all()]
         places = {(state.org_id, state.number) for state in states}
-        wanted = select(*checkpoints.c).where(tuple_(checkpoints.c.org_id, checkpoints.c.number).in_(places))
+        query = select(*checkpoints.c).where(tuple_(checkpoints.c.org_id, checkpoints.c.number).in_(places))
         async with self._database.statement() as connection:
-            found = {
+            found_checkpoints = {
                 (row.org_id, row.number): checkpoint_of(row)
-                for row in ((await connection.execute(wanted)).all() if places else ())
+                for row in ((await connection.execute(query)).all() if places else ())
             }
-        return [(found[state.org_id, state.number], state) for state in states]
+        return [(found_checkpoints[state.org_id, state.number], state) for state in states]
 
     async def mark(self, state: AnchorState, next_at: datetime) -> None:
         own = (
@@ -107,8 +107,8 @@ class SqlLedgerKeys:
         self._encryption = encryption
 
     async def all(self, org_id: UUID) -> list[LedgerKey]:
-        wanted = select(*raw(ledger_keys)).where(ledger_keys.c.org_id == org_id)
-        ordered = wanted.order_by(ledger_keys.c.retired_at.is_not(None), ledger_keys.c.created_at.desc())
+        query = select(*raw(ledger_keys)).where(ledger_keys.c.org_id == org_id)
+        ordered = query.order_by(ledger_keys.c.retired_at.is_not(None), ledger_keys.c.created_at.desc())
 
         def read(connection: Connection) -> list[dict[str, Any]]:
             decoder = Decoder(connection, ledger_keys)
@@ -132,8 +132,8 @@ class SqlLedgerKeys:
         values = await self._values(key)
         async with self._database.transaction() as transaction:
             await one_at_a_time(transaction)
-            own = count_of(ledger_keys, ledger_keys.c.org_id == key.org_id)
-            if not (await transaction.execute(own)).scalar_one():
+            query = count_of(ledger_keys, ledger_keys.c.org_id == key.org_id)
+            if not (await transaction.execute(query)).scalar_one():
                 await transaction.execute(insert(ledger_keys).values(values))
 
     async def rotate(self, key: LedgerKey, entry: LedgerEntry, checkpoint: Checkpoint, anchors: Sequence[str]) -> bool:

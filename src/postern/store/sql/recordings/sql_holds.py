@@ -32,9 +32,9 @@ class SqlHolds:
             return await statement.run_sync(lambda connection: find_page(connection, listed, page, _hold_of))
 
     async def of(self, session_id: UUID) -> list[LegalHold]:
-        wanted = select(*holds.c).where(holds.c.session_id == session_id).order_by(holds.c.name)
+        query = select(*holds.c).where(holds.c.session_id == session_id).order_by(holds.c.name)
         async with self._database.statement() as connection:
-            return [_hold_of(row) for row in (await connection.execute(wanted)).mappings()]
+            return [_hold_of(row) for row in (await connection.execute(query)).mappings()]
 
     async def add(self, hold: LegalHold, entry: LedgerEntry) -> bool:
         return await self._with_entry(entry, lambda connection: _add(connection, hold))
@@ -57,18 +57,18 @@ class SqlHolds:
 
 
 def _add(connection: Connection, hold: LegalHold) -> None:
-    own = select(orgs.c.id).where(orgs.c.id == hold.org_id, orgs.c.deleting_at.is_(None))
-    if connection.execute(own.with_for_update(read=True, key_share=True)).one_or_none() is None:
+    query = select(orgs.c.id).where(orgs.c.id == hold.org_id, orgs.c.deleting_at.is_(None))
+    if connection.execute(query.with_for_update(read=True, key_share=True)).one_or_none() is None:
         raise Conflict("this organisation is being deleted; it is too late to hold its sessions")
     if connection.execute(select(exists().where(purges.c.session_id == hold.session_id))).scalar_one():
         raise Conflict(f"session {hold.session_id} is being purged; it is too late to hold it")
     same = (holds.c.session_id == hold.session_id, holds.c.name == hold.name)
     if connection.execute(select(exists().where(*same))).scalar_one():
         raise Conflict(f"name: session {hold.session_id} has a hold {hold.name!r} already", field="name")
-    found = connection.execute(
+    result = connection.execute(
         update(sessions).where(sessions.c.id == hold.session_id).values(holds=sessions.c.holds + 1)
     )
-    if found.rowcount != 1:
+    if result.rowcount != 1:
         raise NotFound(f"there is no session {hold.session_id} any more")
     connection.execute(insert(holds).values({name: getattr(hold, name) for name in _FIELDS}))
 

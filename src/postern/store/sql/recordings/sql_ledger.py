@@ -79,10 +79,10 @@ class SqlLedger:
         self._database = database
 
     async def head(self, org_id: UUID) -> LedgerHead | None:
-        wanted = select(*raw(ledger_heads)).where(ledger_heads.c.org_id == org_id)
+        query = select(*raw(ledger_heads)).where(ledger_heads.c.org_id == org_id)
 
         def read(connection: Connection) -> dict[str, Any] | None:
-            row = connection.execute(wanted).one_or_none()
+            row = connection.execute(query).one_or_none()
             return None if row is None else Decoder(connection, ledger_heads).decode(row)
 
         async with self._database.statement() as statement:
@@ -90,13 +90,13 @@ class SqlLedger:
         return None if found is None else LedgerHead(found["number"], found["hash"], found["at"], found["records"])
 
     async def find_unopened(self, limit: int) -> list[SessionFacts]:
-        wanted = (
+        query = (
             select(*raw(sessions))
             .where(sessions.c.opened_entry.is_(None), sessions.c.status != SessionStatus.READY, ~_WAITS_FOR_REVIEW)
             .order_by(sessions.c.start_date, sessions.c.id)
             .limit(limit)
         )
-        return [recorded.facts for recorded in await self._read_recorded(wanted)]
+        return [recorded.facts for recorded in await self._read_recorded(query)]
 
     async def find_unclosed(self, limit: int, *, damaged_before: datetime, lost_before: datetime) -> list[Recorded]:
         of_session = segments.c.session_id == sessions.c.id
@@ -112,8 +112,8 @@ class SqlLedger:
         # Not by the status: an index of it would be looked through, in which all that are done are.
         has_ended = sessions.c.end_date.is_not(None)
         is_waiting = (sessions.c.closed_entry.is_(None), sessions.c.opened_entry.is_not(None), has_ended)
-        wanted = select(*raw(sessions)).where(*is_waiting, ready)
-        return await self._read_recorded(wanted.order_by(sessions.c.end_date, sessions.c.id).limit(limit))
+        query = select(*raw(sessions)).where(*is_waiting, ready)
+        return await self._read_recorded(query.order_by(sessions.c.end_date, sessions.c.id).limit(limit))
 
     async def append(self, entries: Sequence[LedgerEntry]) -> bool:
         try:
@@ -152,28 +152,28 @@ class SqlLedger:
 
     async def entry_before(self, org_id: UUID, at: datetime) -> int:
         """Return the entry; times in a ledger never decrease."""
-        wanted = select(ledger.c.number).where(ledger.c.org_id == org_id, ledger.c.at < at)
-        newest = wanted.order_by(ledger.c.at.desc(), ledger.c.number.desc()).limit(1)
+        query = select(ledger.c.number).where(ledger.c.org_id == org_id, ledger.c.at < at)
+        newest = query.order_by(ledger.c.at.desc(), ledger.c.number.desc()).limit(1)
         async with self._database.statement() as connection:
             return (await connection.execute(newest)).scalar_one_or_none() or 0
 
     async def entries(self, org_id: UUID, first: int, last: int) -> list[LedgerEntry]:
-        wanted = _ENTRIES.where(ledger.c.org_id == org_id, ledger.c.number.between(first, last))
+        query = _ENTRIES.where(ledger.c.org_id == org_id, ledger.c.number.between(first, last))
         async with self._database.statement() as connection:
-            return [_entry_of(dict(row)) for row in (await connection.execute(wanted)).mappings()]
+            return [_entry_of(dict(row)) for row in (await connection.execute(query)).mappings()]
 
     async def entries_after(
         self, org_id: UUID, after: Any, limit: int, *, kind: EntryKind | None = None
     ) -> list[LedgerEntry | Damaged]:
         place = type_coerce(ledger.c.number, NullType())
-        wanted = select(*raw(ledger)).where(ledger.c.org_id == org_id, place > after).order_by(place).limit(limit)
+        query = select(*raw(ledger)).where(ledger.c.org_id == org_id, place > after).order_by(place).limit(limit)
         if kind is not None:
-            wanted = wanted.where(ledger.c.kind == kind.value)
+            query = query.where(ledger.c.kind == kind.value)
 
         def read(connection: Connection) -> list[LedgerEntry | Damaged]:
             decoder = Decoder(connection, ledger)
             found: list[LedgerEntry | Damaged] = []
-            for row in connection.execute(wanted).all():
+            for row in connection.execute(query).all():
                 try:
                     found.append(_entry_of(decoder.decode(row)))
                 except (Malformed, ValueError) as error:
@@ -192,19 +192,19 @@ class SqlLedger:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> list[Recorded | Damaged]:
-        wanted = _select_recorded(select(*raw(sessions)), org_id, after, since, until).limit(limit)
+        query = _select_recorded(select(*raw(sessions)), org_id, after, since, until).limit(limit)
         async with self._database.statement() as statement:
-            return await statement.run_sync(lambda connection: _recorded_rows(connection, wanted))
+            return await statement.run_sync(lambda connection: _recorded_rows(connection, query))
 
     async def closed_segments(
         self, org_id: UUID, after: Any, limit: int, *, since: datetime | None, until: datetime | None, last: int
     ) -> list[tuple[Any, list[Segment]]]:
         shown = (sessions.c.id, sessions.c.closed_entry)
         columns: list[ColumnElement[Any]] = [type_coerce(column, NullType()) for column in shown]
-        wanted = _select_recorded(select(*columns), org_id, after, since, until).limit(limit)
+        query = _select_recorded(select(*columns), org_id, after, since, until).limit(limit)
 
         def read(connection: Connection) -> list[tuple[Any, list[Segment]]]:
-            rows = [(_uuid(place) or place, entry) for place, entry in connection.execute(wanted).all()]
+            rows = [(_uuid(place) or place, entry) for place, entry in connection.execute(query).all()]
             closed = [key for key, entry in rows if isinstance(key, UUID) and type(entry) is int and entry <= last]
             theirs = _segments(connection, closed)
             return [(place, _good(theirs.get(place, ()))) for place, _ in rows]
@@ -214,13 +214,13 @@ class SqlLedger:
 
     async def checkpoints(self, org_id: UUID, after: Any, limit: int) -> list[Checkpoint | Damaged]:
         place = type_coerce(checkpoints.c.number, NullType())
-        wanted = select(*raw(checkpoints)).where(checkpoints.c.org_id == org_id, place > after)
-        wanted = wanted.order_by(place).limit(limit)
+        query = select(*raw(checkpoints)).where(checkpoints.c.org_id == org_id, place > after)
+        query = query.order_by(place).limit(limit)
 
         def read(connection: Connection) -> list[Checkpoint | Damaged]:
             decoder = Decoder(connection, checkpoints)
             found: list[Checkpoint | Damaged] = []
-            for row in connection.execute(wanted).all():
+            for row in connection.execute(query).all():
                 try:
                     found.append(Checkpoint(**decoder.decode(row)))
                 except Malformed as error:
@@ -256,7 +256,7 @@ def _select_recorded(
 
 
 def _good(theirs: Iterable[Segment | Damaged]) -> list[Segment]:
-    return [one for one in theirs if isinstance(one, Segment)]
+    return [their for their in theirs if isinstance(their, Segment)]
 
 
 def _recorded_rows(connection: Connection, wanted: Select[Any]) -> list[Recorded | Damaged]:
@@ -280,9 +280,9 @@ def _recorded_rows(connection: Connection, wanted: Select[Any]) -> list[Recorded
         broken = next((one for one in theirs[key] if isinstance(one, Damaged)), None)
         if broken is not None:
             found.append(replace(broken, place=key))
-        own = tuple(_good(theirs[key]))
+        own_segments = tuple(_good(theirs[key]))
         try:
-            found.append(Recorded(_facts_of(values), own, is_recorded=values["event_size"] > 0))
+            found.append(Recorded(_facts_of(values), own_segments, is_recorded=values["event_size"] > 0))
         except (ValueError, TypeError) as error:
             found.append(Damaged(f"the session {key}", _why(error), key, key))
     return found
@@ -294,8 +294,8 @@ def _segments(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, list[Se
         return found
     decoder = Decoder(connection, segments)
     place = type_coerce(segments.c.number, NullType())
-    theirs = select(*raw(segments)).where(segments.c.session_id.in_(ids)).order_by(segments.c.session_id, place)
-    for row in connection.execute(theirs).all():
+    query = select(*raw(segments)).where(segments.c.session_id.in_(ids)).order_by(segments.c.session_id, place)
+    for row in connection.execute(query).all():
         try:
             segment = Segment(**decoder.decode(row))
             if not (0 < segment.number < 2**63 and 0 <= segment.size < 2**63):
@@ -352,14 +352,14 @@ def append(connection: Connection, entries: Sequence[LedgerEntry]) -> None:
         free = select(func.count()).where(among(connection, ids), sessions.c[name].is_(None))
         if connection.execute(free).scalar_one() != len(told):
             raise LedgerTaken
-        own = sessions.c.id == bindparam("session")
+        condition = sessions.c.id == bindparam("session")
         marks = [{"session": session_id, "entry": number} for session_id, number in told]
-        connection.execute(update(sessions).where(own).values({name: bindparam("entry")}), marks)
+        connection.execute(update(sessions).where(condition).values({name: bindparam("entry")}), marks)
 
 
 def _move_head(connection: Connection, entries: Sequence[LedgerEntry]) -> None:
     first, last = entries[0], entries[-1]
-    sealed = sum(int(json.loads(one.content)["count"]) for one in entries if one.kind is EntryKind.RECORDS)
+    sealed = sum(int(json.loads(entry.content)["count"]) for entry in entries if entry.kind is EntryKind.RECORDS)
     place = {"number": last.number, "hash": last.hash, "at": last.at}
     before = (ledger_heads.c.org_id == first.org_id, ledger_heads.c.number == first.number - 1)
     moved = update(ledger_heads).where(*before).values(**place, records=ledger_heads.c.records + sealed)

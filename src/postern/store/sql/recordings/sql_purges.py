@@ -57,19 +57,19 @@ class SqlPurges:
     async def find_closed(
         self, org_id: UUID, before: datetime, after: Position | None, most: int
     ) -> list[RetainedSession]:
-        wanted = _select_ended().where(sessions.c.org_id == org_id, sessions.c.start_date < before)
+        query = _select_ended().where(sessions.c.org_id == org_id, sessions.c.start_date < before)
         if after is not None:
             place = tuple_(sessions.c.start_date, sessions.c.id)
             types = [sessions.c.start_date.type, sessions.c.id.type]
-            wanted = wanted.where(place > tuple_(after.at, after.id, types=types))
+            query = query.where(place > tuple_(after.at, after.id, types=types))
         async with self._database.statement() as connection:
-            rows = await connection.execute(wanted.order_by(sessions.c.start_date, sessions.c.id).limit(most))
+            rows = await connection.execute(query.order_by(sessions.c.start_date, sessions.c.id).limit(most))
             return [_retained_session(row) for row in rows.all()]
 
     async def find_retained(self, org_id: UUID, session_id: UUID) -> RetainedSession | None:
-        wanted = _select_ended().where(sessions.c.org_id == org_id, sessions.c.id == session_id)
+        query = _select_ended().where(sessions.c.org_id == org_id, sessions.c.id == session_id)
         async with self._database.statement() as connection:
-            row = (await connection.execute(wanted)).one_or_none()
+            row = (await connection.execute(query)).one_or_none()
         return None if row is None else _retained_session(row)
 
     async def purgeable(self, session_ids: Sequence[UUID]) -> set[UUID]:
@@ -77,9 +77,9 @@ class SqlPurges:
             return set((await connection.execute(_free(session_ids))).scalars())
 
     async def segments(self, session_ids: Sequence[UUID]) -> dict[UUID, int]:
-        wanted = select(segments.c.session_id, func.count().label("count")).group_by(segments.c.session_id)
+        query = select(segments.c.session_id, func.count().label("count")).group_by(segments.c.session_id)
         async with self._database.statement() as connection:
-            rows = await connection.execute(wanted.where(segments.c.session_id.in_(session_ids)))
+            rows = await connection.execute(query.where(segments.c.session_id.in_(session_ids)))
             return {row.session_id: row._mapping["count"] for row in rows.all()}
 
     async def begin(self, purges: Sequence[Purge], entries: Sequence[LedgerEntry], audit: AuditEntry | None) -> bool:
@@ -90,14 +90,16 @@ class SqlPurges:
         return True
 
     async def find_begun(self, at: datetime, most: int) -> list[Doomed]:
-        wanted = select(*purges.c).where(purges.c.next_at <= at).order_by(purges.c.next_at, purges.c.session_id)
+        requested_query = (
+            select(*purges.c).where(purges.c.next_at <= at).order_by(purges.c.next_at, purges.c.session_id)
+        )
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted.limit(most))).all()
+            rows = (await connection.execute(requested_query.limit(most))).all()
         ids = [row.session_id for row in rows]
         found: dict[UUID, list[Segment]] = {key: [] for key in ids}
         if ids:
-            theirs = select(*segments.c).where(segments.c.session_id.in_(ids))
-            ordered = theirs.order_by(segments.c.session_id, segments.c.number)
+            query = select(*segments.c).where(segments.c.session_id.in_(ids))
+            ordered = query.order_by(segments.c.session_id, segments.c.number)
             async with self._database.statement() as connection:
                 for row in (await connection.execute(ordered)).mappings():
                     found[row["session_id"]].append(Segment(**row))
@@ -123,18 +125,18 @@ class SqlPurges:
         await self._database.together(lambda connection: _delete_purged(connection, purges))
 
     async def tick(self, at: datetime, longest: float, quiet: float) -> datetime:
-        own = purge_rounds.c.name == _ROUND
+        condition = purge_rounds.c.name == _ROUND
 
         def work(connection: Connection) -> datetime:
-            row = connection.execute(select(*purge_rounds.c).where(own)).one_or_none()
+            row = connection.execute(select(*purge_rounds.c).where(condition)).one_or_none()
             # Without a round before, only a store without sessions is known to be new.
             jumped = _has_sessions(connection) if row is None else abs((at - row.at).total_seconds()) > longest
-            kept: datetime = at if row is None else row.quiet_until
-            until = at + timedelta(seconds=quiet) if jumped else kept
+            time: datetime = at if row is None else row.quiet_until
+            until = at + timedelta(seconds=quiet) if jumped else time
             if row is None:
                 connection.execute(insert(purge_rounds).values(name=_ROUND, at=at, quiet_until=until))
             else:
-                connection.execute(update(purge_rounds).where(own).values(at=at, quiet_until=until))
+                connection.execute(update(purge_rounds).where(condition).values(at=at, quiet_until=until))
             return until
 
         return await self._database.together(work)
@@ -154,7 +156,7 @@ def _begin(
     """Append the entries first: setting a hold writes the ledger as well, so one of the two waits and sees the
     other."""
     append(connection, entries)
-    ids = [one.session_id for one in begun]
+    ids = [purge.session_id for purge in begun]
     lock_sessions(connection, ids)
     if len(connection.execute(_free(ids)).all()) != len(ids):
         raise _Kept
@@ -195,8 +197,8 @@ def _free(ids: Sequence[UUID]) -> Select[Any]:
 
 
 def _entries(kind: EntryKind) -> ColumnElement[int]:
-    own = and_(ledger.c.session_id == sessions.c.id, KEEPING, ledger.c.kind == kind.value)
-    return select(func.count()).select_from(ledger).where(own).correlate(sessions).scalar_subquery()
+    condition = and_(ledger.c.session_id == sessions.c.id, KEEPING, ledger.c.kind == kind.value)
+    return select(func.count()).select_from(ledger).where(condition).correlate(sessions).scalar_subquery()
 
 
 def _select_ended() -> Select[Any]:

@@ -38,14 +38,14 @@ class SqlRetentions:
             retentions.c.org_id == setting.org_id,
             retentions.c.connection_id == setting.connection_id,
         )
-        wanted = setting.wanted or Retention()
+        retention = setting.wanted or Retention()
         values = {
             "org_id": setting.org_id,
             "connection_id": setting.connection_id,
             "connection": setting.connection,
             "is_own": setting.wanted is not None,
-            "recording_days": wanted.recording_days,
-            "session_days": wanted.session_days,
+            "recording_days": retention.recording_days,
+            "session_days": retention.session_days,
             "recording_days_before": setting.before.recording_days,
             "session_days_before": setting.before.session_days,
             "effective_at": setting.effective_at,
@@ -80,14 +80,14 @@ class SqlRetentions:
         async with self._database.statement() as connection:
             bytes_ = (await connection.execute(size)).scalar_one() or 0
             recordings = await connection.execute(_count(*scope, recording, free, recorded, stored))
-            found = recordings.one()
+            row = recordings.one()
             if retention.session_days is not None:
                 whole = sessions.c.end_date < at - timedelta(days=retention.session_days)
                 rows = (await connection.execute(_count(*scope, whole, free))).one()
                 count, oldest = rows.many, rows.oldest
             held = (await connection.execute(_count(*scope, recording, sessions.c.holds > 0))).one().many
-        moments = [one for one in (oldest, found.oldest) if one is not None]
-        return Preview(found.many, count, held, int(bytes_), min(moments, default=None))
+        moments = [one for one in (oldest, row.oldest) if one is not None]
+        return Preview(row.many, count, held, int(bytes_), min(moments, default=None))
 
 
 def _count(*conditions: ColumnElement[bool]) -> Any:

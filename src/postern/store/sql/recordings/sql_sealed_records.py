@@ -50,7 +50,10 @@ def read_queue(connection: Connection, limit: int) -> list[Queued]:
 
 def store_records(connection: Connection, org_id: UUID, records: Sequence[SealedRecord], done: Sequence[int]) -> int:
     """Add sealed records and take `done` out of the queue; return how many of these were still there."""
-    rows = [{"org_id": org_id, "number": one.number, "subject": one.subject, "content": one.content} for one in records]
+    rows = [
+        {"org_id": org_id, "number": record.number, "subject": record.subject, "content": record.content}
+        for record in records
+    ]
     if rows:
         connection.execute(insert(ledger_records), rows)
     gone = 0
@@ -66,8 +69,8 @@ def records_after(connection: Connection, org_id: UUID, after: Any, limit: int) 
     The subjects are read before the queue and the later records: what changed a subject is in one of these.
     """
     place = type_coerce(ledger_records.c.number, NullType())
-    wanted = select(*raw(ledger_records)).where(ledger_records.c.org_id == org_id, place > after)
-    rows = connection.execute(wanted.order_by(place).limit(limit)).all()
+    query = select(*raw(ledger_records)).where(ledger_records.c.org_id == org_id, place > after)
+    rows = connection.execute(query.order_by(place).limit(limit)).all()
     decoder = Decoder(connection, ledger_records)
     found: list[tuple[dict[str, Any], Any] | Damaged] = []
     for row in rows:
@@ -140,8 +143,8 @@ def _rows(
     connection: Connection, table: Table, key: Any, ids: Sequence[UUID]
 ) -> Iterable[tuple[UUID, dict[str, Any] | Malformed]]:
     decoder = Decoder(connection, table)
-    wanted = select(*raw(table)).where(key.in_(ids))
-    for row in connection.execute(wanted):
+    query = select(*raw(table)).where(key.in_(ids))
+    for row in connection.execute(query):
         subject = row._mapping[key.name]
         try:
             values: dict[str, Any] | Malformed = decoder.decode(row)

@@ -36,21 +36,21 @@ class SqlSegments:
         return True
 
     async def of(self, session_id: UUID) -> list[Segment]:
-        wanted = select(*segments.c).where(segments.c.session_id == session_id).order_by(segments.c.number)
+        query = select(*segments.c).where(segments.c.session_id == session_id).order_by(segments.c.number)
         async with self._database.statement() as connection:
-            return [Segment(**row) for row in (await connection.execute(wanted)).mappings()]
+            return [Segment(**row) for row in (await connection.execute(query)).mappings()]
 
     async def count_by_key(self) -> Mapping[UUID, int]:
         """Return how many are encrypted with each data key, of all organisations."""
-        wanted = select(segments.c.data_key, func.count().label("number")).group_by(segments.c.data_key)
+        query = select(segments.c.data_key, func.count().label("number")).group_by(segments.c.data_key)
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted.where(segments.c.data_key.is_not(None)))).all()
+            rows = (await connection.execute(query.where(segments.c.data_key.is_not(None)))).all()
         return {row.data_key: row.number for row in rows}
 
     async def origin(self, session_id: UUID) -> tuple[UUID, datetime] | None:
-        wanted = select(sessions.c.org_id, sessions.c.start_date, sessions.c.recording_purged_at)
+        query = select(sessions.c.org_id, sessions.c.start_date, sessions.c.recording_purged_at)
         async with self._database.statement() as connection:
-            row = (await connection.execute(wanted.where(sessions.c.id == session_id))).one_or_none()
+            row = (await connection.execute(query.where(sessions.c.id == session_id))).one_or_none()
         if row is not None and row.recording_purged_at is not None:
             raise Gone(f"the recording of session {session_id} was purged")
         return None if row is None else (row.org_id, row.start_date)

@@ -26,18 +26,18 @@ def conditions_of(org_id: UUID, wanted: ReviewFilter) -> tuple[list[ColumnElemen
     if wanted.owner is not None:
         lead.append(reviews.c.principal_id == wanted.owner)
     equal = {reviews.c.status: wanted.status, reviews.c.kind: wanted.kind}
-    found: list[ColumnElement[bool]] = []
-    found += [column == value for column, value in equal.items() if value is not None]
+    conditions: list[ColumnElement[bool]] = []
+    conditions += [column == value for column, value in equal.items() if value is not None]
     if wanted.connection is not None:
         key = as_uuid(wanted.connection)
         named: ColumnElement[bool] = reviews.c.connection == wanted.connection
-        found.append(named if key is None else or_(named, reviews.c.connection_id == key))
+        conditions.append(named if key is None else or_(named, reviews.c.connection_id == key))
     if wanted.groups is not None:
-        found.append(_is_for(wanted.groups))
+        conditions.append(_is_for(wanted.groups))
     if wanted.mine is not None:
         owner, groups = wanted.mine
-        found.append(or_(reviews.c.principal_id == owner, _is_for(groups)))
-    return lead, found
+        conditions.append(or_(reviews.c.principal_id == owner, _is_for(groups)))
+    return lead, conditions
 
 
 def _is_for(groups: frozenset[str]) -> ColumnElement[bool]:

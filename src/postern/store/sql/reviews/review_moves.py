@@ -75,25 +75,27 @@ def _as_asked_now(connection: Connection, review: Review) -> Review:
     """
     if review.kind is not ReviewKind.STATEMENT:
         return review
-    wanted = select(orgs.c.admin_group, connections.c.reviewers).join(orgs, orgs.c.id == connections.c.org_id)
-    row = connection.execute(wanted.where(connections.c.id == review.binding.connection_id)).first()
+    query = select(orgs.c.admin_group, connections.c.reviewers).join(orgs, orgs.c.id == connections.c.org_id)
+    row = connection.execute(query.where(connections.c.id == review.binding.connection_id)).first()
     asked = frozenset() if row is None else frozenset((row.admin_group, *row.reviewers))
-    demands = [replace(one, groups=tuple(name for name in one.groups if name in asked)) for one in review.demands]
+    demands = [
+        replace(demand, groups=tuple(name for name in demand.groups if name in asked)) for demand in review.demands
+    ]
     return replace(review, demands=tuple(demands))
 
 
 def _approve(connection: Connection, review: Review, said: Weighed, at: datetime) -> Moved:
     """Approve it. Raises Conflict when its session has ended."""
-    given = review.approve(at, said.time_window)
+    given_review = review.approve(at, said.time_window)
     if review.session_id is not None and not _goes_on(connection, review.kind, review.session_id):
         raise Conflict("the session of this review has ended, so there is nothing to approve any more")
     values = {
-        "status": given.status,
-        "decided_at": given.decided_at,
-        "revoke_at": given.revoke_at,
-        "expires_at": given.expires_at,
-        "time_window": window_values(given.time_window),
-        "ended_at": at if is_final(given.kind, given.status) else None,
+        "status": given_review.status,
+        "decided_at": given_review.decided_at,
+        "revoke_at": given_review.revoke_at,
+        "expires_at": given_review.expires_at,
+        "time_window": window_values(given_review.time_window),
+        "ended_at": at if is_final(given_review.kind, given_review.status) else None,
     }
     connection.execute(update(reviews).where(reviews.c.id == review.id).values(values))
     queue_event(connection, review.id, ReviewEvent.APPROVED, at)
@@ -145,8 +147,8 @@ def _end(
 def queue_event(connection: Connection, review_id: UUID, kind: str, at: datetime) -> None:
     """Queue what happened for those who are notified, and for the ledger."""
     connection.execute(insert(review_news).values(id=uuid4(), review_id=review_id, kind=kind, at=at))
-    own = select(reviews.c.org_id, reviews.c.session_id).where(reviews.c.id == review_id)
-    row = connection.execute(own).one()
+    query = select(reviews.c.org_id, reviews.c.session_id).where(reviews.c.id == review_id)
+    row = connection.execute(query).one()
     enqueue(connection, RecordKind.REVIEW, row.org_id, review_id, row.session_id, at)
 
 
@@ -165,7 +167,7 @@ def _speak(connection: Connection, review: Review, said: Weighed) -> None:
     """Store a vote; it replaces the same choice of the same person, by any account. A withdrawn approval stays
     beside it."""
     voice, table = said.voice, review_voices.c
-    same = {one.reviewer.principal_id for one in review.voices if one.reviewer.is_same(voice.reviewer)}
+    same = {vote.reviewer.principal_id for vote in review.voices if vote.reviewer.is_same(voice.reviewer)}
     mine = (table.review_id == review.id, table.principal_id.in_(same), table.choice == voice.choice)
     connection.execute(delete(review_voices).where(*mine))
     connection.execute(insert(review_voices).values(voice_values(review.id, voice)))
@@ -177,11 +179,14 @@ def _seats(connection: Connection, review: Review, reviewer_id: UUID) -> dict[UU
     A concurrent removal of a reviewer's groups or account waits for this transaction, or this waits for it: only these
     rows are locked, so that it cannot deadlock with a change of several users.
     """
-    own = select(users.c.id).where(users.c.id == reviewer_id).with_for_update(read=True)
-    connection.execute(own)
-    theirs = select(user_groups.c.name).where(user_groups.c.user_id == reviewer_id)
-    connection.execute(theirs.order_by(user_groups.c.name, user_groups.c.source).with_for_update(read=True))
-    who = {reviewer_id, *(one.reviewer.principal_id for one in review.voices if one.reviewer.principal_id is not None)}
+    query = select(users.c.id).where(users.c.id == reviewer_id).with_for_update(read=True)
+    connection.execute(query)
+    their_query = select(user_groups.c.name).where(user_groups.c.user_id == reviewer_id)
+    connection.execute(their_query.order_by(user_groups.c.name, user_groups.c.source).with_for_update(read=True))
+    who = {
+        reviewer_id,
+        *(voice.reviewer.principal_id for voice in review.voices if voice.reviewer.principal_id is not None),
+    }
     people = select(users.c.id, users.c.status, users.c.kind, orgs.c.admin_group).join(
         orgs, orgs.c.id == users.c.org_id
     )
@@ -217,5 +222,5 @@ def over_at(now: datetime) -> Select[Any]:
         (or_(left, gone), ReviewEvent.WITHDRAWN.value),
         else_=ReviewEvent.EXPIRED.value,
     )
-    wanted = select(reviews.c.id, event.label("event")).where(OPEN, or_(late, has_run, left, gone))
-    return wanted.order_by(reviews.c.created_at, reviews.c.id).limit(_MOST_LAPSING)
+    query = select(reviews.c.id, event.label("event")).where(OPEN, or_(late, has_run, left, gone))
+    return query.order_by(reviews.c.created_at, reviews.c.id).limit(_MOST_LAPSING)

@@ -40,7 +40,7 @@ def review_values(review: Review) -> dict[str, Any]:
         "kind": review.kind,
         "status": review.status,
         "owner": person_values(review.owner),
-        "makers": [person_values(one) for one in review.makers],
+        "makers": [person_values(maker) for maker in review.makers],
         "demands": [_demand_values(demand) for demand in review.demands],
         "asked_by": requirements_digest(review.demands),
         "estimate": estimate,
@@ -69,8 +69,8 @@ def load(connection: Connection, which: Select[Any]) -> list[Review]:
     if not rows:
         return []
     ids = {row["id"] for row in rows}
-    wanted = select(*review_voices.c).where(review_voices.c.review_id.in_(ids))
-    ordered = wanted.order_by(review_voices.c.at, review_voices.c.principal_id)
+    query = select(*review_voices.c).where(review_voices.c.review_id.in_(ids))
+    ordered = query.order_by(review_voices.c.at, review_voices.c.principal_id)
     voices: dict[UUID, list[Vote]] = {}
     for row in connection.execute(ordered).mappings():
         voices.setdefault(row["review_id"], []).append(voice_of(row))

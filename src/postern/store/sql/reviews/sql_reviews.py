@@ -81,10 +81,12 @@ def find(connection: Connection, org_id: UUID, wanted: ReviewFilter, page: Page)
     later.
     """
     sections = _sections(org_id, wanted)
-    found = _keys(connection, sections, replace(page, count=Count.NONE))
-    by_id = {one.id: one for one in load(connection, select(*reviews.c).where(reviews.c.id.in_(found.items)))}
+    stretch = _keys(connection, sections, replace(page, count=Count.NONE))
+    by_id = {
+        review.id: review for review in load(connection, select(*reviews.c).where(reviews.c.id.in_(stretch.items)))
+    }
     total, is_capped = count_rows(connection, sections.all, page.count)
-    return Stretch([by_id[key] for key in found.items if key in by_id], total, is_capped, found.next)
+    return Stretch([by_id[key] for key in stretch.items if key in by_id], total, is_capped, stretch.next)
 
 
 def _sections(org_id: UUID, wanted: ReviewFilter) -> _Sections:
@@ -140,8 +142,8 @@ class SqlReviews:
 
         def work(connection: Connection) -> Review:
             # The organisation's row is the lock: of those that come at once each counts the ones before it.
-            own = select(orgs.c.id).where(orgs.c.id == review.org_id)
-            connection.execute(own.with_for_update(key_share=True))
+            query = select(orgs.c.id).where(orgs.c.id == review.org_id)
+            connection.execute(query.with_for_update(key_share=True))
             there = _already(connection, review) if review.kind is ReviewKind.JIT else None
             if there is not None:
                 return there
@@ -156,8 +158,8 @@ class SqlReviews:
         return await self._database.together(work)
 
     async def get(self, review_id: UUID) -> Review | None:
-        found = await self._some(select(*reviews.c).where(reviews.c.id == review_id))
-        return found[0] if found else None
+        found_reviews = await self._some(select(*reviews.c).where(reviews.c.id == review_id))
+        return found_reviews[0] if found_reviews else None
 
     async def waiting(self, review_ids: Collection[UUID], now: datetime) -> set[UUID]:
         mine = select(reviews.c.id).where(reviews.c.id.in_(review_ids), PENDING, reviews.c.expires_at > now)
@@ -171,9 +173,9 @@ class SqlReviews:
 
         def work(connection: Connection) -> dict[UUID, Review]:
             under = {row.id: row.review_id for row in connection.execute(pairs)}
-            wanted = select(*reviews.c).where(reviews.c.org_id == org_id, reviews.c.id.in_(set(under.values())))
-            found = {review.id: review for review in load(connection, wanted)} if under else {}
-            return {key: found[review_id] for key, review_id in under.items() if review_id in found}
+            query = select(*reviews.c).where(reviews.c.org_id == org_id, reviews.c.id.in_(set(under.values())))
+            found_reviews = {review.id: review for review in load(connection, query)} if under else {}
+            return {key: found_reviews[review_id] for key, review_id in under.items() if review_id in found_reviews}
 
         async with self._database.statement() as statement:
             return await statement.run_sync(work)
@@ -183,27 +185,29 @@ class SqlReviews:
             return await statement.run_sync(lambda connection: find(connection, org_id, wanted, page))
 
     async def grant(self, binding: Binding, demands: Sequence[ApprovalRequirement], now: datetime) -> Review | None:
-        given = and_(reviews.c.status == ReviewStatus.APPROVED, reviews.c.revoke_at > now)
+        condition = and_(reviews.c.status == ReviewStatus.APPROVED, reviews.c.revoke_at > now)
         waits = and_(reviews.c.status == ReviewStatus.PENDING, reviews.c.expires_at > now)
-        mine = select(reviews.c.id).where(*bound_to(binding, demands), OPEN, or_(given, waits))
+        mine = select(reviews.c.id).where(*bound_to(binding, demands), OPEN, or_(condition, waits))
         mine = mine.order_by(*NEWEST).limit(_MOST_GRANTS)
-        wanted = (
+        query = (
             select(*reviews.c, *prefix_columns(review_voices, "voice_"))
             .outerjoin(review_voices, review_voices.c.review_id == reviews.c.id)
             .where(reviews.c.id.in_(mine))
             .order_by(*NEWEST, review_voices.c.at, review_voices.c.principal_id)
         )
         async with self._database.statement() as statement:
-            rows = (await statement.execute(wanted)).mappings().all()
+            rows = (await statement.execute(query)).mappings().all()
         by_id: dict[UUID, list[Row]] = {}
         for row in rows:
             by_id.setdefault(row["id"], []).append(row)
-        found = [
+        found_reviews = [
             review_of(own[0], [voice_of(row, "voice_") for row in own if row["voice_review_id"] is not None])
             for own in by_id.values()
         ]
         # One whose window is closed lets nobody in now, so any other goes before it.
-        return max(found, key=lambda one: (one.is_usable(now), one.status is ReviewStatus.APPROVED), default=None)
+        return max(
+            found_reviews, key=lambda one: (one.is_usable(now), one.status is ReviewStatus.APPROVED), default=None
+        )
 
     async def decide(self, review_id: UUID, reviewer_id: UUID, weigh: Weigh, at: datetime) -> Moved:
         return await self._database.together(lambda connection: decide(connection, review_id, reviewer_id, weigh, at))
@@ -212,10 +216,12 @@ class SqlReviews:
         return await self._database.together(lambda connection: move(connection, review_id, event, at))
 
     async def finish(self, session_id: UUID, at: datetime) -> None:
-        own = select(reviews.c.id).where(reviews.c.session_id == session_id, reviews.c.kind == ReviewKind.ONETIME, OPEN)
+        query = select(reviews.c.id).where(
+            reviews.c.session_id == session_id, reviews.c.kind == ReviewKind.ONETIME, OPEN
+        )
 
         def work(connection: Connection) -> None:
-            for review_id in connection.execute(own).scalars().all():
+            for review_id in connection.execute(query).scalars().all():
                 move(connection, review_id, ReviewEvent.FINISHED, at)
 
         await self._database.together(work)
@@ -245,24 +251,26 @@ class SqlReviews:
             people = select(users.c.id, users.c.subject, users.c.email, users.c.name)
             people = people.where(users.c.id.in_({maker for maker, _ in made if maker is not None}))
             known = {row.id: Person(row.id, row.subject, row.email, row.name) for row in connection.execute(people)}
-            found = {known.get(maker) or Person(maker, "", named) for maker, named in made if maker != principal_id}
-            return tuple(sorted(found, key=lambda person: (person.email, str(person.principal_id))))
+            persons = {known.get(maker) or Person(maker, "", named) for maker, named in made if maker != principal_id}
+            return tuple(sorted(persons, key=lambda person: (person.email, str(person.principal_id))))
 
         async with self._database.statement() as statement:
             return await statement.run_sync(work)
 
     async def news(self, most: int) -> list[ReviewChange]:
-        wanted = select(*review_news.c).order_by(review_news.c.at, review_news.c.id).limit(most)
+        query = select(*review_news.c).order_by(review_news.c.at, review_news.c.id).limit(most)
 
         def work(connection: Connection) -> list[ReviewChange]:
-            rows = connection.execute(wanted).all()
+            rows = connection.execute(query).all()
             keys = sorted({row.review_id for row in rows})
-            found: dict[UUID, Review] = {}
+            found_reviews: dict[UUID, Review] = {}
             for at in range(0, len(keys), _CHUNK):
                 some = select(*reviews.c).where(reviews.c.id.in_(keys[at : at + _CHUNK]))
-                found |= {review.id: review for review in load(connection, some)}
+                found_reviews |= {review.id: review for review in load(connection, some)}
             return [
-                ReviewChange(row.id, found[row.review_id], row.kind, row.at) for row in rows if row.review_id in found
+                ReviewChange(row.id, found_reviews[row.review_id], row.kind, row.at)
+                for row in rows
+                if row.review_id in found_reviews
             ]
 
         async with self._database.statement() as statement:
@@ -286,8 +294,8 @@ def _already(connection: Connection, review: Review) -> Review | None:
     waiting = load(connection, waits.order_by(*NEWEST).limit(1))
     if waiting:
         return waiting[0]
-    given = select(*reviews.c).where(*same, reviews.c.status == ReviewStatus.APPROVED, reviews.c.revoke_at > now)
-    usable = [one for one in load(connection, given.order_by(*NEWEST).limit(_MOST_GRANTS)) if one.is_usable(now)]
+    query = select(*reviews.c).where(*same, reviews.c.status == ReviewStatus.APPROVED, reviews.c.revoke_at > now)
+    usable = [one for one in load(connection, query.order_by(*NEWEST).limit(_MOST_GRANTS)) if one.is_usable(now)]
     return usable[0] if usable and usable[0].access_duration <= review.access_duration else None
 
 
@@ -299,8 +307,8 @@ def _crowd(connection: Connection, review: Review) -> Crowd:
         of_session = _count(
             connection, [reviews.c.session_id == review.session_id, reviews.c.kind == ReviewKind.STATEMENT]
         )
-    own = func.count().filter(reviews.c.principal_id == review.binding.principal_id)
-    row = connection.execute(select(own, func.count()).select_from(reviews).where(*waits)).one()
+    function_filter = func.count().filter(reviews.c.principal_id == review.binding.principal_id)
+    row = connection.execute(select(function_filter, func.count()).select_from(reviews).where(*waits)).one()
     lately = [
         reviews.c.org_id == review.org_id,
         reviews.c.principal_id == review.binding.principal_id,

@@ -81,9 +81,9 @@ class RuleTable(ResourceTable[R]):
 
         Locks the rules, since another of their groups may be removed at the same time.
         """
-        own = self.table.c.org_id == group.org_id
-        await transaction.execute(select(self.table.c.id).where(own).order_by(self.table.c.id).with_for_update())
-        for row in (await transaction.execute(self._all.where(own))).mappings():
+        condition = self.table.c.org_id == group.org_id
+        await transaction.execute(select(self.table.c.id).where(condition).order_by(self.table.c.id).with_for_update())
+        for row in (await transaction.execute(self._all.where(condition))).mappings():
             rule = await self.read(row)
             reason = self.needs(rule, group.name)
             if reason is not None:
@@ -98,5 +98,5 @@ class RuleTable(ResourceTable[R]):
 
     def _of(self, group: UserGroup) -> list[ColumnElement[bool]]:
         """Return the condition that rules name this group; a different organisation may have one of the same name."""
-        own = select(self.table.c.id).where(self.table.c.org_id == group.org_id)
-        return [self.groups.pairs.c.name == group.name, self.groups.pairs.c.rule_id.in_(own)]
+        query = select(self.table.c.id).where(self.table.c.org_id == group.org_id)
+        return [self.groups.pairs.c.name == group.name, self.groups.pairs.c.rule_id.in_(query)]

@@ -102,8 +102,8 @@ class SqlAccess:
 
     async def rules_of(self, connection_id: UUID) -> ConnectionRuleSet | None:
         async with self._database.statement() as connection:
-            found = await connection.execute(_RULES, {"connection_id": connection_id})
-            rows = found.mappings().all()
+            result = await connection.execute(_RULES, {"connection_id": connection_id})
+            rows = result.mappings().all()
         if not rows:
             return None
         rails = {row["guardrail_id"]: row for row in rows if row["guardrail_id"] is not None}
@@ -120,7 +120,7 @@ class SqlAccess:
     async def standing(self, principal_id: UUID, connection_id: UUID, credential_id: UUID | None) -> PermitStanding:
         # One row whatever is missing: each table is joined to a row that is always there.
         anchor = select(literal(1).label("one")).subquery()
-        wanted = (
+        query = (
             select(
                 users.c.status,
                 groups_column(),
@@ -141,7 +141,7 @@ class SqlAccess:
             .outerjoin(credentials, and_(credentials.c.id == credential_id, credentials.c.user_id == principal_id))
         )
         async with self._database.statement() as connection:
-            row = (await connection.execute(wanted)).mappings().one()
+            row = (await connection.execute(query)).mappings().one()
         return PermitStanding(
             principal_active=None if row["status"] is None else row["status"] == PrincipalStatus.ACTIVE,
             access_mode_connect=_toggle(row["access_mode_connect"]),

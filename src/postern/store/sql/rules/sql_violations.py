@@ -19,7 +19,7 @@ class SqlViolations:
         self._database = database
 
     async def add(self, found: Sequence[Violation]) -> None:
-        rows = [asdict(one) for one in found]
+        rows = [asdict(violation) for violation in found]
         made: Any = (sqlite.insert if self._database.is_sqlite else postgresql.insert)(violations)
         once = made.on_conflict_do_nothing(index_elements=["id"])
 

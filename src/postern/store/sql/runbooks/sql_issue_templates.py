@@ -78,19 +78,19 @@ class SqlIssueTemplates(ResourceTable[IssueTemplate]):
     ) -> Listed[IssueTemplate]:
         async with self._database.statement() as statement:
             visible = await _visible(statement, org_id, reach)
-            own = [issue_templates.c.org_id == org_id, *self._conditions(where), *visible]
-            wanted = self._all.where(*own).limit(page.limit).offset(page.offset)
-            rows = (await statement.execute(wanted)).mappings().all()
-            total = (await statement.execute(count_of(issue_templates, *own))).scalar_one()
-            found = [await self.read(row) for row in rows]
-            return Listed(await _with_connections(statement, found, reach), total)
+            conditions = [issue_templates.c.org_id == org_id, *self._conditions(where), *visible]
+            query = self._all.where(*conditions).limit(page.limit).offset(page.offset)
+            rows = (await statement.execute(query)).mappings().all()
+            total = (await statement.execute(count_of(issue_templates, *conditions))).scalar_one()
+            templates = [await self.read(row) for row in rows]
+            return Listed(await _with_connections(statement, templates, reach), total)
 
     async def get(self, org_id: UUID, name_or_id: str, reach: Reach | None = None) -> IssueTemplate | None:
-        found = await super().get(org_id, name_or_id)
-        if found is None:
+        issue_template = await super().get(org_id, name_or_id)
+        if issue_template is None:
             return None
         async with self._database.statement() as statement:
-            [template] = await _with_connections(statement, [found], reach)
+            [template] = await _with_connections(statement, [issue_template], reach)
         return template if reach is None or template.connection_ids else None
 
     async def read(self, row: Row) -> IssueTemplate:
@@ -132,8 +132,8 @@ async def hold_template(transaction: Executor, connection: Connection) -> None:
 async def _lock_templates(transaction: Executor, keys: Collection[UUID]) -> Sequence[ResultRow[Any]]:
     if not keys:
         return []
-    wanted = select(issue_templates.c.id, issue_templates.c.org_id).where(issue_templates.c.id.in_(keys))
-    return (await transaction.execute(wanted.order_by(issue_templates.c.id).with_for_update())).all()
+    query = select(issue_templates.c.id, issue_templates.c.org_id).where(issue_templates.c.id.in_(keys))
+    return (await transaction.execute(query.order_by(issue_templates.c.id).with_for_update())).all()
 
 
 async def _count_change(transaction: Executor, keys: Collection[UUID]) -> None:
@@ -155,9 +155,9 @@ async def _with_connections(
 ) -> list[IssueTemplate]:
     of: dict[str, list[UUID]] = {str(template.id): [] for template in templates}
     column = connections.c.issue_template_id
-    wanted = select(connections.c.id, column).where(column.in_(of), *within(reach)).order_by(connections.c.name)
-    for found in (await statement.execute(wanted)).all() if of else ():
-        of[found.issue_template_id].append(found.id)
+    query = select(connections.c.id, column).where(column.in_(of), *within(reach)).order_by(connections.c.name)
+    for row in (await statement.execute(query)).all() if of else ():
+        of[row.issue_template_id].append(row.id)
     return [replace(template, connection_ids=tuple(of[str(template.id)])) for template in templates]
 
 
@@ -166,18 +166,18 @@ async def _difference(
 ) -> tuple[list[ResultRow[Any]], list[ResultRow[Any]]]:
     """Return the connections that get the template and those that lose it, locked. Raises NotFound."""
     key, wanted = str(template.id), frozenset(template.connection_ids or ())
-    meant = or_(connections.c.id.in_(wanted), connections.c.issue_template_id == key)
-    found = await _lock_connections(transaction, connections.c.org_id == template.org_id, meant)
-    for missing in wanted - {row.id for row in found}:
+    condition = or_(connections.c.id.in_(wanted), connections.c.issue_template_id == key)
+    rows = await _lock_connections(transaction, connections.c.org_id == template.org_id, condition)
+    for missing in wanted - {row.id for row in rows}:
         raise NotFound(f"connection_ids: there is no connection with id {str(missing)!r}", field="connection_ids")
-    new = [row for row in found if row.id in wanted and row.issue_template_id != key]
-    return new, [row for row in found if row.id not in wanted]
+    new = [row for row in rows if row.id in wanted and row.issue_template_id != key]
+    return new, [row for row in rows if row.id not in wanted]
 
 
 async def _lock_connections(transaction: Executor, *conditions: ColumnElement[bool]) -> Sequence[ResultRow[Any]]:
     column = connections.c
-    wanted = select(column.id, column.name, column.managed_by, column.issue_template_id).where(*conditions)
-    return (await transaction.execute(wanted.order_by(column.name).with_for_update())).all()
+    query = select(column.id, column.name, column.managed_by, column.issue_template_id).where(*conditions)
+    return (await transaction.execute(query.order_by(column.name).with_for_update())).all()
 
 
 async def _set(transaction: Executor, ids: Collection[UUID], template_id: str | None, at: datetime | None) -> None:

@@ -69,37 +69,37 @@ class SqlRepositories(ResourceTable[Repository]):
     async def due(self, before: datetime, most: int, *, failing: bool) -> list[Repository]:
         tried, error = snapshots.c.tried_at, snapshots.c.error
         group = error != "" if failing else or_(error.is_(None), error == "")
-        wanted = (
+        query = (
             self.select_rows()
             .where(or_(tried.is_(None), tried < before), group)
             .order_by(tried.asc().nulls_first(), repositories.c.org_id, repositories.c.id)
         )
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted.limit(most))).mappings().all()
-        found = []
+            rows = (await connection.execute(query.limit(most))).mappings().all()
+        found_repositories = []
         for row in rows:
             try:
-                found.append(await self.read(row))
+                found_repositories.append(await self.read(row))
             except Misconfigured as problem:
                 log.warning("runbooks of %s are not read: %s", row["name"], problem)
-        return found
+        return found_repositories
 
     async def replace_all(self, org_id: UUID, wanted: Sequence[Repository], read: Sequence[Repository]) -> None:
-        own, before = repositories.c.org_id == org_id, {one.id: one for one in read}
+        condition, before = repositories.c.org_id == org_id, {one.id: one for one in read}
         new = [await self.new_row(one) for one in wanted if one.id not in before]
         other = [(one, await self.values(one)) for one in wanted if one.id in before and one != before[one.id]]
         try:
             async with self._database.transaction() as transaction:
                 await one_at_a_time(transaction)
-                there = select(repositories.c.id, repositories.c.version).where(own).with_for_update()
+                there = select(repositories.c.id, repositories.c.version).where(condition).with_for_update()
                 known = {row.id: row.version for row in await transaction.execute(there)}
                 if known != {one.id: one.version for one in read}:
                     raise Conflict(f"repositories: one of them {CHANGED_MEANWHILE}", field="repositories")
                 kept = [one.id for one in wanted]
-                await transaction.execute(delete(repositories).where(own, repositories.c.id.not_in(kept)))
-                for one, values in other:
-                    changed = update(repositories).where(*_this(org_id, one.id))
-                    await transaction.execute(changed.values(values | {"version": one.version + 1}))
+                await transaction.execute(delete(repositories).where(condition, repositories.c.id.not_in(kept)))
+                for repository, values in other:
+                    changed = update(repositories).where(*_this(org_id, repository.id))
+                    await transaction.execute(changed.values(values | {"version": repository.version + 1}))
                 if new:
                     await transaction.execute(insert(repositories), new)
         except IntegrityError:
@@ -129,7 +129,7 @@ class SqlSnapshots:
         self._encryption = encryption
 
     async def outlines(self, org_id: UUID) -> list[Outline]:
-        wanted = (
+        query = (
             select(
                 *(repositories.c[name] for name in ("id", "name", "git_url", "hook_ttl")),
                 repositories.c.updated_at.label("settings_at"),
@@ -141,14 +141,14 @@ class SqlSnapshots:
             .order_by(repositories.c.name)
         )
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).mappings().all()
+            rows = (await connection.execute(query)).mappings().all()
         return [Outline(**{**row, "error": row["error"] or ""}) for row in rows]
 
     async def get(self, org_id: UUID, repository_id: UUID) -> Fetched | None:
-        wanted = select(*snapshots.c).select_from(snapshots.join(repositories, _CURRENT))
+        query = select(*snapshots.c).select_from(snapshots.join(repositories, _CURRENT))
         async with self._database.statement() as connection:
-            found = await connection.execute(wanted.where(*_this(org_id, repository_id)))
-            row = found.mappings().one_or_none()
+            result = await connection.execute(query.where(*_this(org_id, repository_id)))
+            row = result.mappings().one_or_none()
         if row is None:
             return None
         snapshot = None
@@ -159,7 +159,7 @@ class SqlSnapshots:
         return Fetched(snapshot, row["fetched_at"], row["tried_at"], row["settings_at"], row["error"])
 
     async def hooks(self, org_id: UUID) -> list[RepositoryHooks]:
-        wanted = (
+        query = (
             select(
                 *(repositories.c[name] for name in ("id", "name", "hook_ttl")), snapshots.c.commit_id, snapshots.c.hooks
             )
@@ -168,7 +168,7 @@ class SqlSnapshots:
             .order_by(repositories.c.name)
         )
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).mappings().all()
+            rows = (await connection.execute(query)).mappings().all()
         return [
             RepositoryHooks(row["name"], row["hook_ttl"], row["commit_id"] or "", await self._hooks(org_id, row))
             for row in rows
@@ -196,8 +196,8 @@ class SqlSnapshots:
         sealed = await self._encryption.seal(packed, row=_content_row(org_id, repository_id), org_id=org_id)
         hooks = b""
         if snapshot.hooks:
-            told = _packed_hooks(snapshot)
-            hooks = await self._encryption.seal(told, row=_hooks_row(org_id, repository_id), org_id=org_id)
+            data = _packed_hooks(snapshot)
+            hooks = await self._encryption.seal(data, row=_hooks_row(org_id, repository_id), org_id=org_id)
         values = {"content": sealed, "hooks": hooks, "commit_id": snapshot.commit, "fetched_at": at, "error": ""}
         return await self._store_attempt(org_id, repository_id, values, settings_at, at)
 

@@ -20,7 +20,7 @@ class SqlRunbookRules(RuleTable[RunbookRule]):
         return {
             "name": resource.name,
             "description": resource.description,
-            "runbooks": [{"repository": one.repository, "name": one.name} for one in resource.runbooks],
+            "runbooks": [{"repository": runbook.repository, "name": runbook.name} for runbook in resource.runbooks],
             "everywhere": not resource.connection_ids and not resource.nowhere,
             "updated_at": resource.updated_at,
         }

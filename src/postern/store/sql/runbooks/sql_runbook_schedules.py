@@ -60,8 +60,8 @@ class SqlRunbookSchedules(ResourceTable[Schedule]):
     async def find(
         self, org_id: UUID, page: Page, where: RuleFilter = ALL_RULES, owner_id: UUID | None = None
     ) -> Listed[Schedule]:
-        own = [] if owner_id is None else [runbook_schedules.c.owner_id == owner_id]
-        return await self.some(page, runbook_schedules.c.org_id == org_id, *self._conditions(where), *own)
+        conditions = [] if owner_id is None else [runbook_schedules.c.owner_id == owner_id]
+        return await self.some(page, runbook_schedules.c.org_id == org_id, *self._conditions(where), *conditions)
 
     async def read(self, row: Row) -> Schedule:
         given, problem = {}, ""
@@ -87,9 +87,9 @@ class SqlRunbookSchedules(ResourceTable[Schedule]):
         turn = func.row_number().over(partition_by=columns.org_id, order_by=(columns.next_at, columns.id)).label("turn")
         mine = (columns.enabled, columns.next_at <= now)
         ranked = select(*(columns[name] for name in _SHOWN), turn).where(*mine).subquery().c
-        wanted = select(*(ranked[name] for name in _SHOWN)).where(ranked.turn <= most_each)
+        query = select(*(ranked[name] for name in _SHOWN)).where(ranked.turn <= most_each)
         async with self._database.statement() as connection:
-            rows = await connection.execute(wanted.order_by(ranked.turn, ranked.next_at).limit(most))
+            rows = await connection.execute(query.order_by(ranked.turn, ranked.next_at).limit(most))
             return [Schedule(**row) for row in rows.mappings()]
 
     async def take(
@@ -104,8 +104,8 @@ class SqlRunbookSchedules(ResourceTable[Schedule]):
         async with self._database.transaction() as transaction:
             if (await transaction.execute(changed)).rowcount != 1:
                 return False
-            wanted = self.select_rows().where(runbook_schedules.c.id == schedule_id)
-            row = (await transaction.execute(wanted)).mappings().one()
+            query = self.select_rows().where(runbook_schedules.c.id == schedule_id)
+            row = (await transaction.execute(query)).mappings().one()
             kept = {name: row[name] for name in _KEPT}
             run = ScheduleRun(run_id, schedule_id=schedule_id, schedule=row["name"], due_at=due_at, at=at, **kept)
             await transaction.execute(insert(runbook_schedule_runs).values(asdict(run)))
@@ -127,11 +127,11 @@ class SqlRunbookSchedules(ResourceTable[Schedule]):
 
     async def find_unsettled(self, before: datetime, most: int, schedule_id: UUID | None = None) -> list[ScheduleRun]:
         runs = runbook_schedule_runs.c
-        wanted = select(*runs).where(runs.error == "", runs.at < before).order_by(runs.at, runs.id).limit(most)
+        query = select(*runs).where(runs.error == "", runs.at < before).order_by(runs.at, runs.id).limit(most)
         if schedule_id is not None:
-            wanted = wanted.where(runs.schedule_id == schedule_id)
+            query = query.where(runs.schedule_id == schedule_id)
         async with self._database.statement() as connection:
-            return [ScheduleRun(**row) for row in (await connection.execute(wanted)).mappings()]
+            return [ScheduleRun(**row) for row in (await connection.execute(query)).mappings()]
 
     async def ran(self, schedule_id: UUID, session_id: UUID) -> None:
         changed = update(runbook_schedules).where(runbook_schedules.c.id == schedule_id)

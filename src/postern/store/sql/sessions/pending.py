@@ -32,6 +32,6 @@ def waiting(
         for value in range(1, ALL + 1)
         if value & bits
     ]
-    found = union_all(*(select(*one.c) for one in ranges)).subquery()
-    wanted = select(*columns).join(found, found.c.id == sessions.c.id)
-    return wanted.order_by(found.c.end_date, found.c.id).limit(most)
+    subquery = union_all(*(select(*one.c) for one in ranges)).subquery()
+    query = select(*columns).join(subquery, subquery.c.id == sessions.c.id)
+    return query.order_by(subquery.c.end_date, subquery.c.id).limit(most)

@@ -143,29 +143,29 @@ def _leading(names: Sequence[Column[Any] | None], status: SessionStatus | None) 
 def _in_json(wanted: SessionFilter, connection: Connection) -> list[ColumnElement[bool]]:
     is_sqlite = connection.dialect.name == "sqlite"
     pairs = [(sessions.c.labels, wanted.labels), (sessions.c.metadata, wanted.metadata)]
-    found = [_has_pair(name, *pair, is_sqlite) for name, wants in pairs for pair in wants]
-    return found + [tag_fits(sessions.c.connection_tags, *tag) for tag in wanted.tags]
+    conditions = [_has_pair(name, *pair, is_sqlite) for name, wants in pairs for pair in wants]
+    return conditions + [tag_fits(sessions.c.connection_tags, *tag) for tag in wanted.tags]
 
 
 def _has_pair(held: Column[Any], key: str, value: str, is_sqlite: bool) -> ColumnElement[bool]:
     """Return the condition of a pair. Any text can be a key, so it is never a part of a path."""
     taken_apart = func.json_each if is_sqlite else func.json_each_text
     one = taken_apart(held).table_valued(column("key", String), column("value", String), name="pair")
-    found: ColumnElement[bool] = exists(
+    condition: ColumnElement[bool] = exists(
         select(one.c.key).where(one.c.key == key, one.c.value == value).correlate(sessions)
     )
-    return found
+    return condition
 
 
 def _durations(wanted: SessionFilter) -> list[ColumnElement[bool]]:
     """Return the conditions; a session without an end has no duration, and the comparison is not true."""
     lasted = _Seconds(sessions.c.start_date, sessions.c.end_date)
-    found: list[ColumnElement[bool]] = []
+    conditions: list[ColumnElement[bool]] = []
     if wanted.min_duration is not None:
-        found.append(lasted >= wanted.min_duration)
+        conditions.append(lasted >= wanted.min_duration)
     if wanted.max_duration is not None:
-        found.append(lasted <= wanted.max_duration)
-    return found
+        conditions.append(lasted <= wanted.max_duration)
+    return conditions
 
 
 def _review_conditions(session_filter: SessionFilter) -> list[ColumnElement[bool]]:

@@ -77,18 +77,18 @@ class Sought:
     @property
     def is_keyed(self) -> bool:
         """Whether the keys cover all conditions, so that hardly any candidate is left out."""
-        wanted = self.wanted
-        names = [name for name in (wanted.user, wanted.connection) if name is not None]
-        known = [name for name, _ in self.equal if name.name in ("user_id", "user", "connection_id", "connection")]
+        session_filter = self.wanted
+        names = [name for name in (session_filter.user, session_filter.connection) if name is not None]
+        columns = [name for name, _ in self.equal if name.name in ("user_id", "user", "connection_id", "connection")]
         return (
-            len(known) == len(names) + (wanted.owner is not None)
-            and wanted.min_duration is None
-            and wanted.max_duration is None
-            and wanted.refused is not False
-            and wanted.masked is not False
-            and wanted.held is None
-            and wanted.issue is None
-            and all(equal and value is not None for _, value, equal in wanted.tags)
+            len(columns) == len(names) + (session_filter.owner is not None)
+            and session_filter.min_duration is None
+            and session_filter.max_duration is None
+            and session_filter.refused is not False
+            and session_filter.masked is not False
+            and session_filter.held is None
+            and session_filter.issue is None
+            and all(equal and value is not None for _, value, equal in session_filter.tags)
         )
 
     @property
@@ -167,8 +167,8 @@ _SQLITE = text(
 def _in_sqlite(connection: Connection, sought: Sought, most: int) -> SearchProgress:
     low, high = sought.bounds
     values = {"query": fts_query(sought.search, sought.keys), "low": low, "high": high, "most": most}
-    found = [Candidate(row.place, row.session_id) for row in connection.execute(_SQLITE, values)]
-    return SearchProgress(found, found[-1] if len(found) == most else None)
+    found_candidates = [Candidate(row.place, row.session_id) for row in connection.execute(_SQLITE, values)]
+    return SearchProgress(found_candidates, found_candidates[-1] if len(found_candidates) == most else None)
 
 
 def fts_query(search: Search, keys: Sequence[str]) -> str:
@@ -188,7 +188,7 @@ def _in_postgres(connection: Connection, sought: Sought, most: int) -> SearchPro
     oldest, newest = _ends(connection, low, high)
     statement, values = _statement(sought)
     looked_at: list[Candidate] = []
-    found: list[Candidate] = []
+    found_candidates: list[Candidate] = []
     has_phrases = any(len(term.words) > 1 for term in sought.search.terms)
     enough = CANDIDATES if has_phrases else most
     for weeks in _windows(oldest, newest):
@@ -196,12 +196,20 @@ def _in_postgres(connection: Connection, sought: Sought, most: int) -> SearchPro
         for row in connection.execute(statement, asked):
             looked_at.append(Candidate(row.place, row.session_id))
             if row.fits:
-                found.append(looked_at[-1])
-        if len(looked_at) >= enough or len(found) >= most:
+                found_candidates.append(looked_at[-1])
+        if len(looked_at) >= enough or len(found_candidates) >= most:
             break
     else:
-        return SearchProgress(found, None) if len(found) < most else SearchProgress(found[:most], found[most - 1])
-    return SearchProgress(found[:most], found[most - 1]) if len(found) >= most else SearchProgress(found, looked_at[-1])
+        return (
+            SearchProgress(found_candidates, None)
+            if len(found_candidates) < most
+            else SearchProgress(found_candidates[:most], found_candidates[most - 1])
+        )
+    return (
+        SearchProgress(found_candidates[:most], found_candidates[most - 1])
+        if len(found_candidates) >= most
+        else SearchProgress(found_candidates, looked_at[-1])
+    )
 
 
 def _statement(sought: Sought) -> tuple[TextualSelect, dict[str, Any]]:

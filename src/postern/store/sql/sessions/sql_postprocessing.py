@@ -80,9 +80,9 @@ class SqlPostprocessing:
         connection.execute(made.on_conflict_do_update(index_elements=key, set_=sums), rows)
 
     async def find_unsent_entries(self, most: int) -> list[AuditEntry]:
-        wanted = select(*audit_log.c).join(untold_entries, untold_entries.c.entry_id == audit_log.c.id)
+        query = select(*audit_log.c).join(untold_entries, untold_entries.c.entry_id == audit_log.c.id)
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted.order_by(audit_log.c.at, audit_log.c.id).limit(most))).mappings()
+            rows = (await connection.execute(query.order_by(audit_log.c.at, audit_log.c.id).limit(most))).mappings()
             return [AuditEntry(**row) for row in rows]
 
     async def queue_audit_events(self, entries: Sequence[AuditEntry], deliveries: Sequence[NewDelivery]) -> None:
@@ -102,9 +102,9 @@ class SqlPostprocessing:
 
     async def failed_runs(self, most: int) -> list[ScheduleRun]:
         runs = runbook_schedule_runs.c
-        wanted = select(*runs).where(runs.error != "").order_by(runs.at, runs.id).limit(most)
+        query = select(*runs).where(runs.error != "").order_by(runs.at, runs.id).limit(most)
         async with self._database.statement() as connection:
-            return [ScheduleRun(**row) for row in (await connection.execute(wanted)).mappings()]
+            return [ScheduleRun(**row) for row in (await connection.execute(query)).mappings()]
 
     async def queue_schedule_events(self, told: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
         await self._queue_and_delete(runbook_schedule_runs.c.id, told, deliveries)
@@ -140,11 +140,11 @@ class SqlPostprocessing:
         if after is not None:
             next_ = next_.where(place > tuple_(*after, types=[sessions.c.start_date.type, sessions.c.id.type]))
         async with self._database.statement() as connection:
-            found = (await connection.execute(next_.order_by(sessions.c.start_date, sessions.c.id).limit(most))).all()
-        for at in range(0, len(found), _CHUNK):
-            ids = [row.id for row in found[at : at + _CHUNK]]
+            rows = (await connection.execute(next_.order_by(sessions.c.start_date, sessions.c.id).limit(most))).all()
+        for at in range(0, len(rows), _CHUNK):
+            ids = [row.id for row in rows[at : at + _CHUNK]]
             await self._database.together(functools.partial(_mark, ids=ids))
-        return (found[-1].start_date, found[-1].id) if len(found) == most else None
+        return (rows[-1].start_date, rows[-1].id) if len(rows) == most else None
 
 
 def _mark(connection: Connection, ids: Sequence[UUID]) -> None:

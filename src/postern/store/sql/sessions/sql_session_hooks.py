@@ -39,19 +39,19 @@ class SqlHookRuns:
         session = select(sessions.c.recording_purged_at).where(*own).with_for_update(read=True)
 
         def work(connection: Connection) -> None:
-            found = connection.execute(session).one_or_none()
-            if found is not None:
-                kept = output if found.recording_purged_at is None else b""
-                connection.execute(insert(session_hooks).values(**values, output=kept))
+            row = connection.execute(session).one_or_none()
+            if row is not None:
+                data = output if row.recording_purged_at is None else b""
+                connection.execute(insert(session_hooks).values(**values, output=data))
 
         with suppress(IntegrityError):  # who tries again was not told that it is there
             await self._database.together(work)
 
     async def of(self, org_id: UUID, session_id: UUID, most: int) -> list[HookRun]:
         own = (_columns.org_id == org_id, _columns.session_id == session_id)
-        wanted = select(*_columns).where(*own).order_by(_columns.started_at, _columns.id).limit(most)
+        query = select(*_columns).where(*own).order_by(_columns.started_at, _columns.id).limit(most)
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).mappings().all()
+            rows = (await connection.execute(query)).mappings().all()
         return [await self._open(row) for row in rows]
 
     async def _open(self, row: Row) -> HookRun:

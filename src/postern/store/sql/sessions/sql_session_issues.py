@@ -66,9 +66,9 @@ class SqlSessionIssues:
         await self._database.together(work)
 
     async def get(self, session_id: UUID) -> SessionIssue | None:
-        wanted = select(*_columns).where(_columns.session_id == session_id)
+        query = select(*_columns).where(_columns.session_id == session_id)
         async with self._database.statement() as connection:
-            row = (await connection.execute(wanted)).mappings().one_or_none()
+            row = (await connection.execute(query)).mappings().one_or_none()
         return None if row is None else await self._read(row)
 
     async def find(self, org_id: UUID, state: IssueState | None, page: Page) -> Stretch[SessionIssue]:
@@ -80,24 +80,24 @@ class SqlSessionIssues:
             )
 
     async def organisations(self, now: datetime) -> list[UUID]:
-        wanted = select(_columns.org_id).where(_columns.next_at <= now).distinct()
+        query = select(_columns.org_id).where(_columns.next_at <= now).distinct()
         async with self._database.statement() as connection:
-            return list((await connection.execute(wanted)).scalars())
+            return list((await connection.execute(query)).scalars())
 
     async def due(self, org_id: UUID, now: datetime, most: int) -> list[SessionIssue]:
-        wanted = select(*_columns).where(_columns.org_id == org_id, _columns.next_at <= now)
-        wanted = wanted.order_by(_columns.attempts > 0, _columns.next_at, _columns.session_id).limit(most)
+        query = select(*_columns).where(_columns.org_id == org_id, _columns.next_at <= now)
+        query = query.order_by(_columns.attempts > 0, _columns.next_at, _columns.session_id).limit(most)
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).mappings().all()
-        found = []
+            rows = (await connection.execute(query)).mappings().all()
+        issues = []
         for row in rows:
             try:
-                found.append(await self._read(row))
+                issues.append(await self._read(row))
             except Misconfigured as error:
                 if row["session_id"] not in self._unreadable:
                     self._unreadable.add(row["session_id"])
                     log.warning("the issue of session %s waits: %s", row["session_id"], error)
-        return found
+        return issues
 
     async def claim_attempt(self, read: SessionIssue, now: datetime, next_at: datetime) -> bool:
         due = (_columns.session_id == read.session_id, _columns.state.in_(_UNDONE), _columns.next_at <= now)
@@ -135,9 +135,9 @@ class SqlSessionIssues:
         return len(over) + len(untold) + len(alone)
 
     async def _find_followed(self, *conditions: ColumnElement[bool]) -> list[UUID]:
-        wanted = select(_columns.session_id).where(_FOLLOWED, *conditions).limit(_AT_ONCE)
+        query = select(_columns.session_id).where(_FOLLOWED, *conditions).limit(_AT_ONCE)
         async with self._database.statement() as connection:
-            return list((await connection.execute(wanted)).scalars())
+            return list((await connection.execute(query)).scalars())
 
     async def mark_closed(self, session_id: UUID, at: datetime) -> None:
         await self._change(
@@ -175,9 +175,9 @@ class SqlSessionIssues:
             await connection.execute(delete(session_issues).where(*own))
 
     async def retry(self, org_id: UUID, session_id: UUID | None, at: datetime) -> int:
-        own = [_columns.org_id == org_id, _columns.state == IssueState.GIVEN_UP]
+        conditions = [_columns.org_id == org_id, _columns.state == IssueState.GIVEN_UP]
         if session_id is not None:
-            own.append(_columns.session_id == session_id)
+            conditions.append(_columns.session_id == session_id)
         state = case(
             (_columns.key.is_not(None), IssueState.CLOSING.value),
             (and_(_columns.ended, ~exists().where(_SESSION)), IssueState.WITHDRAWN.value),
@@ -185,7 +185,7 @@ class SqlSessionIssues:
         )
         anew = {"state": state, "next_at": at, "error": "", "updated_at": at}
         async with self._database.statement() as connection:
-            return int((await connection.execute(update(session_issues).where(*own).values(anew))).rowcount)
+            return int((await connection.execute(update(session_issues).where(*conditions).values(anew))).rowcount)
 
     async def prune(self, closed_before: datetime) -> None:
         old = (_columns.state == IssueState.CLOSED, _columns.updated_at < closed_before)
@@ -198,11 +198,11 @@ class SqlSessionIssues:
         """Apply what `change` returns for the current row; None for nothing."""
 
         def work(connection: Connection) -> None:
-            own = _columns.session_id == session_id
-            found = connection.execute(select(*_columns).where(own).with_for_update()).mappings().one_or_none()
-            values = None if found is None else change(connection, found)
+            condition = _columns.session_id == session_id
+            row = connection.execute(select(*_columns).where(condition).with_for_update()).mappings().one_or_none()
+            values = None if row is None else change(connection, row)
             if values is not None:
-                connection.execute(update(session_issues).where(own).values({**values, "updated_at": at}))
+                connection.execute(update(session_issues).where(condition).values({**values, "updated_at": at}))
 
         await self._database.together(work)
 

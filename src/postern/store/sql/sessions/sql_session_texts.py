@@ -52,15 +52,15 @@ class SqlSessionTexts:
         would block other writers."""
         for _ in range(_TRIES):
             async with self._database.statement() as connection:
-                known = (await connection.execute(_select_texts(session_id))).mappings().one_or_none()
-            if known is None:
+                row = (await connection.execute(_select_texts(session_id))).mappings().one_or_none()
+            if row is None:
                 return False
-            is_new = _is_new(known, segment)
+            is_new = _is_new(row, segment)
             if not (is_new or is_last):
                 return False
-            values = await asyncio.to_thread(self._values, known, segment, pieces) if is_new else {}
-            awaited = not is_last or _missing(values.get("segments", known["segments"]), segment)
-            write = functools.partial(_write, session_id=session_id, known=known, values=values)
+            values = await asyncio.to_thread(self._values, row, segment, pieces) if is_new else {}
+            awaited = not is_last or _missing(values.get("segments", row["segments"]), segment)
+            write = functools.partial(_write, session_id=session_id, known=row, values=values)
             work = functools.partial(write, is_last=is_last, is_awaited=awaited)
             if await self._database.together(work):
                 return is_new and segment > 0
@@ -71,23 +71,25 @@ class SqlSessionTexts:
         if after is not None:
             behind = tuple_(sessions.c.end_date, sessions.c.id)
             conditions.append(behind > tuple_(after.at, after.id, types=[sessions.c.end_date.type, sessions.c.id.type]))
-        wanted = waiting(SESSION_COLUMNS, UNREAD, most, *conditions)
+        query = waiting(SESSION_COLUMNS, UNREAD, most, *conditions)
         async with self._database.statement() as connection:
-            found = [session_of(row) for row in (await connection.execute(wanted)).mappings()]
+            found_sessions = [session_of(row) for row in (await connection.execute(query)).mappings()]
             read = select(session_texts.c.session_id, session_texts.c.segments)
-            rows = await connection.execute(read.where(session_texts.c.session_id.in_([one.id for one in found])))
+            rows = await connection.execute(
+                read.where(session_texts.c.session_id.in_([one.id for one in found_sessions]))
+            )
         known = {row.session_id: frozenset(row.segments) for row in rows}
-        return [UnindexedSession(session, known.get(session.id, frozenset())) for session in found]
+        return [UnindexedSession(session, known.get(session.id, frozenset())) for session in found_sessions]
 
     async def pieces(self, session_ids: Sequence[UUID], most: int) -> Mapping[UUID, list[Piece]]:
         sizes = select(session_texts.c.session_id, session_texts.c.size).where(
             session_texts.c.session_id.in_(session_ids)
         )
-        wanted = select(session_texts.c.session_id, session_texts.c.pieces)
+        query = select(session_texts.c.session_id, session_texts.c.pieces)
         async with self._database.statement() as connection:
             known = {row.session_id: row.size for row in await connection.execute(sizes)}
             chosen = list(_as_many(known, session_ids, most))
-            rows = await connection.execute(wanted.where(session_texts.c.session_id.in_(chosen)))
+            rows = await connection.execute(query.where(session_texts.c.session_id.in_(chosen)))
             return {row.session_id: _read(row.pieces) for row in rows}
 
     def _values(self, known: RowMapping, segment: int, pieces: Sequence[Piece]) -> dict[str, Any]:
@@ -139,18 +141,18 @@ def _write(
     """Write the row; False when another process has written meanwhile."""
     # Locked, so that two who index the same session do so one after the other.
     row = connection.execute(select(*sessions.c).where(sessions.c.id == session_id).with_for_update()).mappings()
-    found = row.one_or_none()
-    if found is None:
+    found_row = row.one_or_none()
+    if found_row is None:
         return True
     current = select(session_texts.c.segments).where(session_texts.c.session_id == session_id)
     segments = connection.execute(current).scalar_one_or_none()
     if segments != known["segments"]:
         return False
-    is_done = is_last and found["status"] == SessionStatus.DONE
+    is_done = is_last and found_row["status"] == SessionStatus.DONE
     if values or is_done:
-        keys = _keys(connection, session_of(found), found["refused"], found["masked"])
-        _put(connection, session_of(found), known["place"], values | {"keys": keys})
-    if is_done and not is_awaited and found["pending"] & UNREAD:
+        keys = _keys(connection, session_of(found_row), found_row["refused"], found_row["masked"])
+        _put(connection, session_of(found_row), known["place"], values | {"keys": keys})
+    if is_done and not is_awaited and found_row["pending"] & UNREAD:
         connection.execute(_NOTHING_AWAITED.where(sessions.c.id == session_id))
     return True
 

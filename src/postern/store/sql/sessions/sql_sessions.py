@@ -223,26 +223,26 @@ class SqlSessions:
         return None if row is None else (session_of(row), row["principal_id"], row["source"])
 
     async def ids(self, status: SessionStatus, worker: str | None) -> list[UUID]:
-        wanted = select(sessions.c.id).where(has_status(status)).order_by(sessions.c.start_date)
+        query = select(sessions.c.id).where(has_status(status)).order_by(sessions.c.start_date)
         if worker is not None:
-            wanted = wanted.where(sessions.c.worker == worker)
+            query = query.where(sessions.c.worker == worker)
         elif status is SessionStatus.READY:
-            wanted = wanted.where(_MAY_RUN)
+            query = query.where(_MAY_RUN)
         async with self._database.statement() as connection:
-            return list((await connection.execute(wanted)).scalars())
+            return list((await connection.execute(query)).scalars())
 
     async def get(self, org_id: UUID, session_id: UUID) -> Session | None:
-        wanted = select(*sessions.c).where(sessions.c.org_id == org_id, sessions.c.id == session_id)
+        query = select(*sessions.c).where(sessions.c.org_id == org_id, sessions.c.id == session_id)
         async with self._database.statement() as connection:
-            row = (await connection.execute(wanted)).mappings().one_or_none()
+            row = (await connection.execute(query)).mappings().one_or_none()
         return None if row is None else session_of(row)
 
     async def ids_between(self, org_id: UUID, first: UUID, last: UUID, owner: str | None, limit: int) -> list[UUID]:
-        wanted = select(sessions.c.id).where(sessions.c.org_id == org_id, sessions.c.id.between(first, last))
+        query = select(sessions.c.id).where(sessions.c.org_id == org_id, sessions.c.id.between(first, last))
         if owner is not None:
-            wanted = wanted.where(sessions.c.user_id == owner)
+            query = query.where(sessions.c.user_id == owner)
         async with self._database.statement() as connection:
-            return list((await connection.execute(wanted.order_by(sessions.c.id).limit(limit))).scalars())
+            return list((await connection.execute(query.order_by(sessions.c.id).limit(limit))).scalars())
 
     async def find(self, org_id: UUID, wanted: SessionFilter, page: Page) -> Stretch[Session]:
         async with self._database.plan_each() as connection:

@@ -92,8 +92,8 @@ def _online(online: bool, alive_after: datetime | None) -> ColumnElement[bool]:
 def _has_label(label: str, is_sqlite: bool) -> ColumnElement[bool]:
     taken_apart = func.json_each if is_sqlite else func.json_array_elements_text
     one = taken_apart(connections.c.tags).table_valued(column("value", String), name="label")
-    found: ColumnElement[bool] = exists(select(one.c.value).where(one.c.value == label).correlate(connections))
-    return found
+    condition: ColumnElement[bool] = exists(select(one.c.value).where(one.c.value == label).correlate(connections))
+    return condition
 
 
 def tag_fits(tags: Column[Any], key: str, value: str | None, equal: bool) -> ColumnElement[bool]:

@@ -48,5 +48,5 @@ async def remove_from_connections(transaction: Executor, group: UserGroup) -> No
 async def _with_groups(transaction: Executor, group: UserGroup) -> Sequence[Row[Any]]:
     """Return the organisation's connections that name any group, locked, by name."""
     named = or_(*(cast(column, String) != "[]" for column in _LISTS))
-    wanted = select(connections.c.id, connections.c.name, *_LISTS).where(connections.c.org_id == group.org_id, named)
-    return (await transaction.execute(wanted.order_by(connections.c.name).with_for_update())).all()
+    query = select(connections.c.id, connections.c.name, *_LISTS).where(connections.c.org_id == group.org_id, named)
+    return (await transaction.execute(query.order_by(connections.c.name).with_for_update())).all()

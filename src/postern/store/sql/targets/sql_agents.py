@@ -81,19 +81,19 @@ class SqlAgents(ResourceTable[Agent]):
     async def digests(self, ids: Sequence[UUID]) -> Mapping[UUID, bytes | None]:
         if not ids:
             return {}
-        wanted = select(agents.c.id, agents.c.digest).where(agents.c.id.in_(ids))
+        query = select(agents.c.id, agents.c.digest).where(agents.c.id.in_(ids))
         async with self._database.statement() as connection:
-            return {row.id: row.digest for row in await connection.execute(wanted)}
+            return {row.id: row.digest for row in await connection.execute(query)}
 
     async def touch_all(self, mode: str, at: datetime) -> None:
         async with self._database.statement() as connection:
             await connection.execute(update(agents).where(agents.c.mode == mode).values(last_seen=at))
 
     async def last_seen(self, mode: str) -> datetime | None:
-        wanted = select(func.max(agents.c.last_seen)).where(agents.c.mode == mode)
+        query = select(func.max(agents.c.last_seen)).where(agents.c.mode == mode)
         async with self._database.statement() as connection:
-            found: datetime | None = (await connection.execute(wanted)).scalar_one()
-        return found
+            time: datetime | None = (await connection.execute(query)).scalar_one()
+        return time
 
 
 def _conditions(wanted: AgentFilter) -> list[ColumnElement[bool]]:

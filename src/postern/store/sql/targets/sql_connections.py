@@ -48,8 +48,10 @@ class _Guardrails:
 
     async def hold(self, transaction: Executor, resource: Connection) -> None:
         """Lock the guardrails that the connection has and had: before the connection, as their own writers do."""
-        own = connection_guardrails.c.connection_id == resource.id
-        before = set((await transaction.execute(select(connection_guardrails.c.guardrail_id).where(own))).scalars())
+        condition = connection_guardrails.c.connection_id == resource.id
+        before = set(
+            (await transaction.execute(select(connection_guardrails.c.guardrail_id).where(condition))).scalars()
+        )
         after = {UUID(key) for key in resource.guardrail_rules}
         if not before | after:
             return
@@ -84,8 +86,8 @@ class SqlConnections(ResourceTable[Connection]):
 
     async def get(self, org_id: UUID, name_or_id: str, secrets: SecretUse = SecretUse.ALL) -> Connection | None:
         async with self._database.statement() as connection:
-            found = await connection.execute(one_of(connections, self._all, org_id, name_or_id))
-            row = found.mappings().one_or_none()
+            result = await connection.execute(one_of(connections, self._all, org_id, name_or_id))
+            row = result.mappings().one_or_none()
         return None if row is None else await connection_of(row, self._encryption, secrets=secrets)
 
     async def search(
@@ -94,9 +96,9 @@ class SqlConnections(ResourceTable[Connection]):
         conditions = conditions_of(wanted, self._database.is_sqlite)
         async with self._database.statement() as connection:
             if conditions:
-                own = (connections.c.org_id == org_id, *conditions)
-                rows = self._all.where(*own).limit(page.limit).offset(page.offset)
-                count = count_of(connections, *own)
+                own_conditions = (connections.c.org_id == org_id, *conditions)
+                rows = self._all.where(*own_conditions).limit(page.limit).offset(page.offset)
+                count = count_of(connections, *own_conditions)
                 found, total = await connection.run_sync(lambda connection: page_of(connection, rows, count))
             else:
                 found, total = await connection.run_sync(lambda connection: _whole_list(connection, org_id, page))
@@ -110,32 +112,34 @@ class SqlConnections(ResourceTable[Connection]):
             return list((await statement.execute(live)).scalars())
 
     async def by_ids(self, org_id: UUID, ids: Sequence[UUID]) -> list[Connection]:
-        wanted = self._all.where(connections.c.org_id == org_id, connections.c.id.in_(ids))
+        query = self._all.where(connections.c.org_id == org_id, connections.c.id.in_(ids))
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).mappings().all()
+            rows = (await connection.execute(query)).mappings().all()
         return [await connection_of(row, self._encryption, secrets=SecretUse.NONE) for row in rows]
 
     async def ids_of(self, org_id: UUID, names_or_ids: Sequence[str]) -> Mapping[str, UUID]:
         keys = [key for key in map(as_uuid, names_or_ids) if key is not None]
-        meant = or_(connections.c.name.in_(names_or_ids), connections.c.id.in_(keys))
-        wanted = select(connections.c.id, connections.c.name).where(connections.c.org_id == org_id, meant)
+        condition = or_(connections.c.name.in_(names_or_ids), connections.c.id.in_(keys))
+        query = select(connections.c.id, connections.c.name).where(connections.c.org_id == org_id, condition)
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).all()
+            rows = (await connection.execute(query)).all()
         by_name: dict[str, UUID] = {row.name: row.id for row in rows}
         by_id: dict[UUID | None, UUID] = {row.id: row.id for row in rows}
-        found = {given: by_name.get(given) or by_id.get(as_uuid(given)) for given in names_or_ids}
+        found = {
+            names_or_id: by_name.get(names_or_id) or by_id.get(as_uuid(names_or_id)) for names_or_id in names_or_ids
+        }
         return {given: key for given, key in found.items() if key is not None}
 
     async def for_runbooks(self, org_id: UUID, reach: Reach | None, name_or_id: str | None) -> Mapping[UUID, str]:
-        wanted = (
+        query = (
             select(connections.c.id, connections.c.name)
             .where(connections.c.org_id == org_id, connections.c.access_mode_runbooks == Toggle.ENABLED, *within(reach))
             .order_by(connections.c.name)
         )
         if name_or_id is not None:
-            wanted = one_of(connections, wanted, org_id, name_or_id)
+            query = one_of(connections, query, org_id, name_or_id)
         async with self._database.statement() as connection:
-            return {row.id: row.name for row in (await connection.execute(wanted)).all()}
+            return {row.id: row.name for row in (await connection.execute(query)).all()}
 
     async def tags(self, org_id: UUID, reach: Reach | None, page: Page) -> Listed[TagUse]:
         tag = each_tag(self._database.is_sqlite)
@@ -146,9 +150,9 @@ class SqlConnections(ResourceTable[Connection]):
             .group_by(tag.c.key, tag.c.value)
         )
         count = select(func.count()).select_from(used.subquery())
-        shown = used.order_by(tag.c.key, tag.c.value).limit(page.limit).offset(page.offset)
+        query = used.order_by(tag.c.key, tag.c.value).limit(page.limit).offset(page.offset)
         async with self._database.statement() as connection:
-            found, total = await connection.run_sync(lambda connection: page_of(connection, shown, count))
+            found, total = await connection.run_sync(lambda connection: page_of(connection, query, count))
         return Listed([TagUse(**row) for row in found], total)
 
 

@@ -31,8 +31,8 @@ class SqlHostKeys:
         async with self._database.transaction() as transaction:
             if (await transaction.execute(leads)).scalar_one_or_none() != key.place:
                 raise Conflict("the connection has a different target now, or was deleted; connect again")
-            found = await transaction.execute(_at(key.connection_id, key.place))
-            first = found.mappings().one_or_none()
+            result = await transaction.execute(_at(key.connection_id, key.place))
+            first = result.mappings().one_or_none()
             if first is not None:
                 return _key_of(first)
             await transaction.execute(delete(host_keys).where(host_keys.c.connection_id == key.connection_id))

@@ -18,10 +18,10 @@ class SqlRelayWorkers:
         self._database = database
 
     async def beat(self, worker: RelayWorker) -> bool:
-        own = relay_workers.c.id == worker.id
+        condition = relay_workers.c.id == worker.id
         async with self._database.statement() as connection:
             touched = await connection.execute(
-                update(relay_workers).where(own).values(last_seen=worker.last_seen, name=worker.name)
+                update(relay_workers).where(condition).values(last_seen=worker.last_seen, name=worker.name)
             )
             if touched.rowcount == 1:
                 return False
@@ -33,9 +33,9 @@ class SqlRelayWorkers:
         return True
 
     async def living(self, since: datetime) -> list[RelayWorker]:
-        wanted = select(*relay_workers.c).where(relay_workers.c.last_seen > since)
+        query = select(*relay_workers.c).where(relay_workers.c.last_seen > since)
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted.order_by(relay_workers.c.name, relay_workers.c.id))).mappings()
+            rows = (await connection.execute(query.order_by(relay_workers.c.name, relay_workers.c.id))).mappings()
             return [RelayWorker(**row) for row in rows]
 
     async def forget(self, worker_id: UUID) -> None:

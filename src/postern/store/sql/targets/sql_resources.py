@@ -30,18 +30,18 @@ class SqlResources:
         conditions = [resources.c.org_id == org_id, *_reach_conditions(reach)]
         if name is not None:
             conditions.append(resources.c.name == name)
-        wanted = select(*resources.c).where(*conditions).order_by(resources.c.name)
+        query = select(*resources.c).where(*conditions).order_by(resources.c.name)
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted.limit(page.limit).offset(page.offset))).mappings().all()
+            rows = (await connection.execute(query.limit(page.limit).offset(page.offset))).mappings().all()
             total = (await connection.execute(count_of(resources, *conditions))).scalar_one()
             return Listed(await _load_resources(connection, org_id, rows, reach), total)
 
     async def get(self, org_id: UUID, name_or_id: str, reach: Reach | None) -> Resource | None:
-        wanted = one_of(resources, select(*resources.c).where(*_reach_conditions(reach)), org_id, name_or_id)
+        query = one_of(resources, select(*resources.c).where(*_reach_conditions(reach)), org_id, name_or_id)
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).mappings().all()
-            found = await _load_resources(connection, org_id, rows, reach)
-        return found[0] if found else None
+            rows = (await connection.execute(query)).mappings().all()
+            found_resources = await _load_resources(connection, org_id, rows, reach)
+        return found_resources[0] if found_resources else None
 
     async def remove(self, org_id: UUID, name: str) -> bool:
         own = (resources.c.org_id == org_id, resources.c.name == name)
@@ -55,9 +55,11 @@ class SqlResources:
 async def ensure_resource(transaction: Executor, org_id: UUID, name: str) -> None:
     """Create the resource's row if necessary, and lock it until the transaction ends."""
     row = {"id": uuid4(), "org_id": org_id, "name": name, "created_at": datetime.now(UTC)}
-    made = upsert(resources).values(row)
-    kept = made.on_conflict_do_update(index_elements=["org_id", "name"], set_={"name": made.excluded.name})
-    await transaction.execute(kept)
+    new_insert = upsert(resources).values(row)
+    insert = new_insert.on_conflict_do_update(
+        index_elements=["org_id", "name"], set_={"name": new_insert.excluded.name}
+    )
+    await transaction.execute(insert)
 
 
 def _has_connections(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:

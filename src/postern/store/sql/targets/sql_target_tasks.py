@@ -49,9 +49,9 @@ class SqlTargetTasks:
         return done.rowcount == 1
 
     async def look(self, task_id: UUID) -> tuple[str | None, str | None]:
-        wanted = select(target_tasks.c.worker, target_tasks.c.answer).where(target_tasks.c.id == task_id)
+        query = select(target_tasks.c.worker, target_tasks.c.answer).where(target_tasks.c.id == task_id)
         async with self._database.statement() as connection:
-            row = (await connection.execute(wanted)).one_or_none()
+            row = (await connection.execute(query)).one_or_none()
         return (None, None) if row is None else (row.worker, row.answer)
 
     async def remove(self, task_id: UUID) -> None:
@@ -74,7 +74,7 @@ class SqlTargetTasks:
     async def last_tests(self, connection_ids: Sequence[UUID]) -> Mapping[UUID, TargetTest]:
         if not connection_ids:
             return {}
-        wanted = select(target_tests).where(target_tests.c.connection_id.in_(connection_ids))
+        query = select(target_tests).where(target_tests.c.connection_id.in_(connection_ids))
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).mappings().all()
+            rows = (await connection.execute(query)).mappings().all()
         return {row["connection_id"]: TargetTest(**row) for row in rows}
