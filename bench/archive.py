@@ -1,8 +1,8 @@
-"""What the archivist costs, and what recordings take: of short queries as pgbench asks them, and of large results.
+"""What the archiver costs, and what recordings take: of short queries as pgbench asks them, and of large results.
 
     python bench/archive.py [folder]
 
-For each kind of traffic: MB/s and processor time of the archivist over full segments and over short sessions, and bytes
+For each kind of traffic: MB/s and processor time of the archiver over full segments and over short sessions, and bytes
 stored for each MB of traffic. Everything lies in `folder` (the temporary folder when not given), the store is SQLite.
 """
 
@@ -86,12 +86,12 @@ def write(made: Made, number: int, events: Iterator[Event], *, most: int, last: 
 
 
 async def measure(world: World, made: list[Made], traffic: int, name: str) -> None:
-    """Lets the archivist take all that is sealed."""
+    """Lets the archiver take all that is sealed."""
     home = made[0].home
     keys = KeysForThreads(world.encryption, asyncio.get_running_loop())
-    archivist = Archiver(home, FolderBlobs(recordings_folder(home)), world.stores.segments, keys)
+    archiver = Archiver(home, FolderBlobs(recordings_folder(home)), world.stores.segments, keys)
     began, processor = time.perf_counter(), time.process_time()
-    done = await archivist.round()
+    done = await archiver.round()
     spent, processor = time.perf_counter() - began, time.process_time() - processor
     assert not done.trouble
     rows = [row for one in made for row in await one.rows()]

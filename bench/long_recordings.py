@@ -1,4 +1,4 @@
-"""What long recordings cost: the archivist's memory, an export, and an answer that is too large.
+"""What long recordings cost: the archiver's memory, an export, and an answer that is too large.
 
     PYTHONPATH=src:. python bench/long_recordings.py [segments] [sessions]
 
@@ -58,15 +58,15 @@ async def world_with(folder: Path, sessions: int, segments: int, most: int) -> t
 async def archive(world: World, home: Path, services: Services) -> None:
     blobs = FolderBlobs(recordings_folder(home))
     keys = KeysForThreads(world.encryption, asyncio.get_running_loop())
-    archivist = Archiver(home, blobs, world.stores.segments, keys, index=services.session_texts.index)
+    archiver = Archiver(home, blobs, world.stores.segments, keys, index=services.session_texts.index)
     forget_peak(os.getpid())
     before, began = resident(os.getpid()), time.perf_counter()
-    done = await archivist.round()
+    done = await archiver.round()
     seconds = time.perf_counter() - began
     most, after = peak(os.getpid()), resident(os.getpid())
     release_memory()
     print(
-        f"  archivist: {done.stored} segments in {seconds:.1f} s; resident {before / MB:.0f} MB before, "
+        f"  archiver: {done.stored} segments in {seconds:.1f} s; resident {before / MB:.0f} MB before, "
         f"{most / MB:.0f} at most, {after / MB:.0f} after, {resident(os.getpid()) / MB:.0f} once it gave memory back"
     )
 
@@ -74,7 +74,7 @@ async def archive(world: World, home: Path, services: Services) -> None:
 async def export(services: Services, user: Principal, sessions: int, plain: int) -> None:
     """The median of several: the first one also signs a checkpoint."""
     while await services.ledger.write():
-        pass  # which an export does first, and the archivist has done long before
+        pass  # which an export does first, and the archiver has done long before
     rounds = [await export_once(services, user) for _ in range(EXPORTS)]
     size = rounds[0][2]
     seconds, processor = (median(one[at] for one in rounds) for at in (0, 1))

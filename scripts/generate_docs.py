@@ -1,5 +1,5 @@
 """Writes the generated parts of the documentation: docs/cli.md, docs/api-reference.md,
-docs/information-types.md, docs/events.md, the table of settings in docs/operations.md and that of states in
+docs/information-types.md, docs/events.md, the list of settings in docs/operations.md and the table of states in
 docs/reviews.md.
 
 `python scripts/generate_docs.py` writes them; a test checks that they are up to date.
@@ -7,6 +7,7 @@ docs/reviews.md.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -27,7 +28,7 @@ from postern.domain.secret import Secret
 from postern.inspection.masking.catalogue import ORDER
 from postern.inspection.masking.detectors import BOOST, THRESHOLD
 from postern.services.bundle import Services
-from postern.settings import Settings, secret_names
+from postern.settings import Settings
 from postern.store.signals import LocalSignals
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -206,13 +207,17 @@ def _anchor(kind: str) -> str:
     return kind.replace(".", "")
 
 
-def settings_table() -> str:
-    rows = ["| Variable | Flag | Default | Meaning |", "|---|---|---|---|"]
+def settings_list() -> str:
+    items = []
     for spec in fields(Settings):
-        flag = "" if spec.name in secret_names() else f"`--{spec.name.replace('_', '-')}`"
-        default = "see below" if spec.default is MISSING else _shown(spec.default)
-        rows.append(f"| `POSTERN_{spec.name.upper()}` | {flag} | {default} | {spec.metadata['meaning']} |")
-    return "\n".join(rows)
+        default = "" if spec.default is MISSING else _shown(spec.default)
+        name = f"`POSTERN_{spec.name.upper()}`" + (f" ({default})" if default else "")
+        items.append(_wrapped(f"- {name}: {spec.metadata['meaning']}"))
+    return "\n".join(items)
+
+
+def _wrapped(item: str) -> str:
+    return textwrap.fill(item, 118, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def _shown(default: object) -> str:
@@ -222,8 +227,8 @@ def _shown(default: object) -> str:
 
 
 def operations_page(current: str) -> str:
-    """The page with its table renewed; the rest is written by hand."""
-    return _renewed(current, BEGIN, settings_table(), END)
+    """The page with its list renewed; the rest is written by hand."""
+    return _renewed(current, BEGIN, settings_list(), END)
 
 
 def reviews_page(current: str) -> str:

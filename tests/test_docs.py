@@ -35,7 +35,7 @@ def test_the_events_are_up_to_date() -> None:
     assert generate_docs.EVENTS.read_text() == generate_docs.events_page(), "run `make docs`"
 
 
-def test_the_table_of_settings_is_up_to_date() -> None:
+def test_the_list_of_settings_is_up_to_date() -> None:
     page = generate_docs.OPERATIONS.read_text()
     assert page == generate_docs.operations_page(page), "run `make docs`"
 

@@ -123,7 +123,7 @@ class Settings(_ListenerPorts):
         False, "whether the built-in agent runs commands of connections, which can read all that the gateway can"
     )
     watchdog_timeout: float = _setting(
-        60.0, "seconds without a heartbeat after which a process is replaced; 0 disables this"
+        60.0, "seconds without a heartbeat after which a process is replaced: at least 5, or 0 to disable this"
     )
     handshake_timeout: float = _setting(
         30.0, "seconds that a client has to log in, and an API client to send the head of a request"
@@ -258,14 +258,14 @@ def secret_names() -> frozenset[str]:
 def load(environ: Mapping[str, str], **flags: object) -> Settings:
     """Load the settings. Options that are not None take precedence over the environment, which takes precedence over
     the defaults."""
-    values = {"home": default_home(environ), **_given(Settings, environ, flags)}
+    values = {"home": default_home(environ), **_read_values(Settings, environ, flags)}
     values["home"] = Path(str(values["home"])).expanduser().resolve()
     return Settings(**values)
 
 
 def load_agent(environ: Mapping[str, str], **flags: object) -> AgentSettings:
     """Load an agent's settings. Raises as `load`, and Misconfigured without a key."""
-    found = AgentSettings(**_given(AgentSettings, environ, flags))
+    found = AgentSettings(**_read_values(AgentSettings, environ, flags))
     if not found.key:
         raise Misconfigured(
             "POSTERN_KEY is not set; an administrator creates a key with `postern admin agents create NAME`",
@@ -274,16 +274,16 @@ def load_agent(environ: Mapping[str, str], **flags: object) -> AgentSettings:
     return found
 
 
-def _given(settings: type, environ: Mapping[str, str], flags: Mapping[str, object]) -> dict[str, Any]:
+def _read_values(settings: type, environ: Mapping[str, str], flags: Mapping[str, object]) -> dict[str, Any]:
     hints = get_type_hints(settings)
     values: dict[str, Any] = {}
     for spec in fields(settings):
-        given = flags.get(spec.name)
-        if given is None:
-            given = environ.get(f"POSTERN_{spec.name.upper()}")
-        if given is None or given == "":
+        text = flags.get(spec.name)
+        if text is None:
+            text = environ.get(f"POSTERN_{spec.name.upper()}")
+        if text is None or text == "":
             continue
-        values[spec.name] = _convert(spec.name, given, hints[spec.name])
+        values[spec.name] = _convert(spec.name, text, hints[spec.name])
     return values
 
 

@@ -143,7 +143,7 @@ def test_attack_a_link_and_another_users_folder_are_not_swept(place: Path, monke
 
 
 def test_a_folder_that_is_swept_before_it_is_locked_is_replaced(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = module._locked
+    real = module._lock_folder
     stolen: list[Path] = []
 
     def locked(folder: Path) -> int:
@@ -152,7 +152,7 @@ def test_a_folder_that_is_swept_before_it_is_locked_is_replaced(place: Path, mon
             shutil.rmtree(folder)
         return real(folder)
 
-    monkeypatch.setattr(module, "_locked", locked)
+    monkeypatch.setattr(module, "_lock_folder", locked)
     written = SecretFiles({}).write({"KEY": b"1"})
     assert written.paths["KEY"].read_bytes() == b"1"
     assert folders(place) != stolen

@@ -45,7 +45,7 @@ class ListeningMessage:
         received = running.reader.data_received
 
         def heard(data: bytes) -> None:
-            self.said.extend(told.read_told(text) for kind, text in reader.feed(data) if kind == m.STDOUT)
+            self.said.extend(told.read_message(text) for kind, text in reader.feed(data) if kind == m.STDOUT)
             received(data)
 
         running.reader.data_received = heard  # type: ignore[method-assign]

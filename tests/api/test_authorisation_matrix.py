@@ -215,7 +215,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("PATCH", "/connections/{nameOrID}"):                                   "403 403 403 200 403 403 200 404",
     ("PUT", "/connections/{nameOrID}"):                                     "403 403 403 200 403 403 200 404",
     ("GET", "/connections/{nameOrID}/access"):                              "200 200 200 200 200 200 200 404",
-    # Nothing runs errands here: who may ask waits in vain.
+    # No worker runs target tasks here, so permitted requests time out.
     ("GET", "/connections/{nameOrID}/columns"):                             "503 503 403 503 503 403 503 404",
     ("GET", "/connections/{nameOrID}/databases"):                           "503 503 403 503 503 403 503 404",
     ("GET", "/connections/{nameOrID}/tables"):                              "503 503 403 503 503 403 503 404",

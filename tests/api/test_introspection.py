@@ -1,4 +1,4 @@
-"""The routes of errands: what they answer, and with which status."""
+"""The routes of target tasks: what they answer, and with which status."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 from tests.api.conftest import Api, message
-from tests.support.target_tasks import answer_errands
+from tests.support.target_tasks import answer_target_tasks
 
 from postern.domain.targets.target_task import Failure, TargetTaskAnswer, TargetTaskKind
 
 
 def answered(api: Api, answer: TargetTaskAnswer) -> list[Mapping[str, str]]:
     """From now on a worker answers this; what it was asked is in the list."""
-    return answer_errands(api.world, api.services.target_tasks, dict.fromkeys(TargetTaskKind, answer))
+    return answer_target_tasks(api.world, api.services.target_tasks, dict.fromkeys(TargetTaskKind, answer))
 
 
 async def test_a_test_that_went_well(api: Api) -> None:
@@ -92,7 +92,7 @@ async def test_a_schema_that_is_switched_off(api: Api) -> None:
         assert "switched off" in message(await api.as_admin.get(f"/connections/shop/{path}"), 403)
 
 
-async def test_errands_leave_no_entry_in_the_audit_log_and_no_session(api: Api) -> None:
+async def test_target_tasks_leave_no_entry_in_the_audit_log_and_no_session(api: Api) -> None:
     await api.make_connection()
     answered(api, TargetTaskAnswer({"success": True}))
     before = (await api.as_admin.get("/audit/logs")).json()["total"]

@@ -31,7 +31,7 @@ from schemathesis.specs.openapi.checks import (
 )
 from tests.api.conftest import Api, make_api
 from tests.support.examples import THOROUGH
-from tests.support.target_tasks import SMALL, answer_errands
+from tests.support.target_tasks import SMALL, answer_target_tasks
 
 from postern.store.database import Database
 
@@ -171,7 +171,7 @@ def populated(database: Database, loop: asyncio.AbstractEventLoop) -> tuple[Api,
     async def make() -> tuple[Api, dict[str, str]]:
         api = await make_api(database, exec_wait=0.01, stream_life=0.01)
         await api.make_connection()
-        answer_errands(api.world, api.services.target_tasks, SMALL)
+        answer_target_tasks(api.world, api.services.target_tasks, SMALL)
         guardrail = await api.make_guardrail()
         issued = (await api.as_admin.post("/connections/shop/credentials")).json()
         run = (await api.as_admin.post("/sessions", json={"connection": "shop", "script": "select 1"})).json()

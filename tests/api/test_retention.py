@@ -244,7 +244,7 @@ async def test_a_running_session_is_not_purged(kept: tuple[Api, Keeping]) -> Non
     assert "not closed in the ledger" in message(await api.as_admin.post(f"/sessions/{key}/purge", json=wanted), 409)
     await keeping.settle()
     assert (await api.as_admin.post(f"/sessions/{key}/purge", json=wanted)).status_code == 202
-    assert "a purge of it goes on" in message(await api.as_admin.post(f"/sessions/{key}/purge", json=wanted), 409)
+    assert "a purge is in progress" in message(await api.as_admin.post(f"/sessions/{key}/purge", json=wanted), 409)
     hold = {"name": "case A", "reason": "too late"}
     assert "too late" in message(await api.as_admin.post(f"/sessions/{key}/holds", json=hold), 409)
     await keeping.round()

@@ -103,4 +103,4 @@ async def test_attack_what_a_rule_names_does_not_go_and_leave_it_open(api: Api) 
     left = (await api.as_admin.get(f"{RULES}/deploys")).json()
     assert (left["connections"], left["nowhere"]) == ([], True)
     sent_back = message(await api.as_admin.patch(f"{RULES}/deploys", json=left), 422)
-    assert "connections: all that this rule listed were deleted" in sent_back
+    assert "connections: all connections of this rule were deleted" in sent_back

@@ -101,7 +101,7 @@ async def test_what_is_not_there(tmp_path: Path) -> None:
         await blobs.put("nothing", pieces(tmp_path / "nothing"))
 
 
-async def test_half_a_copy_of_a_killed_archivist_goes_away(small: Path, file: Path) -> None:
+async def test_half_a_copy_of_a_killed_archiver_goes_away(small: Path, file: Path) -> None:
     """Whether or not it had come as far as the name; that of a living one stays."""
     blobs, folder = FolderBlobs(small / "kept"), small / "kept" / "a"
     folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The archivist's memory after long recordings."""
+"""The archiver's memory after long recordings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MB = 1 << 20
 async def test_memory_does_not_grow_with_the_length_of_a_recording(world: World, home: Path) -> None:
     """Eight segments are 128 MiB as recorded. What stays are caches of the store, which are bounded."""
     index = world.services().session_texts.index
-    archivist = Archiver(home, FolderBlobs(recordings_folder(home)), world.stores.segments, KEYS, index=index)
+    archiver = Archiver(home, FolderBlobs(recordings_folder(home)), world.stores.segments, KEYS, index=index)
     pid, connection, events = os.getpid(), await world.add_connection(), queries(random.Random(1))
 
     async def archive(segments: int) -> tuple[int, int]:
@@ -35,7 +35,7 @@ async def test_memory_does_not_grow_with_the_length_of_a_recording(world: World,
         for number in range(1, segments + 1):
             await asyncio.to_thread(write, made, number, events, most=MOST, last=number == segments)
         forget_peak(pid)
-        assert (await archivist.round()).stored == segments
+        assert (await archiver.round()).stored == segments
         release_memory()
         return resident(pid), peak(pid)
 

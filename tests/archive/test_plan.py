@@ -27,7 +27,7 @@ def told(number: int) -> SegmentSurvey:
 
 
 def run(arrivals: list[list[int]], *, patient: bool) -> list[Segment]:
-    """Rounds of an archivist: what arrives in each, and at last one after the patience is over unless `patient`."""
+    """Rounds of an archiver: what arrives in each, and at last one after the patience is over unless `patient`."""
     rows: list[Segment] = []
     here: dict[int, int] = {}  # number → round of its arrival
     rounds = [*arrivals, [], []]

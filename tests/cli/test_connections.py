@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from tests.support.served import Served
-from tests.support.target_tasks import answer_errands
+from tests.support.target_tasks import answer_target_tasks
 
 from postern.domain.targets.agent import AgentMode
 from postern.domain.targets.connection import ConnectionType
@@ -425,7 +425,7 @@ def test_exit_code_of_a_test_tells_an_absent_target_from_one_that_refuses(
     known: Served, failure: Failure, code: int, reason: str
 ) -> None:
     answer = TargetTaskAnswer({}, failure=failure, reason=reason)
-    answer_errands(known.world, known.services.target_tasks, {TargetTaskKind.TEST: answer})
+    answer_target_tasks(known.world, known.services.target_tasks, {TargetTaskKind.TEST: answer})
     tested = known.cli("connections", "test", "shop")
     assert (tested.exit_code, reason in tested.stderr) == (code, True), tested.stderr
     assert "\tfailed 20" in known.ok("connections", "list", "--agent", "edge").stdout

@@ -220,7 +220,7 @@ def test_nobody_logged_in(tmp_path: Path) -> None:
 def test_clocks_that_differ(seconds: int, state: str) -> None:
     now = time.time()
     date = datetime.fromtimestamp(now + seconds, UTC).strftime("%a, %d %b %Y %H:%M:%S GMT")
-    [found] = clock.compared(date, now, now)
+    [found] = clock.compare_clocks(date, now, now)
     assert found.state == state
     assert state == "ok" or ("behind" if seconds > 0 else "ahead of") in found.what
 
@@ -298,7 +298,7 @@ def test_why_a_port_cannot_be_reached() -> None:
     assert "POSTERN_HOST" in found.do
     [found] = sockets.reachable("port", ProbeAddress("no-such-host.invalid", 1, True))
     assert "the name cannot be resolved" in found.what
-    [found] = sockets.unreached("port", ProbeAddress("gateway.example", 7443, True), TimeoutError("timed out"))
+    [found] = sockets.report_unreachable("port", ProbeAddress("gateway.example", 7443, True), TimeoutError("timed out"))
     assert "allow port 7443 in the firewall" in found.do
 
 
@@ -378,8 +378,8 @@ def test_a_broken_gateway(tmp_path: Path) -> None:
         )
     assert code == 1
     wanted = {"data folder", "disk", "store", "master key", "certificate", "ports", "gateway", "spool"}
-    assert set(found) == wanted | {"archivist", "blob store"}
-    assert found["archivist"]["what"].startswith("1 sealed segments wait, the oldest for 60 minutes")
+    assert set(found) == wanted | {"archiver", "blob store"}
+    assert found["archiver"]["what"].startswith("1 sealed segments wait, the oldest for 60 minutes")
     assert found["blob store"]["what"].startswith("the blob store s3://bucket cannot be used")
     assert found["spool"]["what"].startswith("1 recordings are unfinished: spool/w1/one.rec")
     assert not (home / "postern.db").exists()

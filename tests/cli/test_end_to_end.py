@@ -468,7 +468,7 @@ def test_recordings_are_encrypted_under_a_master_key_from_the_environment_and_re
             session, key = recorded("after the renewal")
             return (session, key) if key != old else None
 
-        second, new = wait_until(recorded_anew, 60)  # as soon as the archivist was told
+        second, new = wait_until(recorded_anew, 60)  # as soon as the archiver was told
         for session, text in ((first, "before the renewal"), (second, "after the renewal")):
             shown = gateway.run("sessions", "show", session)
             assert text in shown.stdout, shown

@@ -170,4 +170,4 @@ def test_mistyped_command_or_option_names_the_one_that_was_meant(
 
 
 def test_hidden_command_is_not_suggested(runner: CliRunner) -> None:
-    assert "archivist" not in runner.invoke(cli, ["archivis"]).output.replace("'archivis'", "")
+    assert "archiver" not in runner.invoke(cli, ["archive"]).output.replace("'archive'", "")

@@ -109,7 +109,7 @@ def test_one_of_several_profiles_is_chosen(environ: dict[str, str]) -> None:
 @pytest.mark.parametrize("name", ["", "../x", "a b", "-x", "x" * 65, "a/b", "a\nb"])
 def test_odd_names_are_refused(name: str) -> None:
     with pytest.raises(Invalid):
-        profile.checked(name)
+        profile.check_name(name)
 
 
 def test_a_token_of_one_profile_is_never_sent_to_the_gateway_of_another(environ: dict[str, str]) -> None:

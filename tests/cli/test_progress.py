@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 from postern.cli import progress as progress_module
-from postern.cli.progress import ProgressLine, counted, elapsed
+from postern.cli.progress import ProgressLine, count_pieces, format_elapsed
 
 
 class Screen:
@@ -126,7 +126,7 @@ def test_bytes_are_counted_as_they_come(screen: Screen, monkeypatch: pytest.Monk
         yield b"x" * 1_000_001
         screen.shows("1.0 MB  reading")
 
-    with counted(pieces(), "reading") as told:
+    with count_pieces(pieces(), "reading") as told:
         assert sum(map(len, told)) == 1_001_000
 
 
@@ -141,4 +141,4 @@ def test_a_terminal_that_goes_away_ends_nothing(screen: Screen) -> None:
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.9, "0 s"), (59.9, "59 s"), (185, "3:05"), (3723, "1:02:03")])
 def test_elapsed(seconds: float, text: str) -> None:
-    assert elapsed(seconds) == text
+    assert format_elapsed(seconds) == text

@@ -63,7 +63,7 @@ def test_a_webhooks_secret_is_shown_once_and_alone(root: Served) -> None:
 
 def test_events_are_listed_with_their_schemas(root: Served) -> None:
     listed = root.ok("admin", "sinks", "events").stdout
-    assert "review.created\tsomebody needs others to agree" in listed
+    assert "review.created\ta request needs an approval" in listed
     assert set(root.json("admin", "sinks", "events")) == set(EventKind)
     schema = json.loads(root.ok("admin", "sinks", "events", "guardrail.violation").stdout)
     assert schema["$id"] == "urn:postern:event:guardrail.violation"

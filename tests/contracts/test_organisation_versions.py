@@ -44,6 +44,6 @@ async def test_of_two_simultaneous_changes_one_is_refused(api: Api, monkeypatch:
     bodies: list[dict[str, str]] = [{"access_help": "ask"}, {"auditor_role_name": "watchers"}]
     answers = await asyncio.gather(*(api.as_admin.put(OWN, json=body) for body in bodies))
     winner, loser = sorted(answers, key=lambda answer: answer.status_code)
-    assert "changed by somebody else" in message(loser, 409)
+    assert "changed by another request" in message(loser, 409)
     monkeypatch.undo()
     assert (await api.as_admin.get(OWN)).json() == winner.json()

@@ -386,7 +386,7 @@ async def test_of_two_simultaneous_changes_one_is_refused(
     )
     winner, loser = sorted((one, two), key=lambda answer: answer.status_code)
     assert winner.status_code == 200
-    refused(loser, 409, "changed by somebody else")
+    refused(loser, 409, "changed by another request")
     assert (await api.as_admin.get(path)).json() == body(kind, winner)
 
 

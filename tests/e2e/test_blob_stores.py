@@ -108,8 +108,8 @@ def test_sessions_go_on_while_there_is_room_and_nothing_is_lost(
     assert told["postern_sealed_segments"] >= 5
     assert told["postern_sealed_bytes"] > MIB
     if mode in ("refusing", "full"):  # the others are known after minutes
-        assert found["archivist"]["state"] == "warning"
-        assert "s3://recordings/kept" in found["archivist"]["what"]
+        assert found["archiver"]["state"] == "warning"
+        assert "s3://recordings/kept" in found["archiver"]["what"]
     if mode == "refusing":
         assert found["blob store"]["state"] == "wrong"
     store.mode = "well"

@@ -54,7 +54,7 @@ def refusal(url: str) -> str:
 
 
 def children(gateway: Gateway) -> list[int]:
-    return [pid for word in ("worker", "archivist", "api") for pid in gateway.processes(word)]
+    return [pid for word in ("worker", "archiver", "api") for pid in gateway.processes(word)]
 
 
 def account_for(gateway: Gateway, api: httpx.Client, witness: Witness, folder: Path) -> None:

@@ -47,7 +47,7 @@ def test_garbage_is_closed_with_one_log_line(gateway: Gateway, data: bytes) -> N
 
     wait_until(said)
     assert len(said()) == 1
-    assert "was turned away" in said()[0]
+    assert "was rejected" in said()[0]
 
 
 def test_a_user_name_that_is_not_utf_8_is_refused_in_one_line(gateway: Gateway) -> None:

@@ -1,4 +1,4 @@
-"""Sessions open and close issues in a tracker: a whole gateway, a stand-in for Jira, an archivist that is killed."""
+"""Sessions open and close issues in a tracker: a whole gateway, a stand-in for Jira, an archiver that is killed."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Archiver:
         reading, writing = os.pipe()
         environment = {**os.environ, **gateway.settings.environment()}
         environment |= {READY_FD: str(writing), PARENT_PID: str(os.getpid())}
-        self.log = gateway.home / "archivist.log"
+        self.log = gateway.home / "archiver.log"
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "postern", "archivist"],
+                [sys.executable, "-m", "postern", "archiver"],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -100,7 +100,7 @@ class Desk:
 
 @contextmanager
 def running(target: PostgresServer) -> Iterator[Desk]:
-    """Without an archivist."""
+    """Without an archiver."""
     gateway, jira = Gateway(tracker_networks="127.0.0.0/8,::1/128"), JiraServer()
     try:
         gateway.start()
@@ -131,9 +131,9 @@ def _set_up(gateway: Gateway, jira: JiraServer, target: PostgresServer) -> Desk:
 @pytest.fixture(scope="module")
 def desk(target: PostgresServer) -> Iterator[Desk]:
     with running(target) as made:
-        archivist = Archiver(made.gateway)
+        archiver = Archiver(made.gateway)
         yield made
-        archivist.kill()
+        archiver.kill()
 
 
 @pytest.fixture(scope="module")
@@ -242,12 +242,12 @@ def test_a_session_that_goes_on_has_its_issue_once_the_tracker_is_back(quiet: De
     assert psql(quiet.gateway.url(OPEN), "-c", "select 42").stdout.strip() == "42"
     session = quiet.gateway.newest_finished(OPEN)
     assert session.status is SessionStatus.DONE
-    archivist = Archiver(quiet.gateway)
+    archiver = Archiver(quiet.gateway)
     try:
         quiet.closed(session)
     finally:
-        archivist.kill()
-    assert TOKEN.encode() not in archivist.log.read_bytes()
+        archiver.kill()
+    assert TOKEN.encode() not in archiver.log.read_bytes()
 
 
 def test_clients_that_come_together_have_one_issue_each(desk: Desk) -> None:

@@ -19,7 +19,7 @@ from tests.support.promises import wait_until
 from tests.support.running import Gateway, started
 from tests.support.witnesses import Crowd, Runner, Witness, at_work
 
-VICTIMS = ("worker", "archivist", "api", "gateway")
+VICTIMS = ("worker", "archiver", "api", "gateway")
 # Small segments, so that many are sealed and stored; a checkpoint soon.
 SETTINGS = {
     "RECORDING_SEGMENT_SIZE": "30000",
@@ -56,7 +56,7 @@ def kill(gateway: Gateway, crowd: Crowd, kills: int) -> None:
             kill_all(gateway)
         else:
             kill_one(gateway, victim, chance)
-        if victim != "archivist":
+        if victim != "archiver":
             crowd.recovered(120)
 
 

@@ -18,7 +18,7 @@ from tests.support.rejections import REJECTIONS
 
 MOST = 3
 SSL_REQUEST = bytes.fromhex("0000000804d2162f")
-REASON = "as many as it allows log in at this moment"
+REASON = "the maximum number of logins is in progress"
 
 
 @pytest.fixture(scope="module")

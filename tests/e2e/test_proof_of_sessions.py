@@ -49,7 +49,7 @@ Finish = Callable[[bool], None]
 
 @dataclass
 class Site:
-    """A gateway with an archivist, which writes the ledger, and targets of every protocol."""
+    """A gateway with an archiver, which writes the ledger, and targets of every protocol."""
 
     gateway: Gateway
     ways: dict[type[Way], Way]
@@ -89,8 +89,8 @@ def site(
         stack.callback(gateway.stop)
         gateway.start()
         gateway.call(shelve(gateway.stores, gateway.admin.org_id, {RUNBOOK: "select 'it' || ' works'"}))
-        archivist = Archiver(gateway)
-        stack.callback(archivist.kill)
+        archiver = Archiver(gateway)
+        stack.callback(archiver.kill)
         clients = Clients(gateway, tmp_path_factory.mktemp("home"))
         ways: dict[type[Way], Way] = {
             Postgres: Postgres(gateway, target, direct),
@@ -227,7 +227,7 @@ class Runbook(Script):
 
 
 class Schedule(Script):
-    """A runbook that the archivist begins when it is due."""
+    """A runbook that the archiver begins when it is due."""
 
     def submit(self, site: Site, name: str, who: Principal) -> Session:
         gateway, schedules = site.gateway, site.gateway.services.runbook_schedules

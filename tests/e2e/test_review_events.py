@@ -22,7 +22,7 @@ import psycopg
 import pytest
 from tests.e2e.test_reviews import Asking
 from tests.e2e.test_waiting_clients import Holder, is_cut
-from tests.services.telling.test_events import closed
+from tests.services.notifications.test_events import closed
 from tests.support.accounts import signed_in
 from tests.support.postgres import PostgresServer
 from tests.support.promises import wait_until

@@ -1,4 +1,4 @@
-"""A schedule through whole processes: a git repository, workers, an archivist that is killed, a PostgreSQL, a sink."""
+"""A schedule through whole processes: a git repository, workers, an archiver that is killed, a PostgreSQL, a sink."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FILES = {
 
 
 class Site:
-    """A gateway with an archivist, and what it tells its sink."""
+    """A gateway with an archiver, and what it tells its sink."""
 
     def __init__(self, folder: Path) -> None:
         self.books = Bare.made(folder / "books.git")
@@ -76,7 +76,7 @@ class Site:
         address = f"syslog+tcp://127.0.0.1:{self.listener.port}"
         sink = sink_fields("scheduled-siem", SinkKind.SYSLOG, address, (EventKind.SCHEDULE_FAILED,))
         gateway.call(gateway.services.sinks.create(gateway.admin, sink))
-        self.archivist = Archiver(gateway)
+        self.archiver = Archiver(gateway)
 
     def track(self, connection: Connection) -> None:
         """Its sessions open an issue, which needs two fields."""
@@ -129,7 +129,7 @@ class Site:
         return str(last["reason"])
 
     def stop(self) -> None:
-        self.archivist.kill()
+        self.archiver.kill()
         self.gateway.call(self.serving.__aexit__(None, None, None))
         self.gateway.stop()
         self.listener.socket.close()
@@ -201,10 +201,10 @@ def test_what_was_missed_while_nothing_ran_and_what_overlaps(site: Site, direct:
     gateway = site.gateway
     for name in ("late", "too-late"):
         site.plan(name, parameters={"what": Secret(name)})
-    site.archivist.kill()
+    site.archiver.kill()
     site.due("late", minutes=50)
     site.due("too-late", minutes=70)
-    site.archivist = Archiver(gateway)
+    site.archiver = Archiver(gateway)
     late = wait_until(lambda: site.now("late").last_session_id, PATIENT)
     assert (gateway.finished(late).exit_code, of_table(direct)) == (0, ["late"])
     (missed,) = wait_until(lambda: site.told("too-late"), PATIENT)
@@ -237,7 +237,7 @@ def test_what_was_given_for_its_runs_is_nowhere_in_clear(site: Site) -> None:
     assert "open no issue" in site.reason("opens", seconds=1)
     found = in_files(gateway.home)
     assert any(site.sam.email.encode() in content for content in found.values())  # the search finds what is there
-    assert any(name.endswith("archivist.log") for name in found)
+    assert any(name.endswith("archiver.log") for name in found)
     for secret in (parameter, field):
         for spelling in spellings(secret):
             assert [name for name, content in found.items() if spelling in content] == []

@@ -100,13 +100,13 @@ def test_a_bare_name_in_a_schema_that_is_not_searched_is_not_found(gateway: Gate
 
 
 def test_a_target_that_cannot_be_reached(gateway: Gateway) -> None:
-    gateway.connection("errand-unreachable", secret={"PORT": str(free_port())})
-    assert "cannot be reached" in failure(gateway, TargetTaskKind.TEST, "errand-unreachable")
+    gateway.connection("task-unreachable", secret={"PORT": str(free_port())})
+    assert "cannot be reached" in failure(gateway, TargetTaskKind.TEST, "task-unreachable")
 
 
 def test_a_target_that_refuses_the_login(gateway: Gateway, target: PostgresServer) -> None:
-    gateway.connection("errand-nobody", target, secret={"USER": "nobody-there"})
-    reason = failure(gateway, TargetTaskKind.TEST, "errand-nobody")
+    gateway.connection("task-nobody", target, secret={"USER": "nobody-there"})
+    reason = failure(gateway, TargetTaskKind.TEST, "task-nobody")
     assert "refused" in reason
     assert 'role "nobody-there" does not exist' in reason
 
@@ -118,21 +118,21 @@ def test_a_database_that_is_not_there(gateway: Gateway) -> None:
 
 
 def test_a_secret_that_is_missing(gateway: Gateway) -> None:
-    gateway.connection("errand-secretless", secret=dict.fromkeys(("HOST", "USER", "PASS", "DB"), ""))
-    assert "envvar:HOST" in failure(gateway, TargetTaskKind.TEST, "errand-secretless")
+    gateway.connection("task-secretless", secret=dict.fromkeys(("HOST", "USER", "PASS", "DB"), ""))
+    assert "envvar:HOST" in failure(gateway, TargetTaskKind.TEST, "task-secretless")
 
 
 def test_an_agent_that_is_offline(gateway: Gateway, target: PostgresServer) -> None:
     made = gateway.call(gateway.services.agent_keys.create(gateway.admin, {"name": "asleep"}))
-    gateway.connection("errand-asleep", target)
-    gateway.call(gateway.services.connections.update(gateway.admin, "errand-asleep", {"agent_id": made.id}))
-    assert "offline" in failure(gateway, TargetTaskKind.TEST, "errand-asleep")
+    gateway.connection("task-asleep", target)
+    gateway.call(gateway.services.connections.update(gateway.admin, "task-asleep", {"agent_id": made.id}))
+    assert "offline" in failure(gateway, TargetTaskKind.TEST, "task-asleep")
 
 
 def test_a_target_that_accepts_and_never_answers(gateway: Gateway) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
-        gateway.connection("errand-silent", secret={"PORT": str(silent.getsockname()[1])})
-        assert "did not answer within" in failure(gateway, TargetTaskKind.TEST, "errand-silent")
+        gateway.connection("task-silent", secret={"PORT": str(silent.getsockname()[1])})
+        assert "did not answer within" in failure(gateway, TargetTaskKind.TEST, "task-silent")
 
 
 def test_a_locked_catalogue_is_given_up_on_and_its_statement_cancelled(

@@ -101,9 +101,9 @@ def test_a_request_its_script_and_the_agent_go_on_with_the_callers_trace(
     assert not [one for one in shown if key in str(one.raw)]
 
 
-def test_an_errand_is_a_part_of_the_request_that_asks(collector: Collector, api: httpx.Client, edge: object) -> None:
+def test_a_target_task_is_part_of_the_request_that_asks(collector: Collector, api: httpx.Client, edge: object) -> None:
     assert api.get("/connections/far/test").status_code == 200
-    (target_task,) = collector.until(lambda: collector.named("errand", postern_connection="far"))
+    (target_task,) = collector.until(lambda: collector.named("target_task", postern_connection="far"))
     request = _of(collector, "GET /api/connections/{nameOrID}/test", target_task.parent)
     assert request.trace == target_task.trace
     collector.until(lambda: [one for one in collector.named("agent.dial") if one.trace == target_task.trace])
@@ -113,7 +113,7 @@ def test_what_follows_a_session_is_traced(gateway: Gateway, collector: Collector
     with connected(gateway, "near") as client:
         client.execute("select 1")
     (put, *_) = collector.until(lambda: collector.named("blob.put"))
-    assert put.process == "archivist"
+    assert put.process == "archiver"
     (round_,) = [one for one in collector.until(lambda: collector.named("archive.round")) if one.id == put.parent]
     assert round_.facts["postern.segments.stored"]
 

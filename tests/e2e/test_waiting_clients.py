@@ -188,7 +188,7 @@ def test_psql_is_told_waits_and_goes_on_by_itself(gateway: Gateway, ann: Princip
     said = client.told("postern reviews approve")
     review = waiting(gateway, ann)
     assert (
-        "NOTICE:  connection 'asked' needs a review before you are let in: 1 person of the group 'dba' must agree"
+        "NOTICE:  connection 'asked' needs a review before you can connect: 1 person of the group 'dba' must agree"
         in said
     )
     assert f"{gateway.settings.api_url}/api/reviews/page/{review.id} or postern reviews approve {review.id}" in said

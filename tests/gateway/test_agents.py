@@ -84,7 +84,7 @@ class Worker:
             logins=logins,
         )
         context = self.material.server_context()
-        self.server = await websocket.serve(self.door.opened, "127.0.0.1", port, context)
+        self.server = await websocket.serve(self.door.accept_tunnel, "127.0.0.1", port, context)
         self.port = int(self.server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:

@@ -77,7 +77,9 @@ def test_what_the_target_tells_of_its_settings_is_kept() -> None:
 
 async def test_attack_what_is_still_under_way_may_change_what_is_meant(server: PostgresServer) -> None:
     found = await counted(server, Statement("delete from events"), standing=TransactionState(unsettled=True))
-    assert found.parts[0].why_not == "its session has asked for more before, which may change what it means"
+    assert (
+        found.parts[0].why_not == "earlier statements of its session are not answered yet, and may change what it means"
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,7 +130,7 @@ STIRS = [
 
 @pytest.mark.parametrize("first", STIRS)
 async def test_attack_what_stands_before_it_may_change_what_is_meant(server: PostgresServer, first: str) -> None:
-    reason = "what stands before it may change what it means"
+    reason = "statements before it may change what it means"
     in_one = await counted(server, Statement(f"{first}; delete from events"))
     assert in_one.parts[-1].why_not == reason
     by_themselves = await counted(server, Statement(first, exchange=1), Statement("delete from events", exchange=2))

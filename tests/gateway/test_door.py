@@ -81,7 +81,7 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
         links=links,
         logins=logins,
     )
-    server = await websocket.serve(door.opened, "127.0.0.1", 0, material.server_context())
+    server = await websocket.serve(door.accept_tunnel, "127.0.0.1", 0, material.server_context())
     authority = x509.load_pem_x509_certificate(material.authority.read_bytes()).public_bytes(Encoding.DER)
     yield Place(int(server.sockets[0].getsockname()[1]), authority, people)
     server.close()

@@ -297,7 +297,7 @@ ATTACKS = {
     "a better fitting overload": (
         [SPY.format("lower(name text, more int default 1)", "text", "immutable", 2, "name")],
         "delete from people where lower(name) = 'x'",
-        "somebody has made a function public.lower(",
+        "a user has created a function public.lower(",
     ),
     "an operator of its own": (
         [
@@ -305,7 +305,7 @@ ATTACKS = {
             "create operator public.= (leftarg = int, rightarg = int, function = public.same)",
         ],
         "delete from people where id = 1",
-        "somebody has made an operator",
+        "a user has created an operator",
     ),
     "an operator by its schema": ([], "delete from people where id operator(public.=) 1", "the operator public.="),
     "an operator of its enumeration": (
@@ -316,7 +316,7 @@ ATTACKS = {
             "create operator public.= (leftarg = colour, rightarg = colour, function = public.alike)",
         ],
         "delete from painted where c = 'red'",
-        "somebody has made an operator",
+        "a user has created an operator",
     ),
     "a cast of its own": (
         [
@@ -326,7 +326,7 @@ ATTACKS = {
             "create cast (colour as int) with function public.made(colour) as implicit",
         ],
         "delete from painted where c = 1",
-        "somebody has made a cast",
+        "a user has created a cast",
     ),
     "a row type": (
         ["create type pair as (a int, b int)", "create table pairs (p pair)"],
@@ -414,7 +414,7 @@ ATTACKS = {
     "a type by the name of the server's": (
         ["create type text as enum ('x')"],
         "delete from people where name::text = 'x'",
-        "somebody has made a type",
+        "a user has created a type",
     ),
     "a volatile function": ([], "delete from people where random() < 0.5", "it calls random()"),
     "a sequence": ([], "delete from people where nextval('s') > 1", "it calls nextval()"),
@@ -447,7 +447,7 @@ ATTACKS = {
     "a function of its own in the place of a column": (
         [SPY.format("public.text(a int)", "text", "immutable", 17, "'x'")],
         "delete from people where exists (select from generate_series(1, 1) g where g.text = 'x')",
-        "somebody has made a function public.text(integer)",
+        "a user has created a function public.text(integer)",
     ),
     "an operator class where none is named": (
         [
@@ -463,12 +463,12 @@ ATTACKS = {
             " operator 3 public.===, function 1 public.spot_order(point, point)",
         ],
         "delete from people where id in (select 1 from (select distinct p from spots) s)",
-        "somebody has made an operator class for point",
+        "a user has created an operator class for point",
     ),
     "a collation": (
         ["create collation public.\"C\" (provider = icu, locale = 'und', deterministic = false)"],
         "delete from people where name < 'x' collate \"C\"",
-        "somebody has made a collation",
+        "a user has created a collation",
     ),
     "a collation by its schema": ([], "delete from people where name = 'x' collate public.c", "the collation public.c"),
     "row security of another table": (
@@ -701,7 +701,7 @@ async def test_only_so_many_wait_and_one_counts_at_a_time(
         await asyncio.to_thread(wait_until, lambda: estimates.waiting == 2)
         refused = await estimates.of(permit(server), START, asked)
         assert refused is not None
-        assert refused.parts[0].why_not == "the gateway counts too much else now"
+        assert refused.parts[0].why_not == "the gateway is busy with other counts"
         assert dialer.dialled == 1
     done = await asyncio.gather(*counts)
     assert [one.rows for one in done if one is not None] == [3, 3, 3]

@@ -163,7 +163,7 @@ async def test_nobody_decides_until_the_deadline(world: World, monkeypatch: pyte
     world.clock.forward(seconds=2)
     verdict = await asyncio.wait_for(line.settled, 60)
     assert isinstance(verdict, Refuse)
-    assert verdict.message == "held by care; nobody decided in time, so it was refused"
+    assert verdict.message == "held by care; the review expired without a decision, so it was refused"
     assert "waits until somebody of the group 'admin' has decided" in line.told[0].message
     (kept,) = await _all(world)
     assert kept == (ReviewStatus.EXPIRED, "delete from t\n-- $1 = 'x'\n-- $2 = NULL")

@@ -110,10 +110,10 @@ class Here:
             self.now -= 1
 
     def opened(self, session_id: UUID = SESSION) -> None:
-        self.hooks.opened(session_id, self.permit, "select 1")
+        self.hooks.handle_open(session_id, self.permit, "select 1")
 
     def closed(self, session_id: UUID = SESSION, reason: EndReason = EndReason.COMPLETED, code: int | None = 0) -> None:
-        self.hooks.closed(session_id, self.permit, reason, code)
+        self.hooks.handle_close(session_id, self.permit, reason, code)
 
     async def until(self, true: Callable[[], object]) -> None:
         async with asyncio.timeout(60):
@@ -208,7 +208,7 @@ async def test_attack_long_scripts_are_not_kept_whole_while_their_hooks_wait(mon
 
     monkeypatch.setattr(module, "context", seen)
     here = Here()
-    here.hooks.opened(SESSION, here.permit, "x" * 4_000_000)
+    here.hooks.handle_open(SESSION, here.permit, "x" * 4_000_000)
     await here.ended()
     assert kept == [MOST + 1]
     assert here.told[0]["event_session_open"]["input_truncated"] is True
@@ -266,7 +266,7 @@ async def test_attack_hooks_of_one_organisation_that_hang_hold_up_those_of_no_ot
         here.opened(uuid4())
     await here.until(lambda: here.now == OF_ONE)
     for _ in range(OF_ONE):
-        here.hooks.opened(uuid4(), here.other, "select 1")
+        here.hooks.handle_open(uuid4(), here.other, "select 1")
     assert [code for _, code, _ in await here.ended(OF_ONE)] == [0] * OF_ONE
     assert {run.org_id for run in here.runs} == {here.other.connection.org_id}
     await here.hooks.stop(0)
@@ -279,7 +279,7 @@ async def test_more_than_one_organisation_may_run_do_not_at_once(monkeypatch: py
     for _ in range(2):
         here.opened(uuid4())
     await here.until(lambda: here.now == 2)
-    here.hooks.opened(SESSION, here.other, "select 1")
+    here.hooks.handle_open(SESSION, here.other, "select 1")
     await asyncio.sleep(0.05)
     assert (here.now, here.most, here.runs) == (2, 2, [])
     await here.hooks.stop(0)
@@ -327,14 +327,14 @@ async def test_what_is_not_known_any_more_does_not_run() -> None:
 async def test_an_organisation_that_is_known_to_have_none_costs_no_task_and_holds_up_no_end() -> None:
     here = Here()
     here.nothing.add(here.other.connection.org_id)
-    here.hooks.opened(SESSION, here.other, "select 1")
+    here.hooks.handle_open(SESSION, here.other, "select 1")
     assert not here.hooks._tasks
     mine = uuid4()
     here.opened(mine)
     here.closed(mine)
     await here.ended(2)
     await until(lambda: not here.hooks._tasks)
-    here.hooks.closed(SESSION, here.other, EndReason.COMPLETED, 0)
+    here.hooks.handle_close(SESSION, here.other, EndReason.COMPLETED, 0)
     assert not here.hooks._tasks
     await asyncio.wait_for(here.hooks.stop(1_000 * PATIENT), PATIENT)
 

@@ -24,7 +24,7 @@ from postern.services.admission import Access
 from postern.store.ports.common_ports import Topic
 from postern.store.signals import LocalSignals
 
-OVER = "the access that review 7 gave is over: it was revoked by rita@example.com"
+OVER = "the access of review 7 has expired: it was revoked by rita@example.com"
 
 
 def permit_of(review_id: UUID | None, expires_at: datetime | None = None) -> Permit:

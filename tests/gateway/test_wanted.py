@@ -10,18 +10,18 @@ from postern.cli.terminal.forward import Reached
 from postern.domain.reviews.review import MAX_REASON
 from postern.domain.secret import Secret
 from postern.errors import Invalid, ProtocolViolation
-from postern.gateway.clients.tunnel_request import MOST_FIELDS, asked_for, fields_of
+from postern.gateway.clients.tunnel_request import MOST_FIELDS, fields_of, read_reason_and_duration
 
 
 @pytest.mark.parametrize(("reason", "duration"), [("", None), ("ticket 4711", 1800), ("x" * MAX_REASON, 1)])
 def test_what_the_command_line_says_is_understood(reason: str, duration: int | None) -> None:
-    wish = Reached("wss://localhost", Secret("t"), "shop", "", reason, duration).wish()
-    assert asked_for(wish) == (reason, duration)
-    assert (wish["connect"], wish["token"]) == ("shop", "t")
+    request = Reached("wss://localhost", Secret("t"), "shop", "", reason, duration).stream_request()
+    assert read_reason_and_duration(request) == (reason, duration)
+    assert (request["connect"], request["token"]) == ("shop", "t")
 
 
 def test_an_older_command_line_says_nothing() -> None:
-    assert asked_for({"connect": "shop"}) == ("", None)
+    assert read_reason_and_duration({"connect": "shop"}) == ("", None)
 
 
 @pytest.mark.parametrize(
@@ -30,19 +30,19 @@ def test_an_older_command_line_says_nothing() -> None:
 )
 def test_attack_what_is_no_reason_and_no_duration(said: dict[str, Any]) -> None:
     with pytest.raises(ProtocolViolation):
-        asked_for(said)
+        read_reason_and_duration(said)
 
 
 def test_attack_a_reason_without_end() -> None:
     with pytest.raises(Invalid, match="at most"):
-        asked_for({"reason": "x" * (MAX_REASON + 1)})
+        read_reason_and_duration({"reason": "x" * (MAX_REASON + 1)})
 
 
 def test_what_the_issue_of_a_session_is_to_say_is_understood() -> None:
     fields = {"summary": "restore the orders", "customfield_10001": ""}
-    wish = Reached("wss://localhost", Secret("t"), "shop", "", tracker_fields=fields).wish()
-    assert fields_of(wish) == fields
-    assert fields_of(Reached("wss://localhost", Secret("t"), "shop", "").wish()) == {}
+    request = Reached("wss://localhost", Secret("t"), "shop", "", tracker_fields=fields).stream_request()
+    assert fields_of(request) == fields
+    assert fields_of(Reached("wss://localhost", Secret("t"), "shop", "").stream_request()) == {}
 
 
 @pytest.mark.parametrize("said", ["summary", ["summary"], {"summary": 1}, {"summary": None}, None])

@@ -19,7 +19,7 @@ from postern.metrics.exporter import gather, serve_metrics
 from postern.metrics.meters import MOST_SERIES, Meters
 from postern.metrics.metric_catalogue import METRICS
 from postern.metrics.prometheus import text
-from postern.wiring.metrics_wiring import gathered
+from postern.wiring.metrics_wiring import gather_metrics
 
 pytestmark = pytest.mark.ci
 
@@ -55,7 +55,7 @@ async def test_the_numbers_of_all_processes_are_one_text(tmp_path: Path) -> None
     for seconds in (0.0005, 0.001, 0.2, 60.0):
         first.observe("postern_store_seconds", seconds)
     servers = [await serve_metrics(first, tmp_path / "run", "w1"), await serve_metrics(second, tmp_path / "run", "w2")]
-    found = read(await gathered(tmp_path))
+    found = read(await gather_metrics(tmp_path))
     assert of(found, "postern_sessions_ended_total", reason="killed", process="w1") == 1
     assert of(found, "postern_values_masked_total", info_type="EMAIL", process="w1") == 7
     assert of(found, "postern_sessions_open", process="w1") == 7

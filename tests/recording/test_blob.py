@@ -208,7 +208,7 @@ def test_missing_blob_and_unavailable_store_raise_different_errors(tmp_path: Pat
 
 
 def test_two_blobs_of_one_file_share_no_bytes(tmp_path: Path) -> None:
-    """As when an archivist was killed, and another one puts the same segment."""
+    """As when an archiver was killed, and another one puts the same segment."""
     file = tmp_path / "one.rec.zst"
     file.write_bytes(content_of(3 * CHUNK))
     row = row_of(3 * CHUNK)

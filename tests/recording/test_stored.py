@@ -75,7 +75,7 @@ async def test_session_is_read_from_spool_sealed_folder_and_blob_store(made: Mad
 
 
 async def test_segment_that_moves_during_reading_is_found(made: Made, blobs: BrokenBlobs) -> None:
-    """Between two segments the archivist takes the rest: each is looked for where it lies then."""
+    """Between two segments the archiver takes the rest: each is looked for where it lies then."""
     made.seal_all(3)
     rows: list[Segment] = []
     reading = library(made, blobs, rows).records(made.id)

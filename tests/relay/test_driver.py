@@ -96,11 +96,11 @@ async def test_a_program_that_says_nothing_is_not_waited_for_without_end() -> No
 
 async def test_what_waits_goes_with_its_client() -> None:
     here = Typing()
-    here.driver.lost(Side.CLIENT)
+    here.driver.handle_loss(Side.CLIENT)
     assert here.target.closed
     await asyncio.sleep(1.1)  # longer than anything waits
     assert here.typed == b"drop it\x03"
-    here.driver.lost(Side.TARGET)
+    here.driver.handle_loss(Side.TARGET)
     assert here.driver.done.done()
 
 
@@ -226,7 +226,7 @@ async def test_cancel_gives_up_a_review_that_waits_for_the_rest_of_its_batch() -
 async def test_what_waits_for_the_rest_of_its_batch_goes_with_its_client() -> None:
     here = Pipelining(Words())
     here.driver.from_client(RUN)
-    here.driver.lost(Side.CLIENT)
+    here.driver.handle_loss(Side.CLIENT)
     await asyncio.sleep(QUIET)
     assert here.target.written == b""
 
@@ -234,7 +234,7 @@ async def test_what_waits_for_the_rest_of_its_batch_goes_with_its_client() -> No
 async def test_client_that_closes_its_sending_side_runs_nothing_of_an_incomplete_batch() -> None:
     here = Pipelining(Words())
     here.driver.from_client(RUN)
-    here.driver.finished(Side.CLIENT)
+    here.driver.handle_eof(Side.CLIENT)
     await asyncio.sleep(QUIET)
     assert here.target.written == pg.terminate()
 

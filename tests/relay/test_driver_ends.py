@@ -131,9 +131,9 @@ class Session:
 
     def lose_both(self) -> EndReason:
         assert not self.driver.done.done()
-        self.driver.lost(Side.CLIENT)
+        self.driver.handle_loss(Side.CLIENT)
         assert not self.driver.done.done()
-        self.driver.lost(Side.TARGET)
+        self.driver.handle_loss(Side.TARGET)
         return self.driver.done.result()
 
 
@@ -227,11 +227,11 @@ async def test_transport_that_closes_is_neither_paused_nor_resumed(timers: Timer
 
 async def test_side_that_is_gone_is_neither_read_nor_written(timers: Timers) -> None:
     session = Session()
-    session.driver.lost(Side.CLIENT)
+    session.driver.handle_loss(Side.CLIENT)
     session.driver.throttle(Side.TARGET, True)
     session.driver.from_target(ANSWER)
     assert session.client.written == b""
-    session.driver.lost(Side.TARGET)
+    session.driver.handle_loss(Side.TARGET)
     session.driver.throttle(Side.CLIENT, True)
     assert session.driver.done.result() is EndReason.CLIENT_CLOSED
 
@@ -241,7 +241,7 @@ async def test_side_that_is_gone_is_neither_read_nor_written(timers: Timers) -> 
 
 async def test_target_that_ends_closes_both_sides(timers: Timers) -> None:
     session = Session()
-    assert session.driver.finished(Side.TARGET) is False
+    assert session.driver.handle_eof(Side.TARGET) is False
     assert b"the target closed the connection" in session.client.written
     assert session.closed == (True, True)
     assert session.lose_both() is EndReason.TARGET_CLOSED
@@ -250,18 +250,18 @@ async def test_target_that_ends_closes_both_sides(timers: Timers) -> None:
 async def test_target_that_is_lost_ends_the_session(timers: Timers) -> None:
     session = Session()
     session.run()
-    session.driver.lost(Side.TARGET)
+    session.driver.handle_loss(Side.TARGET)
     assert b"the target closed the connection" in session.client.written
     assert session.client.closed
     assert not session.driver.done.done()
-    session.driver.lost(Side.CLIENT)
+    session.driver.handle_loss(Side.CLIENT)
     assert session.driver.done.result() is EndReason.TARGET_CLOSED
     assert session.cancelled == []
 
 
 async def test_idle_client_that_closes_its_sending_side_ends_the_session(timers: Timers) -> None:
     session = Session()
-    assert session.driver.finished(Side.CLIENT) is False
+    assert session.driver.handle_eof(Side.CLIENT) is False
     assert session.target.written == pg.terminate()
     assert session.closed == (True, True)
     assert session.lose_both() is EndReason.CLIENT_CLOSED
@@ -271,7 +271,7 @@ async def test_idle_client_that_closes_its_sending_side_ends_the_session(timers:
 async def test_busy_client_that_closes_its_sending_side_gets_its_answer(timers: Timers) -> None:
     session = Session()
     session.run()
-    assert session.driver.finished(Side.CLIENT) is True
+    assert session.driver.handle_eof(Side.CLIENT) is True
     assert session.closed == (False, False)
     assert timers.delays == [LINGER]
     session.driver.from_target(ANSWER)
@@ -282,7 +282,7 @@ async def test_busy_client_that_closes_its_sending_side_gets_its_answer(timers: 
 async def test_answer_to_a_client_that_sends_no_more_is_not_waited_for_without_end(timers: Timers) -> None:
     session = Session()
     session.run()
-    session.driver.finished(Side.CLIENT)
+    session.driver.handle_eof(Side.CLIENT)
     timers.expire(LINGER)
     assert len(session.cancelled) == 1
     assert session.closed == (True, True)
@@ -292,9 +292,9 @@ async def test_answer_to_a_client_that_sends_no_more_is_not_waited_for_without_e
 async def test_end_of_an_encrypted_client_is_its_end(timers: Timers) -> None:
     session = Session(encrypted=True)
     session.run()
-    assert session.driver.finished(Side.CLIENT) is False
+    assert session.driver.handle_eof(Side.CLIENT) is False
     assert timers.delays == []
-    session.driver.lost(Side.CLIENT)
+    session.driver.handle_loss(Side.CLIENT)
     assert len(session.cancelled) == 1
 
 
@@ -303,10 +303,10 @@ async def test_client_that_is_lost_stops_only_what_runs_for_it(timers: Timers, i
     session = Session()
     if is_busy:
         session.run()
-    session.driver.lost(Side.CLIENT)
+    session.driver.handle_loss(Side.CLIENT)
     assert len(session.cancelled) == is_busy
     assert session.target.closed
-    session.driver.lost(Side.CLIENT)
+    session.driver.handle_loss(Side.CLIENT)
     assert len(session.cancelled) == is_busy
 
 
@@ -335,7 +335,7 @@ async def test_side_that_does_not_take_its_last_bytes_is_aborted(timers: Timers)
 
 async def test_side_that_is_gone_is_not_aborted(timers: Timers) -> None:
     session = Session()
-    session.driver.lost(Side.TARGET)
+    session.driver.handle_loss(Side.TARGET)
     timers.expire(FLUSH)
     assert (session.client.aborted, session.target.aborted) == (True, False)
 
@@ -345,7 +345,7 @@ async def test_session_that_is_over_leaves_no_timer(timers: Timers, rule: Interc
     session = Session(*[rule] if rule else [])
     session.driver.from_client(pg.parse("insert"))
     session.driver.from_target(pg.row_description("s") + pg.data_row("secret-1"))
-    session.driver.finished(Side.CLIENT)
+    session.driver.handle_eof(Side.CLIENT)
     session.lose_both()
     assert timers.delays == []
 
@@ -354,8 +354,8 @@ async def test_typing_session_that_is_over_leaves_no_timer(timers: Timers) -> No
     session = typing_session(Words())
     session.driver.from_client(stdin(b"drop it\rls\r"))
     assert timers.delays == [SETTLING]
-    session.driver.lost(Side.CLIENT)
-    session.driver.lost(Side.TARGET)
+    session.driver.handle_loss(Side.CLIENT)
+    session.driver.handle_loss(Side.TARGET)
     assert timers.delays == []
 
 
@@ -422,9 +422,9 @@ async def test_end_whose_remains_cannot_be_recorded_is_still_the_end(
 ) -> None:
     session = Session(wire=unfinished_wire())
     session.failing = True
-    session.driver.lost(Side.CLIENT)
+    session.driver.handle_loss(Side.CLIENT)
     assert "unfinished requests could not be recorded: the disk is full" in caplog.text
-    session.driver.lost(Side.TARGET)
+    session.driver.handle_loss(Side.TARGET)
     assert session.driver.done.result() is EndReason.CLIENT_CLOSED
 
 

@@ -32,9 +32,9 @@ class Noted:
         self.read.append(data)
         self.came.put_nowait(None)
 
-    def lost(self, side: Side) -> None: ...
+    def handle_loss(self, side: Side) -> None: ...
 
-    def finished(self, side: Side) -> bool:
+    def handle_eof(self, side: Side) -> bool:
         return False
 
 

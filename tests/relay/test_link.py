@@ -333,7 +333,7 @@ def test_counters_of_the_session() -> None:
 def test_link_that_could_not_be_recorded_takes_and_sends_nothing_more() -> None:
     link = links(Asks())()
     link.receive(Side.CLIENT, pg.query("select 1") + pg.query("review this"))
-    farewell = link.unrecorded("this session cannot be recorded", "58030")
+    farewell = link.end_unrecorded("this session cannot be recorded", "58030")
     assert farewell == pg.error("this session cannot be recorded", "58030", "FATAL")
     assert link.held_request is None
     assert link.receive(Side.CLIENT, pg.query("select 2")) == []
@@ -341,7 +341,7 @@ def test_link_that_could_not_be_recorded_takes_and_sends_nothing_more() -> None:
     assert link.resume("t1", FORWARD) == []
     assert link.flush() == link.client_finished() == link.target_finished() == []
     assert link.end(EndReason.KILLED, "an admin killed this session", "57P01") == []
-    assert link.unrecorded("this session cannot be recorded", "58030") == b""
+    assert link.end_unrecorded("this session cannot be recorded", "58030") == b""
     assert (link.open_batch, link.has_buffered_output, link.input_paused, link.discarding_response) == (
         0,
         False,
@@ -353,7 +353,7 @@ def test_link_that_could_not_be_recorded_takes_and_sends_nothing_more() -> None:
 def test_farewell_that_could_not_be_recorded_is_not_repeated() -> None:
     link = links()()
     link.end(EndReason.KILLED, "an admin killed this session", "57P01")
-    assert link.unrecorded("this session cannot be recorded", "58030") == b""
+    assert link.end_unrecorded("this session cannot be recorded", "58030") == b""
 
 
 @pytest.mark.parametrize("owed", [0, 1, MAX_FILLED, MAX_FILLED + 1])
@@ -374,7 +374,7 @@ def test_farewell_after_an_unrecorded_part_fills_what_the_client_lacked_before_i
     message = pg.data_row("x" * 100)
     link.receive(Side.TARGET, message[:-50])
     link.receive(Side.TARGET, message[-50:-10])  # was not recorded, so the client does not have it
-    assert link.unrecorded("no", "58030") == bytes(50) + pg.error("no", "58030", "FATAL")
+    assert link.end_unrecorded("no", "58030") == bytes(50) + pg.error("no", "58030", "FATAL")
 
 
 @interpreted_only

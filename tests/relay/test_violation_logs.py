@@ -191,7 +191,7 @@ class Drives:
 
     from_target = from_client
 
-    def lost(self, side: Side) -> None:
+    def handle_loss(self, side: Side) -> None:
         self.gone.append(side)
 
 
@@ -277,7 +277,7 @@ async def test_channels_of_an_ssh_connection_that_breaks_the_protocol_are_in_the
     transport = ClientChannel(channel, "192.0.2.1")
     drives = Drives()
     transport.set_protocol(endpoint.connect(cast("Driver", drives), Side.CLIENT, transport))
-    transport.closed(error=error)
+    transport.handle_close(error=error)
     await asyncio.sleep(0)
     assert drives.gone == [Side.CLIENT]
     assert isinstance(carrier_error(error), CarrierBroke) is is_offence

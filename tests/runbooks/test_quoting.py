@@ -20,9 +20,9 @@ from tests.support.mariadb import MariaDbServer, program
 from tests.support.postgres import PostgresServer
 
 from postern.protocols.spec import ScriptSyntax
-from postern.runbooks.faults import Fault
 from postern.runbooks.quoting import quote_value
 from postern.runbooks.template import RenderError, parse
+from postern.runbooks.template_errors import Fault
 
 HOSTILE = [
     "",

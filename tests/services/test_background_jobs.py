@@ -20,7 +20,7 @@ from postern.store.schema.identity_tables import logins, one_time_tokens
 from postern.store.schema.server_tables import idempotency_keys
 
 
-async def test_old_logins_vouchers_and_answers_go(world: World) -> None:
+async def test_old_logins_tokens_and_answers_go(world: World) -> None:
     services = world.services()
     user = await world.add_user("ann")
     await services.logins.open(await services.users.own(user), LoginMethod.LOCAL, CLIENT)
@@ -90,7 +90,7 @@ async def test_a_task_that_fails_or_hangs_holds_up_no_other_and_ends_nothing() -
         assert not told[name, False]
 
 
-async def test_vouchers_go_with_whom_they_are_for(world: World) -> None:
+async def test_one_time_tokens_go_with_whom_they_are_for(world: World) -> None:
     services = world.services()
     ann, bob = await world.add_user("ann"), await world.add_user("bob")
     made = {

@@ -160,7 +160,7 @@ async def test_a_guardrail_that_is_attached_at_the_same_moment_stays(
 
     with monkeypatch.context() as patched:
         patched.setattr(type(world.stores.connections), "update", late)
-        with pytest.raises(Conflict, match="changed by somebody else") as caught:
+        with pytest.raises(Conflict, match="changed by another request") as caught:
             await declared(services, agent, replace(SHOP, reviewers=()))
     assert caught.value.retry_after == 1
     await declared(services, agent, replace(SHOP, reviewers=()))

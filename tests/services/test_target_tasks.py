@@ -1,4 +1,4 @@
-"""Errands from who asks to who runs them, over one store; the worker is played by the test."""
+"""Target tasks from the request to the worker, over one store; the test plays the worker."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Worker:
         world.signals.subscribe(Topic.TARGET_TASK_RUN, self._on_run)
 
     def _on_run(self, payload: Mapping[str, str]) -> None:
-        self._tasks.add(asyncio.get_running_loop().create_task(self._run(UUID(payload["errand_id"]))))
+        self._tasks.add(asyncio.get_running_loop().create_task(self._run(UUID(payload["target_task_id"]))))
 
     async def _run(self, task_id: UUID) -> None:
         found = await self._target_tasks.claim(task_id, self._name)
@@ -85,7 +85,7 @@ async def ask(
 
 
 async def heard(world: World, count: int = 1) -> None:
-    """Until so many errands were signalled."""
+    """Until so many tasks were signalled."""
     await until(lambda: len(world.signals.of(Topic.TARGET_TASK_RUN)) >= count)
 
 
@@ -200,7 +200,7 @@ async def test_without_a_worker_it_ends_in_time_and_is_not_begun_later(
     with pytest.raises(Unavailable, match="no relay worker"):
         await ask(target_tasks, ann, wait=0.1)
     (told,) = world.signals.of(Topic.TARGET_TASK_RUN)
-    assert await target_tasks.claim(UUID(told["errand_id"]), "late") is None
+    assert await target_tasks.claim(UUID(told["target_task_id"]), "late") is None
     assert await rows_of(world) == 0
 
 
@@ -210,7 +210,7 @@ async def test_a_worker_that_never_answers_is_not_waited_for_longer(
     await world.add_connection()
     asked = asyncio.create_task(ask(target_tasks, ann, wait=3))
     await heard(world)
-    task_id = UUID(world.signals.of(Topic.TARGET_TASK_RUN)[0]["errand_id"])
+    task_id = UUID(world.signals.of(Topic.TARGET_TASK_RUN)[0]["target_task_id"])
     assert await target_tasks.claim(task_id, "w1") is not None
     with pytest.raises(Unavailable, match="did not answer within"):
         await asked
@@ -222,7 +222,7 @@ async def test_an_answer_that_no_signal_told_of_is_found(
     await world.add_connection()
     asked = asyncio.create_task(ask(target_tasks, ann, wait=60))
     await heard(world)
-    task_id = UUID(world.signals.of(Topic.TARGET_TASK_RUN)[0]["errand_id"])
+    task_id = UUID(world.signals.of(Topic.TARGET_TASK_RUN)[0]["target_task_id"])
     assert await target_tasks.claim(task_id, "w1") is not None
     text = '{"result": {"success": true}, "truncated": false, "failure": null, "reason": ""}'
     assert await world.stores.target_tasks.answer(task_id, "w1", text, world.clock())
@@ -235,7 +235,7 @@ async def test_a_worker_that_did_not_claim_it_cannot_answer(
     await world.add_connection()
     asked = asyncio.create_task(ask(target_tasks, ann, wait=3))
     await heard(world)
-    task_id = UUID(world.signals.of(Topic.TARGET_TASK_RUN)[0]["errand_id"])
+    task_id = UUID(world.signals.of(Topic.TARGET_TASK_RUN)[0]["target_task_id"])
     assert await target_tasks.claim(task_id, "w1") is not None
     await target_tasks.answer(task_id, "w2", TargetTaskAnswer({"success": True}))
     with pytest.raises(Unavailable):
@@ -250,7 +250,7 @@ async def test_what_was_asked_before_is_refused_once_it_may_not_be(
     asked = asyncio.create_task(ask(target_tasks, ann, TargetTaskKind.DATABASES))
     await heard(world)
     await world.overwrite(connection, access_schema=Toggle.DISABLED)
-    task_id = UUID(world.signals.of(Topic.TARGET_TASK_RUN)[0]["errand_id"])
+    task_id = UUID(world.signals.of(Topic.TARGET_TASK_RUN)[0]["target_task_id"])
     assert await target_tasks.claim(task_id, "w1") is None
     with pytest.raises(Denied, match="schema"):
         await asked
@@ -375,7 +375,7 @@ async def test_what_an_asker_left_behind_goes_after_minutes(
     left = TargetTask(uuid4(), world.org_id, ann.id, connection.id, TargetTaskKind.TEST, {}, "::1", world.clock())
     await world.stores.target_tasks.add(left)
     world.clock.forward(minutes=1)
-    assert await target_tasks.claim(left.id, "w1") is None  # nobody waits for it any more
+    assert await target_tasks.claim(left.id, "w1") is None  # the requester has left
     await target_tasks.prune()
     assert await rows_of(world) == 1
     world.clock.forward(minutes=5)

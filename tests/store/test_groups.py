@@ -86,5 +86,5 @@ async def test_group_that_gets_a_role_is_not_removed_by_who_read_it_before(world
     own = await world.stores.organisations.default()
     await world.stores.organisations.update(replace(own, role_groups=RoleGroups("crew", "auditor")))
     for write in (world.stores.groups.remove(crew), world.stores.groups.update(replace(crew, name="other"))):
-        with pytest.raises(Conflict, match="changed by somebody else"):
+        with pytest.raises(Conflict, match="changed by another request"):
             await write

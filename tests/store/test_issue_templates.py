@@ -125,9 +125,9 @@ async def test_write_of_template_whose_connections_changed_since_is_refused(worl
         key = str(template.id) if side == "connection gets it" else None
         await world.overwrite(shop, issue_template_id=key)
     now = await bound(world, template)
-    with pytest.raises(Conflict, match="was changed by somebody else"):
+    with pytest.raises(Conflict, match="was changed by another request"):
         await world.stores.issue_templates.update(read)
-    with pytest.raises(Conflict, match="was changed by somebody else"):
+    with pytest.raises(Conflict, match="was changed by another request"):
         await world.stores.issue_templates.remove(read)
     assert await bound(world, template) == now != read.connection_ids
 

@@ -13,7 +13,7 @@ from tests.support.world import World
 from postern.domain.sessions.ledger import EntryKind
 from postern.services.recordings.recording_ledger import Ledger
 from postern.store.database import Database
-from postern.store.sql.recordings.sql_purges import _free, _kept
+from postern.store.sql.recordings.sql_purges import _free, _select_ended
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ async def test_no_statement_reads_the_whole_ledger(world: World) -> None:
     await Ledger(world.stores.ledger, world.clock).note(world.org_id, EntryKind.HELD, uuid4(), hold="x", by="y")
     is_sqlite = world.database.is_sqlite
     dialect = sqlite.dialect() if is_sqlite else postgresql.dialect()  # type: ignore[no-untyped-call]
-    for statement in (_free([uuid4(), uuid4()]), _kept()):
+    for statement in (_free([uuid4(), uuid4()]), _select_ended()):
         words = str(statement.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
 
         def run(connection: Connection, words: str = words) -> list[str]:

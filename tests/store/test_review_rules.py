@@ -131,7 +131,7 @@ async def test_a_renamed_group_is_renamed_in_rules_and_connections(world: World)
 
 
 NEEDED: dict[str, dict[str, Any]] = {
-    "nobody else may approve": {"reviewers_groups": ("sre",)},
+    "no other group can approve": {"reviewers_groups": ("sre",)},
     "this group must agree, too": {"all_groups": True},
     "it asks the members of this group": {"required_groups": frozenset({"sre", "interns"})},
 }
@@ -168,7 +168,7 @@ async def test_one_of_several_groups_may_go(world: World) -> None:
     await world.stores.groups.remove(await group_of(world, "sre"))
     (left,) = await world.stores.review_rules.all(world.org_id)
     assert left == replace(rule, reviewers_groups=("leads",), force_groups=(), skip_groups=frozenset(), version=2)
-    with pytest.raises(Conflict, match="changed by somebody else"):  # else the group would come back
+    with pytest.raises(Conflict, match="changed by another request"):  # else the group would come back
         await world.stores.review_rules.update(rule)
 
 

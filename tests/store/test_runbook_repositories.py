@@ -105,7 +105,7 @@ async def test_those_that_stay_keep_what_was_read_of_them(world: World) -> None:
     ]
     with pytest.raises(Conflict):
         await store.replace_all(world.org_id, [comes, goes], [comes, stays])
-    with pytest.raises(Conflict, match="changed by somebody else"):
+    with pytest.raises(Conflict, match="changed by another request"):
         await store.replace_all(world.org_id, [], [stays])
     assert await store.all(world.org_id) == [comes, stays]
     await store.replace_all(world.org_id, [], [comes, stays])

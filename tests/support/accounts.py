@@ -64,13 +64,13 @@ class Account:
     def settle(self, within: float = 120.0) -> None:
         """Until every session has ended, is stored, and closed in the ledger."""
         wait_until(lambda: not self.gateway.sessions("--status", "open"), within, 0.2)
-        self._wait_for_the_archivist(within)
+        self._wait_for_the_archiver(within)
         end = time.monotonic() + within
         while Counter(one["kind"] for one in self._entries("settling"))["closed"] < len(self.sessions):
             assert time.monotonic() < end, "the ledger does not close every session"
             time.sleep(1)
 
-    def _wait_for_the_archivist(self, within: float) -> None:
+    def _wait_for_the_archiver(self, within: float) -> None:
         """It may have much to do; `within` seconds are the most without any progress."""
         least, end = len(left_over(self.gateway)), time.monotonic() + within
         while found := left_over(self.gateway):

@@ -9,11 +9,11 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from postern.api.application import routed, serve
+from postern.api.application import make_application, serve
 from postern.api.info import StaticServerInfo
 from postern.services.bundle import Services
 
-routed_once = cache(routed)
+routed_once = cache(make_application)
 
 
 _spare: list[FastAPI] = []
@@ -22,7 +22,7 @@ _spare: list[FastAPI] = []
 @contextmanager
 def lent(services: Services, info: StaticServerInfo, **more: Any) -> Iterator[FastAPI]:
     """One that nobody else has meanwhile."""
-    app = _spare.pop() if _spare else routed()
+    app = _spare.pop() if _spare else make_application()
     serve(app, services, info, **more)
     yield app
     _spare.append(app)

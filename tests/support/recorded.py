@@ -1,4 +1,4 @@
-"""Sessions with recordings in a store, as workers and the archivist leave them."""
+"""Sessions with recordings in a store, as workers and the archiver leave them."""
 
 from __future__ import annotations
 

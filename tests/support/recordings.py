@@ -47,7 +47,7 @@ KEYS = HeldKeys()
 
 
 def encrypt(sealed: bytes, org_id: UUID, session: UUID, number: int, data_key: UUID, keys: SegmentKeys = KEYS) -> bytes:
-    """A blob, as the archivist makes it."""
+    """A blob, as the archiver makes it."""
     preamble = Preamble(data_key, os.urandom(SALT))
     key = keys.derive(data_key, org_id, salt=preamble.salt, info=key_info(org_id, session, number))
     return b"".join(encrypt_blob(key, preamble, [sealed]))

@@ -59,7 +59,7 @@ async def add_session(
 
 
 async def catch_up(world: World, services: Services) -> int:
-    """The archivist's rounds that read what nobody has indexed, long after everything has ended."""
+    """The archiver's rounds that read what nobody has indexed, long after everything has ended."""
     now = world.clock.now
     world.clock.now = now + timedelta(days=3650)
     done = 0

@@ -1,4 +1,4 @@
-"""A worker that answers every errand as a test says, without any target."""
+"""A worker that answers every target task as a test says, without any target."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SMALL: Mapping[TargetTaskKind, TargetTaskAnswer] = {
 }
 
 
-def answer_errands(
+def answer_target_tasks(
     world: World, target_tasks: TargetTasks, answers: Mapping[TargetTaskKind, TargetTaskAnswer]
 ) -> list[Mapping[str, str]]:
     """From now on; what was asked is in the list."""
@@ -34,7 +34,7 @@ def answer_errands(
             await target_tasks.answer(task_id, "w1", answers[claimed[0].kind])
 
     def on_run(payload: Mapping[str, str]) -> None:
-        task = asyncio.get_running_loop().create_task(run(UUID(payload["errand_id"])))
+        task = asyncio.get_running_loop().create_task(run(UUID(payload["target_task_id"])))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 

@@ -249,13 +249,13 @@ class Place:
         return done
 
     def database(self, stream: StreamHandshake, who: Principal, reason: str = "") -> Awaitable[Awaitable[None] | None]:
-        return self.postgres.carried(stream, self._wanted(who, reason))
+        return self.postgres.serve_tunnel(stream, self._wanted(who, reason))
 
     def command(
         self, stream: StreamHandshake, who: Principal, *, at_terminal: bool
     ) -> Awaitable[Awaitable[None] | None]:
         start = Start(terminal=Terminal() if at_terminal else None)
-        return self.commands.carried(stream, self._wanted(who), start)
+        return self.commands.serve_tunnel(stream, self._wanted(who), start)
 
     def _wanted(self, who: Principal, reason: str = "") -> TunnelRequest:
         async def standing() -> Principal:

@@ -238,8 +238,8 @@ class Play:
             assert wider <= TUNNEL - mux._windows.reserve.free <= TUNNEL  # some are closed, and hold a rest
             for lane in mux._lanes.values():
                 self.check_window(lane)
-                assert lane.queued() == sum(map(len, lane._queue)) - lane._sent
-                if lane.queued() > lane.limits()[1] and lane.protocol() is not None:
+                assert lane.queued_bytes() == sum(map(len, lane._queue)) - lane._sent
+                if lane.queued_bytes() > lane.limits()[1] and lane.protocol() is not None:
                     assert lane._throttled
 
     def clock(self) -> float:

@@ -302,7 +302,7 @@ async def test_a_server_that_never_answers(issued: Issued, monkeypatch: pytest.M
 
 
 async def test_who_stops_dialling_gets_no_connection_later(issued: Issued, tmp_path: Path) -> None:
-    """The answer to the upgrade comes when nobody waits for it any more."""
+    """The answer to the upgrade comes when the requester has left."""
     came, go_on, gone = asyncio.Event(), asyncio.Event(), asyncio.Event()
     made: list[Any] = []
 

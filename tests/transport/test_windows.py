@@ -112,14 +112,14 @@ def test_a_round_trip_is_the_shortest_one_and_no_longer_than_is_believed() -> No
     for spent, trip in ((60.0, LONGEST), (0.2, 0.2), (0.3, 0.2), (0.1, 0.1)):
         asked = shared.ask()
         clock.now += spent
-        assert shared.answered(b"something else") is False
-        assert shared.answered(b"") is False
-        shared.answered(asked)
+        assert shared.receive_pong(b"something else") is False
+        assert shared.receive_pong(b"") is False
+        shared.receive_pong(asked)
         assert shared.trip == pytest.approx(trip)
-        assert shared.answered(asked) is False
+        assert shared.receive_pong(asked) is False
         assert shared.trip == pytest.approx(trip)
 
 
 def test_three_round_trips_are_measured_to_begin_with() -> None:
     shared, _ = windows(0.0)
-    assert [shared.answered(shared.ask()) for _ in range(4)] == [True, True, False, False]
+    assert [shared.receive_pong(shared.ask()) for _ in range(4)] == [True, True, False, False]

@@ -31,7 +31,7 @@ from postern.store.ports.keys import MasterKey
 from postern.store.ports.recording_ports import Blobs
 from postern.store.sql.sql_data_keys import SqlDataKeys
 from postern.wiring import masters_wiring
-from postern.wiring.blobs import KeysForThreads, open_blobs, stored
+from postern.wiring.blobs import KeysForThreads, open_blobs, open_segments
 from postern.wiring.host import key_commands as commands
 
 MASTER = os.urandom(32)
@@ -231,7 +231,7 @@ async def test_attack_plain_or_foreign_blobs_are_gaps_and_hurt_only_themselves(m
 async def test_attack_what_lies_in_a_segments_place_before_it_is_stored(
     made: Made, caplog: pytest.LogCaptureFixture, what: str
 ) -> None:
-    """It is not taken for what an archivist left that was killed."""
+    """It is not taken for what an archiver left that was killed."""
     other = await new_session(made.world, made.home)
     other.seal(1, last=True)
     await store(other)
@@ -254,7 +254,7 @@ async def test_attack_what_lies_in_a_segments_place_before_it_is_stored(
 
 
 async def test_a_retry_after_a_renewal_keeps_what_lies_there(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The archivist was killed before the row, and the data key was renewed before it ran again."""
+    """The archiver was killed before the row, and the data key was renewed before it ran again."""
 
     class Killed(BaseException):
         pass
@@ -286,7 +286,7 @@ def storage(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStorage]:
 
 
 async def archive(settings: Settings, world: World) -> Round:
-    held = stored(settings, world.stores.segments, world.encryption)
+    held = open_segments(settings, world.stores.segments, world.encryption)
     return await Archiver(settings.home, held.blobs, world.stores.segments, held.keys).round()
 
 

@@ -76,7 +76,7 @@ def test_a_variable_that_makes_no_sense_is_said_and_not_quoted(
 def test_the_library_is_not_loaded_where_nothing_is_traced() -> None:
     code = (
         "import sys;"
-        "from postern.wiring.processes import worker_process, api_process, archivist_process, agent_process;"
+        "from postern.wiring.processes import worker_process, api_process, archiver_process, agent_process;"
         "print([name for name in sys.modules if name.startswith(('opentelemetry.sdk', 'opentelemetry.exporter'))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -81,9 +81,9 @@ class _Reader:
         given = {name: value for name, value in found.groupdict().items() if value and name != "settings"}
         if given.get("host", "").startswith("["):
             given["host"] = given["host"][1:-1]
-        parts = {name: self._decoded(value) for name, value in given.items()}
+        parts = {name: self._decode_percent(value) for name, value in given.items()}
         for setting in (found["settings"] or "").split("&") if found["settings"] else ():
-            name, equals, value = (self._decoded(part) for part in setting.partition("="))
+            name, equals, value = (self._decode_percent(part) for part in setting.partition("="))
             if not equals or "=" in setting.partition("=")[2]:
                 raise self._wrong("has a setting after the ? that is not NAME=VALUE; write %3D for an = in a value")
             name, value = self.kind.setting(name, value)
@@ -133,7 +133,7 @@ class _Reader:
             raise self._wrong(f"names the sslrootcert {file!r}, which cannot be read: {error.strerror}") from None
         return text
 
-    def _decoded(self, text: str) -> str:
+    def _decode_percent(self, text: str) -> str:
         """Decode percent-encoding: `%41` is `A`; `+` is itself."""
         try:
             if _ESCAPE.search(text) is None:

@@ -69,7 +69,7 @@ class CommandTransport(FramedTransport):
         self._throttled = False
         self._input_ended = False
         self._exit: m.Exit | None = None
-        self._told = False  # EXIT was sent
+        self._is_exit_reported = False  # EXIT was sent
         self._ending: asyncio.Task[None] | None = None
         self._exit_fd = -1
         self._left: dict[int, int] = {}  # bytes that may still be read of each output once the program has ended
@@ -124,7 +124,7 @@ class CommandTransport(FramedTransport):
             raise ProtocolViolation(f"a frame of kind {kind} for a command")
 
     def _start(self) -> None:
-        if self._process is not None or self._told:
+        if self._process is not None or self._is_exit_reported:
             raise ProtocolViolation("a command was started a second time")
         try:
             self._process = self._with_terminal() if self._program.terminal else self._with_pipes()
@@ -133,7 +133,7 @@ class CommandTransport(FramedTransport):
             reason = error.strerror if isinstance(error, OSError) else "its arguments cannot be passed on"
             self._give(m.STDERR, f"postern: the command cannot be run: {reason}\n".encode())
             self._exit = m.Exit(m.NOT_RUN, "")
-            self._loop.call_soon(self._tell)
+            self._loop.call_soon(self._report_exit)
             return
         for fd in self._outputs:
             os.set_blocking(fd, False)
@@ -233,7 +233,7 @@ class CommandTransport(FramedTransport):
     # Output
 
     def _watch(self) -> None:
-        if self._paused or self._told:
+        if self._paused or self._is_exit_reported:
             return
         if self._exit is not None:
             self._drain()
@@ -280,17 +280,17 @@ class CommandTransport(FramedTransport):
         """Wait for the exit status without collecting it: until then the process id cannot be reused."""
         if hasattr(os, "pidfd_open"):
             self._exit_fd = os.pidfd_open(process.pid)
-            self._loop.add_reader(self._exit_fd, self._exited)
+            self._loop.add_reader(self._exit_fd, self._handle_exit)
             return
 
         def wait() -> None:
             os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
             with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(self._exited)
+                self._loop.call_soon_threadsafe(self._handle_exit)
 
         threading.Thread(target=wait, name="command", daemon=True).start()
 
-    def _exited(self) -> None:
+    def _handle_exit(self) -> None:
         assert self._process is not None
         if self._exit_fd >= 0:
             self._loop.remove_reader(self._exit_fd)
@@ -298,13 +298,13 @@ class CommandTransport(FramedTransport):
             self._exit_fd = -1
         if self._exit is not None:
             return
-        found = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
-        assert found is not None
-        if found.si_code == os.CLD_EXITED:
-            self._exit = m.Exit(found.si_status, "")
+        status = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        assert status is not None
+        if status.si_code == os.CLD_EXITED:
+            self._exit = m.Exit(status.si_status, "")
         else:
-            name = signal.Signals(found.si_status).name.removeprefix("SIG")
-            self._exit = m.Exit(m.SIGNALLED + found.si_status, name)
+            name = signal.Signals(status.si_status).name.removeprefix("SIG")
+            self._exit = m.Exit(m.SIGNALLED + status.si_status, name)
         self._close_input()
         if not self._closing:
             self._watch()
@@ -318,12 +318,12 @@ class CommandTransport(FramedTransport):
                     self._forget(fd)
                     break
         if not self._outputs and not self._paused:
-            self._tell()
+            self._report_exit()
 
-    def _tell(self) -> None:
-        if self._told or self._closing or self._exit is None:
+    def _report_exit(self) -> None:
+        if self._is_exit_reported or self._closing or self._exit is None:
             return
-        self._told = True
+        self._is_exit_reported = True
         if self._protocol is not None:
             self._protocol.data_received(m.exit_frame(self._exit.code, self._exit.signal))
         self.close()

@@ -28,7 +28,7 @@ class DeclaredConnection:
     def __init__(self, reach: OrderRunner, declaration: Declaration, secrets: Mapping[str, Secret]) -> None:
         self._reach = reach
         self._declaration = declaration
-        self._secret = {f"envvar:{name}": _stored(value) for name, value in secrets.items()}
+        self._secret = {f"envvar:{name}": _encode_secret(value) for name, value in secrets.items()}
 
     async def dial(self, order: Order) -> Target:
         """Dial the declared target. Raises Denied for any other connection, and the errors of `TargetDialer.dial`."""
@@ -55,6 +55,6 @@ class DeclaredConnection:
         return replace(order, type=mine.type, subtype=mine.subtype, command=mine.command, secret=self._secret)
 
 
-def _stored(value: Secret) -> Secret:
+def _encode_secret(value: Secret) -> Secret:
     """Return a value in the form in which a connection stores its secrets."""
     return Secret(base64.b64encode(value.reveal().encode()).decode())

@@ -61,12 +61,12 @@ def processes(leader: int, mark: bytes) -> set[int]:
             state, _, group, session = (entry / "stat").read_bytes().rpartition(b")")[2].split(None, 4)[:4]
             if state in (b"Z", b"X"):
                 continue
-            if leader in (int(group), int(session)) or (entry.stat().st_uid == us and _marked(entry, mark)):
+            if leader in (int(group), int(session)) or (entry.stat().st_uid == us and _has_mark(entry, mark)):
                 found.add(int(entry.name))
     return found
 
 
-def _marked(entry: Path, mark: bytes) -> bool:
+def _has_mark(entry: Path, mark: bytes) -> bool:
     return mark in (entry / "environ").read_bytes().split(b"\0")
 
 

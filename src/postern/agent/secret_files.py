@@ -122,13 +122,13 @@ def _begin(where: list[Path]) -> _Life:
 def _new_life(place: Path) -> _Life:
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
     try:
-        return _Life(folder, _locked(folder))
+        return _Life(folder, _lock_folder(folder))
     except OSError:
         _remove(folder)
         raise
 
 
-def _locked(folder: Path) -> int:
+def _lock_folder(folder: Path) -> int:
     """Return a locked descriptor, which no child inherits. Raises OSError, BlockingIOError when another process has the
     lock."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -148,7 +148,7 @@ def _end(folder: Path, lock: int) -> None:
 def _sweep(place: Path) -> None:
     for folder in _ours(place):
         try:
-            lock = _locked(folder)
+            lock = _lock_folder(folder)
         except OSError:
             continue  # its process lives
         _end(folder, lock)

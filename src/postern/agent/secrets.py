@@ -93,14 +93,14 @@ class Resolver:
 
     async def _content(self, where: str, kind: SecretKind, text: str) -> bytes:
         is_elsewhere = text.startswith("_")  # base64 never does
-        content = (await self._resolved(where, text)).encode() if is_elsewhere else _decoded(where, text)
+        content = (await self._resolve_reference(where, text)).encode() if is_elsewhere else _decode_base64(where, text)
         if kind is SecretKind.VARIABLE:
             decoded = _text(content)
             if decoded is None or "\0" in decoded:
                 raise Unavailable(f"{where} is not text; make it a 'filesystem:' secret")
         return content
 
-    async def _resolved(self, where: str, text: str) -> str:
+    async def _resolve_reference(self, where: str, text: str) -> str:
         try:
             reference = Reference.read(text)
         except Invalid as problem:
@@ -136,7 +136,7 @@ def _parts(order: Order, key: str) -> tuple[SecretKind, str]:
         raise Unavailable(f"connection {order.connection!r}: {problem.message}; save it again") from None
 
 
-def _decoded(where: str, text: str) -> bytes:
+def _decode_base64(where: str, text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError:

@@ -76,7 +76,7 @@ class Orders:
         near, far = PipeEnd(), PipeEnd()
 
         def over(_error: Exception | None) -> None:
-            self._ended()
+            self._note_end()
             target.release()
 
         transport = target.stream.transport
@@ -89,27 +89,27 @@ class Orders:
             target.stream.close()
             target.release()
             raise
-        self._began()
+        self._note_start()
         if rest:
             far.data_received(rest)
         Pipe(near, far, over)
 
-    def _began(self) -> None:
+    def _note_start(self) -> None:
         self.running += 1
         self.idle.clear()
 
-    def _ended(self) -> None:
+    def _note_end(self) -> None:
         self.running -= 1
         if not self.running:
             self.idle.set()
 
     async def _hook(self, incoming: Incoming, order: Order) -> None:
         hook = Hook.read(incoming.request)
-        self._began()
+        self._note_start()
         try:
             outcome = await self._reach.hook(order, hook)
         finally:
-            self._ended()
+            self._note_end()
         incoming.accept(relay_hooks.encode_outcome(outcome), PipeEnd())
         incoming.stream.close()
 

@@ -77,7 +77,7 @@ from postern.api.routes.targets import (
     resource_routes,
 )
 from postern.api.scim import routes as scim
-from postern.api.scim import shaped
+from postern.api.scim import scim_errors
 from postern.api.scim.scim_resources import PREFIX
 from postern.services.bundle import Services
 from postern.services.completion_signals import CompletionSignals
@@ -149,7 +149,7 @@ def create_app(
     `target_task_wait` for the answer of a target, `stream_life` how long one answer follows the server's log.
     `trusted_proxies` can say who their client is.
     """
-    app = routed()
+    app = make_application()
     serve(
         app,
         services,
@@ -182,7 +182,7 @@ def serve(
     app.state.done = CompletionSignals(services.signals)
 
 
-def routed() -> FastAPI:
+def make_application() -> FastAPI:
     """Return an application with all routes, and no services yet."""
     app = _Described(
         title="Postern API",
@@ -195,7 +195,7 @@ def routed() -> FastAPI:
         redirect_slashes=False,
     )
     error_answers.install(app)
-    shaped.install(app, PREFIX)
+    scim_errors.install(app, PREFIX)
     for part in _PARTS:
         for route in part.routes:
             assert isinstance(route, Route), f"{route} is not made with the route class of the API"

@@ -13,7 +13,7 @@ from typing import Any
 from fastapi import Request, Response
 
 from postern.api import idempotent_requests
-from postern.api.authentication_of_requests import address_of, asks_who, services_of
+from postern.api.authentication_of_requests import address_of, needs_caller, services_of
 from postern.api.error_answers import response_of, status_of
 from postern.api.responses import errors
 from postern.api.route import Route
@@ -41,7 +41,7 @@ class AuditedRoute(Route):
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         """An authenticated write can carry an `Idempotency-Key`."""
-        if set(options.get("methods") or ()) & set(_ACTIONS) and asks_who(endpoint):
+        if set(options.get("methods") or ()) & set(_ACTIONS) and needs_caller(endpoint):
             dependencies = list(options.get("dependencies") or ())
             if not idempotent_requests.is_kept(dependencies):
                 options["dependencies"] = [*dependencies, idempotent_requests.BEGIN]
@@ -53,7 +53,7 @@ class AuditedRoute(Route):
         if not set(self.methods or ()) & set(_ACTIONS):
             return handle
 
-        async def audited(request: Request) -> Response:
+        async def audit_request(request: Request) -> Response:
             with collect_change() as audit_context:
                 try:
                     response = await handle(request)
@@ -67,7 +67,7 @@ class AuditedRoute(Route):
                 await idempotent_requests.end(request, response)
                 return response
 
-        return audited
+        return audit_request
 
 
 async def _record(request: Request, route: str, status: int, audit_context: AuditContext) -> None:

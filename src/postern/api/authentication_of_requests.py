@@ -48,7 +48,7 @@ def address_of(request: Request) -> str:
     return client_address(peer, request.headers.getlist("X-Forwarded-For"), request.app.state.trusted_proxies)
 
 
-async def authenticated(request: Request) -> WholeCaller:
+async def authenticate(request: Request) -> WholeCaller:
     """Return the caller, even one who must enrol a second factor first: for the few routes that serve this.
 
     Authenticate the request. Raises Unauthenticated, Malformed, Denied, Unavailable. The result is stored in
@@ -59,28 +59,28 @@ async def authenticated(request: Request) -> WholeCaller:
         return known
     credentials, api_key = await _bearer(request), await _api_key(request)
     info = await info_of(request) if request.cookies else None
-    held = None if info is None else cookies.login_cookie(request, info)
-    token = held or _sent(credentials, api_key)
-    if held is not None and (api_key is not None or "Authorization" in request.headers):
+    cookie = None if info is None else cookies.login_cookie(request, info)
+    token = cookie or _read_token(credentials, api_key)
+    if cookie is not None and (api_key is not None or "Authorization" in request.headers):
         raise Malformed("the request has both the session's cookie and a header with a token; send only one")
     if token is None:
         raise Unauthenticated("authentication is required: log in, and send `Authorization: Bearer <token>`")
     caller = await services_of(request).authentication.enrolling_caller(token, address=address_of(request))
-    if info is not None and held is not None:
+    if info is not None and cookie is not None:
         if caller.login is None:
             raise Unauthenticated(
                 "the session's cookie must contain the token of a login; send other tokens as `Authorization: "
                 "Bearer <token>`"
             )
         if request.method not in cookies.READS:
-            cookies.require_own_page(request, held, info)
-    request.state.caller, request.state.principal, request.state.session_token = caller, caller.principal, held
+            cookies.require_own_page(request, cookie, info)
+    request.state.caller, request.state.principal, request.state.session_token = caller, caller.principal, cookie
     request.state.token = token
     request_traces.continue_trace(request.scope, caller.principal)
     return caller
 
 
-def _sent(credentials: HTTPAuthorizationCredentials | None, api_key: str | None) -> Secret | None:
+def _read_token(credentials: HTTPAuthorizationCredentials | None, api_key: str | None) -> Secret | None:
     """Return the token of a header: `Authorization`, or `Api-Key` for keys alone. Raises Unauthenticated."""
     if credentials is not None and api_key is not None:
         raise Unauthenticated("the request has both `Authorization` and `Api-Key`; send only one")
@@ -88,14 +88,14 @@ def _sent(credentials: HTTPAuthorizationCredentials | None, api_key: str | None)
         raise Unauthenticated(
             "the header Api-Key does not contain an API key; send tokens as `Authorization: Bearer <token>`"
         )
-    given = api_key if credentials is None else credentials.credentials
-    return None if given is None else Secret(given)
+    token = api_key if credentials is None else credentials.credentials
+    return None if token is None else Secret(token)
 
 
 async def caller_of(request: Request) -> WholeCaller:
     """Return the caller and the login. Raises Denied for a caller who must enrol a second factor first, and as
-    `authenticated`."""
-    caller = await authenticated(request)
+    `authenticate`."""
+    caller = await authenticate(request)
     require_enrolled(caller)
     return caller
 
@@ -112,7 +112,7 @@ def session_token_of(request: Request) -> Secret | None:
 
 Caller = Annotated[Principal, Depends(principal_of)]
 CallerInFull = Annotated[WholeCaller, Depends(caller_of)]
-EnrollingCaller = Annotated[WholeCaller, Depends(authenticated)]
+EnrollingCaller = Annotated[WholeCaller, Depends(authenticate)]
 
 
 async def _address(request: Request) -> str:
@@ -128,14 +128,14 @@ Address = Annotated[str, Depends(_address)]
 Facts = Annotated[ClientFacts, Depends(_client)]
 
 
-def asks_who(call: Callable[..., Any]) -> bool:
+def needs_caller(call: Callable[..., Any]) -> bool:
     """Return whether this endpoint, or a dependency of it, needs the caller."""
-    if call in (authenticated, caller_of, principal_of):
+    if call in (authenticate, caller_of, principal_of):
         return True
     if not inspect.isroutine(call):
         return False
     marks = [mark for hint in get_type_hints(call, include_extras=True).values() for mark in _marks(hint)]
-    return any(mark.dependency is not None and asks_who(mark.dependency) for mark in marks)
+    return any(mark.dependency is not None and needs_caller(mark.dependency) for mark in marks)
 
 
 def _marks(hint: Any) -> list[params.Depends]:

@@ -15,11 +15,11 @@ def client_address(peer: str, forwarded: Sequence[str], trusted: Sequence[Networ
 
     Read from the end while the address is a trusted proxy's: strangers can have written what is further to the left.
     """
-    address = _parsed(peer)
+    address = _parse_address(peer)
     if address is None or not _is_trusted(address, trusted):
         return peer
     for text in reversed([one.strip() for value in forwarded for one in value.split(",")]):
-        said = _parsed(text)
+        said = _parse_address(text)
         if said is None:
             break
         address = said
@@ -28,7 +28,7 @@ def client_address(peer: str, forwarded: Sequence[str], trusted: Sequence[Networ
     return str(address)
 
 
-def _parsed(text: str) -> Address | None:
+def _parse_address(text: str) -> Address | None:
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

@@ -16,7 +16,7 @@ from pydantic import create_model
 
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.depends import services_of
-from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.paging import ListAnswer, Paging, make_list_answer
 from postern.api.responses import errors
 from postern.api.rule_filter_query import name_filter_of
 from postern.api.schemas.common import Answer, AttributeAnswer, ResourceBody
@@ -173,16 +173,18 @@ class ResourceRoutes(Generic[R]):
     def _list(self) -> Endpoint:
         async def list_them(caller: Caller, services: Use, page: Paging, where: RuleFilter) -> Any:
             found = await self.service(services).find(caller, page, where)
-            return listed([self._row(resource, services, self.answer) for resource in found.items], found, page)
+            return make_list_answer(
+                [self._row(resource, services, self.answer) for resource in found.items], found, page
+            )
 
-        return _typed(list_them, where=Annotated[RuleFilter, Depends(self.filters)])
+        return _annotate(list_them, where=Annotated[RuleFilter, Depends(self.filters)])
 
     def _create(self) -> Endpoint:
         async def create(body: ResourceBody, caller: Caller, asked: Request, response: Response) -> Any:
             made = await self.service(services_of(asked)).create(caller, body.fields())
             return await self._one("create", made, asked, caller, response)
 
-        return _typed(create, body=self.request)
+        return _annotate(create, body=self.request)
 
     def _show(self) -> Endpoint:
         async def get(key: Key, caller: Caller, asked: Request, response: Response) -> Any:
@@ -200,7 +202,7 @@ class ResourceRoutes(Generic[R]):
             changed = await write(caller, key, body.fields(), version)
             return await self._one(operation, changed, asked, caller, response)
 
-        return _typed(change, body=given)
+        return _annotate(change, body=given)
 
     def _delete(self) -> Endpoint:
         async def delete(key: Key, caller: Caller, services: Use, version: Version) -> None:
@@ -209,7 +211,7 @@ class ResourceRoutes(Generic[R]):
         return delete
 
 
-def _typed(endpoint: Endpoint, **types: Any) -> Endpoint:
+def _annotate(endpoint: Endpoint, **types: Any) -> Endpoint:
     """Return the endpoint with different types of its parameters, which FastAPI reads from the function."""
     endpoint.__annotations__.update(types)
     return endpoint

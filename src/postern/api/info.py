@@ -54,7 +54,7 @@ async def info_of(request: Request) -> ServerAddresses:
     return ServerAddresses(
         api_url=config.api_url,
         native={
-            name: NativePort(listener.enabled, config.told_host(name, info.host), listener.endpoint.port)
+            name: NativePort(listener.enabled, config.client_host(name, info.host), listener.endpoint.port)
             for name, listener in config.listeners.items()
         },
         tunnel_url=info.tunnel_url,

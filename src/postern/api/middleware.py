@@ -80,7 +80,7 @@ class _Exchange:
         length = headers.get(b"content-length", b"0")
         self.announced = int(length) if length.isdigit() else 0
         scope.setdefault("state", {})["request_id"] = self.id
-        request_traces.received(scope)
+        request_traces.record_arrival(scope)
 
     @property
     def has_begun(self) -> bool:
@@ -129,7 +129,7 @@ class _Exchange:
         meters.observe("postern_api_request_seconds", time.perf_counter() - self._started, method)
 
     def trace(self) -> None:
-        request_traces.answered(self._scope, self._status)
+        request_traces.end_trace(self._scope, self._status)
 
     def log(self) -> None:
         """Log the path without its query, which can contain search terms."""

@@ -99,19 +99,19 @@ class LongListAnswer(Answer, Generic[Shown]):
     next_cursor: str | None = Field(description="Cursor of the next page; null on the last one")
 
 
-def listed(shown: list[Shown], found: Listed[object], page: Page) -> ListAnswer[Shown]:
-    """Return the page. `shown` are the items of `found` in the form of the route."""
-    return ListAnswer(data=shown, total=found.total, has_next_page=page.offset + len(shown) < found.total)
+def make_list_answer(items: list[Shown], rows: Listed[object], page: Page) -> ListAnswer[Shown]:
+    """Return the page. `items` are `rows` in the form of the route."""
+    return ListAnswer(data=items, total=rows.total, has_next_page=page.offset + len(items) < rows.total)
 
 
-def long_listed(shown: list[Shown], found: Stretch[object]) -> LongListAnswer[Shown]:
-    """Return the page. `shown` are the items of `found` in the form of the route."""
+def make_long_list_answer(items: list[Shown], rows: Stretch[object]) -> LongListAnswer[Shown]:
+    """Return the page. `items` are `rows` in the form of the route."""
     return LongListAnswer(
-        data=shown,
-        total=found.total,
-        total_is_capped=found.total_is_capped,
-        has_next_page=found.next is not None,
-        next_cursor=None if found.next is None else cursor_of(found.next),
+        data=items,
+        total=rows.total,
+        total_is_capped=rows.total_is_capped,
+        has_next_page=rows.next is not None,
+        next_cursor=None if rows.next is None else cursor_of(rows.next),
     )
 
 

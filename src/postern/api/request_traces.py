@@ -20,7 +20,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _BEGAN, _SPAN = "trace_began", "span"  # in the request's state
 
 
-def received(scope: Scope) -> None:
+def record_arrival(scope: Scope) -> None:
     """Record the time."""
     scope["state"][_BEGAN] = time.time_ns()
 
@@ -38,7 +38,7 @@ def continue_trace(scope: Scope, principal: Principal) -> None:
     make_current(span)
 
 
-def answered(scope: Scope, status: int | None) -> None:
+def end_trace(scope: Scope, status: int | None) -> None:
     """End the span. `status` is None if there was no answer, because the client disconnected."""
     tracer = _tracer(scope)
     if tracer is NO_TRACER:

@@ -9,12 +9,12 @@ from fastapi.routing import APIRoute
 from starlette.routing import Match
 from starlette.types import Scope
 
-from postern.api.authentication_of_requests import SECURITY, asks_who
+from postern.api.authentication_of_requests import SECURITY, needs_caller
 
 
 class Route(APIRoute):
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
-        if asks_who(endpoint):
+        if needs_caller(endpoint):
             options["openapi_extra"] = {**(options.get("openapi_extra") or {}), "security": SECURITY}
         super().__init__(path, endpoint, **options)
         self._given = options

@@ -165,7 +165,7 @@ class Archiver:
         self._index = index
         self._pause = pause
         self._clock = clock  # measures file ages
-        self._threads = ThreadPoolExecutor(LANES, thread_name_prefix="archivist")
+        self._threads = ThreadPoolExecutor(LANES, thread_name_prefix="archiver")
         self._tracer = tracer
         self._aside: dict[Path, float] = {}  # time of the next retry
         self._trouble_since: float | None = None
@@ -190,7 +190,7 @@ class Archiver:
         sessions = group_by_session(await self._blocking(self._list_sealed))
         with within(self._tracer.start("archive.round") if sessions else NO_SPAN) as span:
             iterator = iter(sessions)
-            await asyncio.gather(*(self._run_lane(iterator, result) for _ in range(LANES)))
+            await asyncio.gather(*(self._process_sessions(iterator, result) for _ in range(LANES)))
             span.set({"postern.segments.stored": result.stored, "postern.segments.waiting": result.waiting})
             if result.trouble:
                 span.fail("Unavailable")
@@ -203,7 +203,7 @@ class Archiver:
         files = sealed_folder(self._home).glob(f"*/*/*{SEALED_SUFFIX}")
         return list(itertools.islice((path for path in files if path not in self._aside), MOST))
 
-    async def _run_lane(self, sessions: Iterator[list[Sealed]], done: Round) -> None:
+    async def _process_sessions(self, sessions: Iterator[list[Sealed]], done: Round) -> None:
         for files in sessions:
             if done.trouble:
                 return
@@ -336,5 +336,5 @@ class Archiver:
 def _conflict(sealed: Sealed, why: str = "") -> Conflict:
     return Conflict(
         f"segment {sealed.number} of session {sealed.session} is already stored with different content"
-        f"{why and f' ({why})'}; nothing was overwritten, and the local file is kept"
+        f"{why and f' ({why})'}; nothing was overwritten, and the local file stays"
     )

@@ -91,20 +91,20 @@ def _names(listed: _List, incomplete: str) -> list[str]:
     file = _folder() / f"{who}.json"
     kept = _read(file)
     if kept is None:
-        kept = _asked(used, listed, None)
+        kept = _fetch_names(used, listed, None)
         _write(file, kept)
     if kept["more"] and incomplete and listed.searchable:
-        kept = _asked(used, listed, incomplete)
+        kept = _fetch_names(used, listed, incomplete)
     return list(kept["names"])
 
 
-def _asked(used: profile.Profile, listed: _List, search: str | None) -> dict[str, Any]:
+def _fetch_names(used: profile.Profile, listed: _List, search: str | None) -> dict[str, Any]:
     from postern.client.client_http import Http  # costs more than everything else in this module
 
     with Http(used.api_url, used.token, authority=used.authority or None, timeout=PATIENCE) as http:
         page = http.call("GET", listed.path, query={"limit": _MOST, "search": search})
-    found = ["=".join(str(one[field]) for field in listed.fields) for one in page.get("data", page.get("repositories"))]
-    return {"names": found, "more": bool(page.get("has_next_page"))}
+    names = ["=".join(str(row[field]) for field in listed.fields) for row in page.get("data", page.get("repositories"))]
+    return {"names": names, "more": bool(page.get("has_next_page"))}
 
 
 def _folder() -> Path:

@@ -9,7 +9,7 @@ from typing import IO, Any
 import click
 
 from postern.cli import unserved
-from postern.cli.json_files import parsed
+from postern.cli.json_files import parse_json
 from postern.cli.nouns import AGENT
 from postern.cli.resource_group import looking_up
 from postern.cli.status import Status, report
@@ -84,7 +84,7 @@ def without(current: dict[str, Any], dropped: Sequence[str], what: str) -> dict[
 
 def several(file: IO[str]) -> list[Row]:
     """Read one connection, a list of them, or the output of `connections list --json`. Raises UsageError."""
-    read = parsed("--file", file.read())
+    read = parse_json("--file", file.read())
     found = read if isinstance(read, list) else [read]
     if len(found) > MOST:
         raise click.UsageError(f"--file: contains {len(found)} connections; the maximum is {MOST}")
@@ -115,18 +115,18 @@ def with_agent(api: Client, given: Row) -> Row:
     return {**rest, "agent_id": agent_id(api, str(agent))}
 
 
-def applied(api: Client, wanted: Row) -> Row:
+def apply_connection(api: Client, declared: Row) -> Row:
     """Apply one connection. Return its name and the action: created, changed, unchanged."""
-    name = str(wanted["name"])
+    name = str(declared["name"])
     try:
-        given = dict(wanted)
-        if isinstance(given.get("subtype"), str):
-            given["subtype"] = canonical_subtype(given["subtype"])
-        given = with_agent(api, given)
+        settings = dict(declared)
+        if isinstance(settings.get("subtype"), str):
+            settings["subtype"] = canonical_subtype(settings["subtype"])
+        settings = with_agent(api, settings)
         try:
             current = api.connections.get(name)
         except NotFound:
-            new = {"type": "database", **MODES, **given}
+            new = {"type": "database", **MODES, **settings}
             if "agent_id" not in new:
                 new["agent_id"] = api.default_agent_id()
             check_target_keys(str(new.get("subtype")), new.get("secret") or {})
@@ -134,7 +134,7 @@ def applied(api: Client, wanted: Row) -> Row:
             unserved.warn(api, created)
             warn_of(created)
             return {"name": name, "action": "created"}
-        changes = _differences(current, given)
+        changes = _differences(current, settings)
         if not changes:
             return {"name": name, "action": "unchanged"}
         changed = api.connections.update(name, changes)
@@ -143,8 +143,8 @@ def applied(api: Client, wanted: Row) -> Row:
         report_unmasked(changed, changes)
         warn_of(changed)
         # Values of a secret are never returned, so it is unknown whether these are the same.
-        told = any((given.get("secret") or {}).values())
-        return {"name": name, "action": "changed" if told or changed != current else "unchanged"}
+        has_new_values = any((settings.get("secret") or {}).values())
+        return {"name": name, "action": "changed" if has_new_values or changed != current else "unchanged"}
     except PosternError as error:
         raise type(error)(f"{name}: {error.message}", field=error.field) from None
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 
-def parsed(name: str, text: str) -> Any:
+def parse_json(name: str, text: str) -> Any:
     """Raises UsageError, which names the file."""
     try:
         return json.loads(text)
@@ -18,7 +18,7 @@ def parsed(name: str, text: str) -> Any:
 
 def one_object(name: str, text: str) -> dict[str, Any]:
     """Raises UsageError, which names the file."""
-    body = parsed(name, text)
+    body = parse_json(name, text)
     if not isinstance(body, dict):
         raise click.UsageError(f"{name}: must hold one JSON object")
     return body

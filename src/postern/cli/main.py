@@ -107,7 +107,7 @@ COMMANDS = {
     # Processes that the supervisor starts; users do not type these.
     "worker": Lazy("postern.cli.commands.processes.worker_commands:worker", hidden=True, profile=False),
     "api": Lazy("postern.cli.commands.processes.api_commands:api", hidden=True, profile=False),
-    "archivist": Lazy("postern.cli.commands.processes.archivist_commands:archivist", hidden=True, profile=False),
+    "archiver": Lazy("postern.cli.commands.processes.archiver_commands:archiver", hidden=True, profile=False),
     "demo": Lazy("postern.cli.commands.processes.demo_commands:demo", hidden=True, profile=False),
     "prepare": Lazy("postern.cli.commands.processes.prepare_commands:prepare", hidden=True, profile=False),
 }

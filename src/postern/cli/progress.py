@@ -89,7 +89,7 @@ class ProgressLine:
         done = f"{self._count:,} {self._unit}" if self._unit else _size(self._count)
         size = f", {done}" if self._count else ""
         width = shutil.get_terminal_size().columns - 1
-        head = f"{picture} {elapsed(time.monotonic() - self._began)}{size}  "
+        head = f"{picture} {format_elapsed(time.monotonic() - self._began)}{size}  "
         return (head + one_line(self._text))[:width]
 
     def _write(self, text: str) -> None:
@@ -101,13 +101,13 @@ class ProgressLine:
 
 
 @contextmanager
-def counted(pieces: Iterable[bytes], text: str, *, quiet: bool = False) -> Iterator[Iterator[bytes]]:
+def count_pieces(pieces: Iterable[bytes], text: str, *, quiet: bool = False) -> Iterator[Iterator[bytes]]:
     """Yield the pieces, and count their bytes."""
     with ProgressLine(text, quiet=quiet) as progress:
-        yield _counted(pieces, progress)
+        yield _count_each(pieces, progress)
 
 
-def _counted(pieces: Iterable[bytes], progress: ProgressLine) -> Iterator[bytes]:
+def _count_each(pieces: Iterable[bytes], progress: ProgressLine) -> Iterator[bytes]:
     for piece in pieces:
         progress.count(len(piece))
         yield piece
@@ -117,7 +117,7 @@ def is_shown(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def elapsed(seconds: float) -> str:
+def format_elapsed(seconds: float) -> str:
     """Return `12 s`, `3:05`, `1:02:03`."""
     whole = int(seconds)
     if whole < 60:

@@ -326,7 +326,7 @@ def _create(resource: ResourceCommands) -> click.Command:
         body = {**resource.defaults, **whole, **{name: one for name, one in named.items() if one is not None}, **body}
         with client() as api:
             body = resource.prepare(api, body, None) if resource.prepare else body
-            row = _saved(resource, api, resource.items(api).create(body))
+            row = _after_save(resource, api, resource.items(api).create(body))
         _print_done(resource, resource.created, row, as_json)
 
     params = [
@@ -378,7 +378,7 @@ def _update(resource: ResourceCommands) -> click.Command:
             else:
                 changes = resource.prepare(api, changes, key) if resource.prepare else changes
                 row = items.update(key, {**_settings(items, key, settings), **changes})
-            row = _saved(resource, api, row)
+            row = _after_save(resource, api, row)
         _print_done(resource, resource.changed, row, as_json)
 
     old = [click.Argument(["old_file"], metavar="[FILE]", type=click.File(), required=False)] if resource.file else []
@@ -414,11 +414,11 @@ def _settings(items: Collection, key: str, settings: Sequence[str]) -> Row:
             raise click.UsageError("--set: write it as FIELD=VALUE")
         if name not in current:
             raise click.UsageError(f"--set: there is no field {name!r}; the fields are {', '.join(sorted(current))}")
-        changes[name] = _typed(current[name], value)
+        changes[name] = _convert(current[name], value)
     return changes
 
 
-def _typed(current: Any, text: str) -> Any:
+def _convert(current: Any, text: str) -> Any:
     if isinstance(current, str):
         return text
     try:
@@ -446,7 +446,7 @@ def _delete(resource: ResourceCommands) -> click.Command:
     return _command(resource, DELETE, general, [_key(noun), yes, _option(json_option)], run)
 
 
-def _saved(resource: ResourceCommands, api: Client, row: Row) -> Row:
+def _after_save(resource: ResourceCommands, api: Client, row: Row) -> Row:
     return resource.saved(api, row) if resource.saved else row
 
 

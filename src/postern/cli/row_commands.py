@@ -67,7 +67,7 @@ def show_page(page: RowPage, columns: Columns, as_json: bool, empty: str) -> Non
 
 def _show_page(page: RowPage, columns: Columns, empty: str) -> None:
     rows = [
-        [_shown(cell, one.get(cell)) if isinstance(cell, str) else cell(one) for _, cell in columns]
+        [_render_cell(cell, one.get(cell)) if isinstance(cell, str) else cell(one) for _, cell in columns]
         for one in page["data"]
     ]
     table([title for title, _ in columns], rows, empty)
@@ -85,7 +85,7 @@ def say_more(page: RowPage | SessionPage) -> None:
 
 
 def show_row(row: Row, as_json: bool) -> None:
-    emit(row, as_json, lambda one: fields([(_title(name), _shown(name, value)) for name, value in one.items()]))
+    emit(row, as_json, lambda one: fields([(_title(name), _render_cell(name, value)) for name, value in one.items()]))
 
 
 def print_result(row: Any, as_json: bool, text: str) -> None:
@@ -127,7 +127,7 @@ def _title(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _shown(name: str, value: Any) -> Any:
+def _render_cell(name: str, value: Any) -> Any:
     if isinstance(value, str) and (name.endswith("_at") or name == "at"):
         try:
             return local_time(value)

@@ -93,9 +93,9 @@ def keys_of(stored: dict[str, Any], names: Sequence[str]) -> tuple[str, ...]:
 
 def _value(option: str, key: str, value: str) -> str:
     if value == ASKED:
-        return _encoded(_asked(key).encode())
+        return _encode_base64(_prompt_value(key).encode())
     if value.startswith(FILE):
-        return _encoded(_without_line_end(_read(option, key, value.removeprefix(FILE))))
+        return _encode_base64(_without_line_end(_read(option, key, value.removeprefix(FILE))))
     if _LIKE_A_REFERENCE.match(value):
         return _reference(option, key, value)
     if _SENSITIVE.fullmatch(key) and value:
@@ -105,18 +105,18 @@ def _value(option: str, key: str, value: str) -> str:
             f"{key}=- prompts for it instead",
         )
     if value.startswith(BASE64):
-        return _checked(option, key, value.removeprefix(BASE64))
-    return _encoded(value.encode(errors="surrogateescape"))
+        return _check_base64(option, key, value.removeprefix(BASE64))
+    return _encode_base64(value.encode(errors="surrogateescape"))
 
 
 def _file_value(option: str, key: str, value: str) -> str:
     if value == ASKED:
-        return _encoded(_bounded(option, key, sys.stdin.buffer.read(HELD + 1)))
+        return _encode_base64(_check_size(option, key, sys.stdin.buffer.read(HELD + 1)))
     if _LIKE_A_REFERENCE.match(value):
         return _reference(option, key, value)
     if value.startswith(BASE64):
-        return _checked(option, key, value.removeprefix(BASE64))
-    return _encoded(_read(option, key, value.removeprefix(FILE)))
+        return _check_base64(option, key, value.removeprefix(BASE64))
+    return _encode_base64(_read(option, key, value.removeprefix(FILE)))
 
 
 def _from_environment(key: str) -> str:
@@ -124,10 +124,10 @@ def _from_environment(key: str) -> str:
         raise click.UsageError(
             f"--env: give {key}=VALUE, {key}=- to be prompted for it, or set the environment variable {key}"
         )
-    return _encoded(os.environ[key].encode(errors="surrogateescape"))
+    return _encode_base64(os.environ[key].encode(errors="surrogateescape"))
 
 
-def _asked(key: str) -> str:
+def _prompt_value(key: str) -> str:
     if not sys.stdin.isatty():
         line = stdin_line().reveal()
         return _block(line) if line.startswith("-----BEGIN ") else line
@@ -153,9 +153,9 @@ def _reference(option: str, key: str, value: str) -> str:
         ) from None
 
 
-def _checked(option: str, key: str, value: str) -> str:
+def _check_base64(option: str, key: str, value: str) -> str:
     try:
-        return _encoded(base64.b64decode(value, validate=True))
+        return _encode_base64(base64.b64decode(value, validate=True))
     except ValueError:
         pass  # the exception's context would contain the value
     raise click.UsageError(f"{option}: {key}: the text after {BASE64} is not base64")
@@ -164,13 +164,13 @@ def _checked(option: str, key: str, value: str) -> str:
 def _read(option: str, key: str, path: str) -> bytes:
     try:
         with Path(path).expanduser().open("rb") as file:
-            return _bounded(option, key, file.read(HELD + 1))
+            return _check_size(option, key, file.read(HELD + 1))
     except (OSError, ValueError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise click.UsageError(f"{option}: {key}: the file cannot be read: {reason}") from None
 
 
-def _bounded(option: str, key: str, content: bytes) -> bytes:
+def _check_size(option: str, key: str, content: bytes) -> bytes:
     if len(content) > HELD:
         raise click.UsageError(f"{option}: {key}: the secret is larger than {HELD} bytes")
     return content
@@ -181,5 +181,5 @@ def _without_line_end(content: bytes) -> bytes:
     return content.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def _encoded(content: bytes) -> str:
+def _encode_base64(content: bytes) -> str:
     return base64.b64encode(content).decode()

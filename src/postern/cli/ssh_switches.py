@@ -26,11 +26,11 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def taken(given: dict[str, Any]) -> Row:
-    """Return the fields of the connection, and remove the options from `given`."""
-    chosen = {extra: given.pop(extra.value) for extra in Extra}
+def take_switches(options: dict[str, Any]) -> Row:
+    """Return the fields of the connection, and remove them from `options`."""
+    chosen = {extra: options.pop(extra.value) for extra in Extra}
     return {
-        f"access_{extra}": (Toggle.ENABLED if wanted else Toggle.DISABLED).value
-        for extra, wanted in chosen.items()
-        if wanted is not None
+        f"access_{extra}": (Toggle.ENABLED if is_enabled else Toggle.DISABLED).value
+        for extra, is_enabled in chosen.items()
+        if is_enabled is not None
     }

@@ -46,7 +46,7 @@ class ClientAuthentication:
     def password(self, email: str, password: Secret, organization: str | None = None) -> Secret | SecondFactorTicket:
         """Log in; return the token, or a ticket for `second_factor`. Raises Unauthenticated for a wrong e-mail address
         or password."""
-        body = {"email": email, "password": password.reveal()} | _named(organization)
+        body = {"email": email, "password": password.reveal()} | _organization_field(organization)
         answer = self._http.send("POST", "/localauth/login", body=body)
         if "Token" not in answer.headers:
             given = self._body(answer)
@@ -75,7 +75,7 @@ class ClientAuthentication:
         return self._token(self._http.send("POST", "/login/exchange", body=body))
 
     def begin_device(self, organization: str | None = None) -> Device:
-        return cast(Device, self._http.call("POST", "/login/device", body=_named(organization)))
+        return cast(Device, self._http.call("POST", "/login/device", body=_organization_field(organization)))
 
     def poll_device(self, device_code: Secret) -> Secret | None:
         """Return the token; None until the user has confirmed the code. Raises TooMany if polled too often, Denied if
@@ -132,7 +132,7 @@ class ClientAuthentication:
         return Unavailable(f"the answer of {self._http.api_url} is not from Postern's API; check the address")
 
 
-def _named(organization: str | None) -> dict[str, str]:
+def _organization_field(organization: str | None) -> dict[str, str]:
     return {} if organization is None else {"organization": organization}
 
 

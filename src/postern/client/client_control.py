@@ -132,7 +132,7 @@ async def stay(service: Service, bearer: Callable[[], Secret], speech: Speech) -
                 async for order in orders:
                     yield order
         except grpc.aio.AioRpcError as error:
-            why = _explained(error, service)
+            why = _explain_error(error, service)
             if error.code() in _FINAL and bearer() == given:
                 raise _FINAL[error.code()](why) from None
         except Unavailable as error:
@@ -162,9 +162,9 @@ async def _attending(service: Service, bearer: Secret, speech: Speech) -> AsyncI
         call = method(metadata=(("authorization", f"Bearer {bearer.reveal()}"),))
         saying: asyncio.Task[None] | None = None
         try:
-            first = await _welcomed(call, speech.hello)
+            first = await _await_welcome(call, speech.hello)
             saying = asyncio.create_task(_say(call, speech))
-            yield _heard(call, first)
+            yield _read_orders(call, first)
         finally:
             call.cancel()
             if saying is not None:
@@ -172,7 +172,7 @@ async def _attending(service: Service, bearer: Secret, speech: Speech) -> AsyncI
                 await asyncio.gather(saying, return_exceptions=True)
 
 
-async def _welcomed(call: _Call, hello: Message) -> Message:
+async def _await_welcome(call: _Call, hello: Message) -> Message:
     try:
         async with asyncio.timeout(_WELCOME):
             await call.write(hello)
@@ -183,7 +183,7 @@ async def _welcomed(call: _Call, hello: Message) -> Message:
         raise await _failure(call) from None
 
 
-async def _heard(call: _Call, first: Message) -> AsyncIterator[Message]:
+async def _read_orders(call: _Call, first: Message) -> AsyncIterator[Message]:
     """Read until the stream ends. Raises AioRpcError, Unavailable after SILENCE."""
     order = first
     while True:
@@ -246,7 +246,7 @@ def _workers(texts: Any) -> frozenset[UUID]:
     return frozenset(UUID(text) for text in texts)
 
 
-def _explained(error: grpc.aio.AioRpcError, service: Service) -> str:
+def _explain_error(error: grpc.aio.AioRpcError, service: Service) -> str:
     """Describe the error, in plain words instead of gRPC's own."""
     details = one_line(error.details() or "the gateway gave no reason")
     if dates := refused_for_its_dates(details, datetime.now(UTC)):

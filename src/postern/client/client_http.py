@@ -108,15 +108,15 @@ class Http:
         """Return the whole answer, for callers that need one of its headers."""
         key = {"Idempotency-Key": uuid4().hex} if self._is_known and method in _WRITES else {}
         sent = {**(headers or {}), **key}
-        request = self._client.build_request(method, path, json=body, params=_given(query), headers=sent)
-        with self._told():
+        request = self._client.build_request(method, path, json=body, params=_drop_unset(query), headers=sent)
+        with self._convert_errors():
             if not key:
-                return self._checked(self._client.send(request))
+                return self._require_success(self._client.send(request))
             try:
                 answer = self._client.send(request)
             except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
                 answer = self._again(request, error)
-        return self._checked(answer)
+        return self._require_success(answer)
 
     def _again(self, request: httpx.Request, first: httpx.HTTPError) -> httpx.Response:
         """Wait while the gateway still works on the first request. Raises `first` if the token is no longer valid: the
@@ -144,24 +144,24 @@ class Http:
         """Yield the lines of a streamed answer. It ends with the stream. A `body` is posted."""
         wanted = {"Accept": "text/event-stream" if body is None else "application/x-ndjson", **(headers or {})}
         method = "GET" if body is None else "POST"
-        asked = self._client.stream(method, path, params=_given(query), headers=wanted, json=body)
-        with self._told(), asked as answer:
+        asked = self._client.stream(method, path, params=_drop_unset(query), headers=wanted, json=body)
+        with self._convert_errors(), asked as answer:
             if not answer.is_success:
                 answer.read()
-            self._checked(answer)
+            self._require_success(answer)
             yield answer.iter_lines()
 
     @contextmanager
     def pieces(self, path: str, *, query: Mapping[str, Any] | None = None) -> Iterator[Iterator[bytes]]:
         """Yield the bytes of an answer that can be large."""
-        with self._told(), self._client.stream("GET", path, params=_given(query)) as answer:
+        with self._convert_errors(), self._client.stream("GET", path, params=_drop_unset(query)) as answer:
             if not answer.is_success:
                 answer.read()
-            self._checked(answer)
+            self._require_success(answer)
             yield answer.iter_bytes()
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _convert_errors(self) -> Iterator[None]:
         """Convert httpx's exceptions."""
         try:
             yield
@@ -177,7 +177,7 @@ class Http:
         except httpx.HTTPError as error:
             raise Unavailable(f"the gateway at {self.api_url} cannot be reached: {_why(error)}") from None
 
-    def _checked(self, answer: httpx.Response) -> httpx.Response:
+    def _require_success(self, answer: httpx.Response) -> httpx.Response:
         if answer.is_success:
             return answer
         if answer.headers.get(ERROR_HEADER) == UNREACHABLE:
@@ -207,7 +207,7 @@ def _pause(answer: httpx.Response) -> float | None:
         return None
 
 
-def _given(query: Mapping[str, Any] | None) -> dict[str, Any]:
+def _drop_unset(query: Mapping[str, Any] | None) -> dict[str, Any]:
     return {name: value for name, value in (query or {}).items() if value is not None}
 
 

@@ -43,11 +43,11 @@ async def attend_as_proxy(
     speech = Speech("/postern.control.v1.ProxyManager/Attend", hello, beat, messages.ProxyOrder)
 
     def answering(order_id: str) -> Callable[[int, str], Awaitable[None]]:
-        async def done(port: int, failure: str = "") -> None:
+        async def send_outcome(port: int, failure: str = "") -> None:
             answer = messages.ProxyAnswer(order_id=order_id, port=port, failure=failure)
             await speech.more.put(messages.ProxyReport(answer=answer))
 
-        return done
+        return send_outcome
 
     async for order in stay(service, bearer, speech):
         match order.WhichOneof("order"):

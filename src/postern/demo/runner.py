@@ -178,7 +178,7 @@ class DemoServer:
             log.warning("a demo server of an earlier run (process %d) still runs; stopping it", pid)
             for by, patience in ((signal.SIGINT, FAST_STOP), (signal.SIGQUIT, IMMEDIATE_STOP), (signal.SIGKILL, 1.0)):
                 os.kill(pid, by)
-                if _gone(pid, self.place.data, patience):
+                if _wait_for_exit(pid, self.place.data, patience):
                     break
         lock.unlink(missing_ok=True)
 
@@ -243,7 +243,7 @@ def _works_in(pid: int, folder: Path) -> bool:
         return False
 
 
-def _gone(pid: int, folder: Path, patience: float) -> bool:
+def _wait_for_exit(pid: int, folder: Path, patience: float) -> bool:
     end = time.monotonic() + patience
     while _works_in(pid, folder):
         if time.monotonic() > end:

@@ -82,7 +82,7 @@ def card_of(review: Review, script: str | None, url: str, *, with_input: bool, w
     given = "\n\n".join(part for part in (review.input, script) if part)
     return Card(
         review.id,
-        f"{_who(review.owner)} {_ASKS[review.kind]} {_short(review.connection)}",
+        f"{_person_name(review.owner)} {_ASKS[review.kind]} {_short(review.connection)}",
         _state(review),
         tuple(_facts(review, with_estimate=with_estimate)),
         printable(given) if given and with_input else None,
@@ -94,12 +94,12 @@ def card_of(review: Review, script: str | None, url: str, *, with_input: bool, w
 
 def _facts(review: Review, *, with_estimate: bool) -> list[tuple[str, str]]:
     found = [
-        ("Asked by", _who(review.owner)),
+        ("Asked by", _person_name(review.owner)),
         ("Connection", _short(review.connection)),
         ("From", _short(f"{review.binding.source} by {review.binding.means}")),
     ]
     if review.makers:
-        found.append(("Logged in by what was made by", ", ".join(map(_who, review.makers))))
+        found.append(("Logged in by what was made by", ", ".join(map(_person_name, review.makers))))
     if review.reason:
         found.append(("Reason", one_line(review.reason)[:MAX_REASON]))
     if review.access_duration:
@@ -112,7 +112,7 @@ def _facts(review: Review, *, with_estimate: bool) -> list[tuple[str, str]]:
     found.append(("Asked at", moment(review.created_at)))
     if review.status is ReviewStatus.PENDING:
         found.append(("Decide before", moment(review.expires_at)))
-    return found + [("Said", _said(voice)) for voice in review.voices[-MAX_VOICES:]]
+    return found + [("Said", _describe_vote(voice)) for voice in review.voices[-MAX_VOICES:]]
 
 
 def rows_of(estimate: Mapping[str, object]) -> str:
@@ -123,7 +123,7 @@ def rows_of(estimate: Mapping[str, object]) -> str:
 
 def demand_text(demand: ApprovalRequirement) -> str:
     groups = ", ".join(_short(name) for name in demand.groups) or "nobody"
-    how = "somebody of each of" if demand.all_groups else f"{demand.min_approvals} of"
+    how = "one member of each of" if demand.all_groups else f"{demand.min_approvals} of"
     if demand.all_groups and demand.min_approvals > len(demand.groups):
         how = f"{demand.min_approvals} people, {how}"
     named = f" (rule {_short(demand.rule)})" if demand.rule else ""
@@ -140,22 +140,22 @@ def _state(review: Review) -> str:
         agreed = sum(1 for voice in review.voices)
         return "Waits for a decision" if not agreed else f"{agreed} agreed; waits for more"
     if review.refusal is not None:
-        return f"{review.status} by {_who(review.refusal.reviewer)}"
+        return f"{review.status} by {_person_name(review.refusal.reviewer)}"
     if review.voices and review.status is ReviewStatus.APPROVED:
         until = f", until {moment(review.revoke_at)}" if review.revoke_at is not None else ""
         forced = " (forced)" if any(voice.forced for voice in review.voices) else ""
-        return f"APPROVED{forced} by {', '.join(_who(voice.reviewer) for voice in review.voices)}{until}"
+        return f"APPROVED{forced} by {', '.join(_person_name(voice.reviewer) for voice in review.voices)}{until}"
     return str(review.status)
 
 
-def _said(voice: Vote) -> str:
-    marks = [mark for mark, there in (("forced", voice.forced), ("their own", voice.own)) if there]
+def _describe_vote(vote: Vote) -> str:
+    marks = [mark for mark, there in (("forced", vote.forced), ("their own", vote.own)) if there]
     marked = f" ({', '.join(marks)})" if marks else ""
-    comment = f": {one_line(voice.comment)[:MAX_REASON]}" if voice.comment else ""
-    return f"{voice.choice}{marked} by {_who(voice.reviewer)}, {moment(voice.at)}{comment}"
+    comment = f": {one_line(vote.comment)[:MAX_REASON]}" if vote.comment else ""
+    return f"{vote.choice}{marked} by {_person_name(vote.reviewer)}, {moment(vote.at)}{comment}"
 
 
-def _who(person: Person) -> str:
+def _person_name(person: Person) -> str:
     """Return the address, which is unique; names are chosen freely."""
     return _short(person.email or person.subject or person.name)
 

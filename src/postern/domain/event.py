@@ -32,22 +32,22 @@ class EventKind(StrEnum):
 
 # Each is a line of docs/events.md and of `postern admin sinks events`.
 EVENTS: Mapping[EventKind, str] = {
-    EventKind.SESSION_OPEN: "a session has begun, or a script was taken up",
-    EventKind.SESSION_CLOSE: "a session has ended: why, and what was counted in it",
-    EventKind.SESSION_KILL: "beside `session.close`, where somebody killed it or its access was taken away",
-    EventKind.GUARDRAIL_VIOLATION: "a rule refused something, warned of it, or held it for a review",
-    EventKind.REVIEW_CREATED: "somebody needs others to agree",
-    EventKind.REVIEW_VOICED: "a reviewer has approved, and more have to",
-    EventKind.REVIEW_APPROVED: "all that had to agree have, or somebody forced it",
-    EventKind.REVIEW_REJECTED: "a reviewer has said no",
-    EventKind.REVIEW_REVOKED: "an approval was taken back",
-    EventKind.REVIEW_EXPIRED: "nobody decided in time, or what was approved is over",
-    EventKind.REVIEW_WITHDRAWN: "who asked has given it up",
-    EventKind.REVIEW_STARTED: "the script that was approved is being run",
-    EventKind.REVIEW_EXECUTED: "the script that was approved has been run",
-    EventKind.SCHEDULE_FAILED: "a scheduled runbook did not run at its time: why",
+    EventKind.SESSION_OPEN: "a session has started, or a script was accepted",
+    EventKind.SESSION_CLOSE: "a session has ended, with its reason and counts",
+    EventKind.SESSION_KILL: "in addition to `session.close`, when a user killed the session or its access was revoked",
+    EventKind.GUARDRAIL_VIOLATION: "a rule denied an operation, warned about it, or held it for a review",
+    EventKind.REVIEW_CREATED: "a request needs an approval",
+    EventKind.REVIEW_VOICED: "a reviewer has approved, and more approvals are needed",
+    EventKind.REVIEW_APPROVED: "all required approvals are given, or an approval was forced",
+    EventKind.REVIEW_REJECTED: "a reviewer has rejected the request",
+    EventKind.REVIEW_REVOKED: "an approval was revoked",
+    EventKind.REVIEW_EXPIRED: "the decision period or the approved access has expired",
+    EventKind.REVIEW_WITHDRAWN: "the requester has withdrawn the request",
+    EventKind.REVIEW_STARTED: "the approved script has started",
+    EventKind.REVIEW_EXECUTED: "the approved script has run",
+    EventKind.SCHEDULE_FAILED: "a scheduled runbook did not run, with the reason",
     EventKind.AUDIT_ENTRY: "an entry of the audit log",
-    EventKind.SINK_TEST: "an administrator asked for it; whatever the sink is for",
+    EventKind.SINK_TEST: "an administrator requested a test; sent to any sink",
 }
 CHOSEN: tuple[EventKind, ...] = tuple(kind for kind in EventKind if kind is not EventKind.SINK_TEST)  # by sinks
 

@@ -37,18 +37,18 @@ FEATURES: Mapping[Feature, FeatureSpec] = MappingProxyType(
     {
         # Off until chosen: on, it hides every connection that no rule covers, so the rules are written first.
         Feature.ACCESS_CONTROL: FeatureSpec(
-            "only groups that an access rule names may see and use a connection", default=False
+            "only groups that an access rule names can see and use a connection", default=False
         ),
-        Feature.API_KEYS: FeatureSpec("programs may use their API keys"),
-        Feature.NATIVE_CREDENTIALS: FeatureSpec("native clients may log in with connection credentials"),
-        # Off, nobody can be asked: what needs a review is refused, never let through.
-        Feature.REVIEWS: FeatureSpec("who needs a review may ask for one, and reviewers may decide"),
-        Feature.SCRIPT_RUNS: FeatureSpec("scripts may be run through the API and the command line"),
+        Feature.API_KEYS: FeatureSpec("programs can use their API keys"),
+        Feature.NATIVE_CREDENTIALS: FeatureSpec("native clients can log in with connection credentials"),
+        # While it is off, requests that need a review are denied.
+        Feature.REVIEWS: FeatureSpec("users can request reviews, and reviewers can decide on them"),
+        Feature.SCRIPT_RUNS: FeatureSpec("users can run scripts through the API and the command line"),
         # Off until chosen: on, one pair of eyes is enough.
         Feature.SELF_REVIEW: FeatureSpec(
-            "reviewers may approve what they have asked for themselves, which is marked", default=False
+            "reviewers can approve their own requests; such approvals are marked", default=False
         ),
-        Feature.SESSION_DOWNLOAD: FeatureSpec("recorded sessions may be downloaded as files"),
-        Feature.SSH_KEYS: FeatureSpec("users may log in by SSH with public keys that they have added themselves"),
+        Feature.SESSION_DOWNLOAD: FeatureSpec("recorded sessions can be downloaded as files"),
+        Feature.SSH_KEYS: FeatureSpec("users can log in by SSH with public keys that they have added"),
     }
 )

@@ -139,14 +139,14 @@ def new_issue(template: IssueTemplate, session: Session, prompts: Mapping[str, s
         if mapping.type is MappingType.CUSTOM:
             fields[mapping.tracker_field] = mapping.value
             continue
-        value = _unmarked(preset_value(mapping.value, session, link))
+        value = _break_markers(preset_value(mapping.value, session, link))
         if value:
             fields[mapping.tracker_field] = {"moment": value} if mapping.value in _MOMENTS else value
     for prompt in template.prompts:
         if prompt.tracker_field in prompts:
-            fields[prompt.tracker_field] = _prompted(prompt, _unmarked(prompts[prompt.tracker_field]))
+            fields[prompt.tracker_field] = _tracker_value(prompt, _break_markers(prompts[prompt.tracker_field]))
     objects = {
-        asset.tracker_field: (asset.tracker_object_type, asset.value or _unmarked(prompts[asset.tracker_field]))
+        asset.tracker_field: (asset.tracker_object_type, asset.value or _break_markers(prompts[asset.tracker_field]))
         for asset in template.cmdb
         if asset.value or asset.tracker_field in prompts
     }
@@ -156,8 +156,8 @@ def new_issue(template: IssueTemplate, session: Session, prompts: Mapping[str, s
         project_key=template.project_key,
         request_type_id=template.request_type_id,
         marker=marker,
-        summary=_short(one_line(summary or _unmarked(_about(session))), MAX_SUMMARY),
-        text=f"{text or _unmarked(_account(session, link))}\n\n{marker}",
+        summary=_short(one_line(summary or _break_markers(_about(session))), MAX_SUMMARY),
+        text=f"{text or _break_markers(_account(session, link))}\n\n{marker}",
         fields=fields,
         objects=objects,
     )
@@ -206,7 +206,7 @@ def _is_moment(value: str) -> bool:
     return True
 
 
-def _prompted(prompt: Prompt, value: str) -> Any:
+def _tracker_value(prompt: Prompt, value: str) -> Any:
     """Return the value in the form of the tracker's port (services/issues/tracker.py)."""
     if prompt.field_type is PromptType.SELECT:
         return {"value": value}
@@ -217,7 +217,7 @@ def _as_text(value: Any) -> str:
     return str(next(iter(value.values()))) if isinstance(value, dict) else str(value)
 
 
-def _unmarked(text: str) -> str:
+def _break_markers(text: str) -> str:
     return _MARKER.sub(MARKER.replace("-", " "), printable(text))
 
 

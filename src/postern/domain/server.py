@@ -51,7 +51,7 @@ class ServerConfig:
     public_host: str = ""
     api_url: str = ""
 
-    def told_host(self, protocol: str, default: str) -> str:
+    def client_host(self, protocol: str, default: str) -> str:
         """Return the host that native clients get; `default` is the environment's."""
         endpoint = self.listeners[protocol].endpoint
         if self.public_host:

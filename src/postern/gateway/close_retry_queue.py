@@ -40,7 +40,7 @@ class CloseRetryQueue:
     async def close(self, ending: PendingClose) -> None:
         """Close now or later. Never raises Unavailable."""
         try:
-            await self._tell(ending)
+            await self._close_session(ending)
         except Unavailable as error:
             log.error("session %s could not be closed in the store; retrying: %s", ending.session_id, error.message)
             if len(self._waiting) < MOST:
@@ -49,7 +49,7 @@ class CloseRetryQueue:
     async def once(self) -> None:
         for ending in list(self._waiting.values()):
             try:
-                await self._tell(ending)
+                await self._close_session(ending)
             except Unavailable:
                 return
             del self._waiting[ending.session_id]
@@ -61,7 +61,7 @@ class CloseRetryQueue:
             await asyncio.sleep(interval)
             await self.once()
 
-    async def _tell(self, ending: PendingClose) -> None:
+    async def _close_session(self, ending: PendingClose) -> None:
         await self._sessions.close(
             ending.session_id,
             reason=ending.reason,

@@ -64,11 +64,11 @@ class SessionRecording(Protocol):
 Observe = Callable[..., None]  # (metric, seconds, *labels)
 
 
-def _uncounted(_name: str, *_labels: str, by: float = 1) -> None:
+def _ignore_count(_name: str, *_labels: str, by: float = 1) -> None:
     """Discard a count, when metrics are off."""
 
 
-def _unobserved(_name: str, _seconds: float, *_labels: str) -> None:
+def _ignore_measurement(_name: str, _seconds: float, *_labels: str) -> None:
     """Discard a measurement, when metrics are off."""
 
 
@@ -79,8 +79,8 @@ class Parts:
     pipeline: Callable[[Permit, SessionView], Pipeline]
     recording: Callable[[UUID, Permit, datetime], SessionRecording]
     wire: Callable[[Permit, Start, Mapping[str, str]], Wire]  # with the target's login parameters
-    count: Count = _uncounted
-    observe: Observe = _unobserved
+    count: Count = _ignore_count
+    observe: Observe = _ignore_measurement
     tracer: Tracer = NO_TRACER
     violations: Violations | None = None
     hooks: SessionHooks | None = None
@@ -115,7 +115,7 @@ class Engine:
         max_duration: float,
         held: HeldRequests | None = None,
     ) -> None:
-        """Without `held`, a held request waits until its client disconnects."""
+        """A held request waits until its client disconnects, if there is no `held`."""
         self.links = links
         self.tracer = parts.tracer
         self.unclosed = CloseRetryQueue(sessions)
@@ -254,7 +254,7 @@ class Engine:
         if self._parts.violations is not None:
             violations = view.on_violation = self._parts.violations.of(session_id, permit)
         if self._parts.hooks is not None:
-            self._parts.hooks.opened(session_id, permit, script)
+            self._parts.hooks.handle_open(session_id, permit, script)
         return OpenedSession(session_id, permit, start, view, recording, time.monotonic(), current(), violations)
 
     async def run(
@@ -346,7 +346,7 @@ class Engine:
             await opened.violations.close()
         await self.unclosed.close(PendingClose(opened.id, ended_at, reason, exit_code, metrics, recording.size))
         if self._parts.hooks is not None:
-            self._parts.hooks.closed(opened.id, opened.permit, reason, exit_code)
+            self._parts.hooks.handle_close(opened.id, opened.permit, reason, exit_code)
 
     def _count(self, opened: OpenedSession, reason: EndReason) -> None:
         """Count the session's totals, once per session."""
@@ -389,7 +389,7 @@ def connect(driver: Driver, stream: StreamHandshake, target: StreamHandshake, sp
         try:
             early[side] = handshake.hand_over(endpoints[side])
         except ConnectionError:
-            driver.lost(side)
+            driver.handle_loss(side)
     for side, data in early.items():
         if data:
             endpoints[side].data_received(data)

@@ -68,13 +68,15 @@ class Gate(Protocol):
 class TunnelGate(Gate, Protocol):
     """A gate that also serves tunnel clients, which name a connection."""
 
-    async def carried(self, stream: StreamHandshake, wanted: TunnelRequest) -> Awaitable[None] | None: ...
+    async def serve_tunnel(self, stream: StreamHandshake, wanted: TunnelRequest) -> Awaitable[None] | None: ...
 
 
 class Runner(Protocol):
     """Serves tunnel clients that start a program at the target."""
 
-    async def carried(self, stream: StreamHandshake, wanted: TunnelRequest, start: Start) -> Awaitable[None] | None: ...
+    async def serve_tunnel(
+        self, stream: StreamHandshake, wanted: TunnelRequest, start: Start
+    ) -> Awaitable[None] | None: ...
 
     async def reject(self, stream: StreamHandshake, error: PosternError, *, start: Start) -> None:
         """Tell a client why its program cannot be started."""

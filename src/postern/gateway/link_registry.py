@@ -222,7 +222,7 @@ class LinkRegistry:
     def running(self) -> int:
         return len(self._links)
 
-    def relayed(self, side: Side) -> int:
+    def count_relayed_bytes(self, side: Side) -> int:
         """Return the bytes read from that side by all links, including ended ones."""
         now = sum(_read(link.driver, side) for link in self._links)
         return self._relayed[side] + now
@@ -293,12 +293,12 @@ class LinkRegistry:
         """Recheck the links of one connection, of one organisation, or all."""
         connection, org = payload.get("connection_id"), payload.get("org_id")
 
-        def concerned(permit: Permit) -> bool:
+        def is_affected(permit: Permit) -> bool:
             if connection:
                 return str(permit.connection.id) == connection
             return not org or str(permit.connection.org_id) == org
 
-        self._recheck(concerned, renew=True)
+        self._recheck(is_affected, renew=True)
 
     def _on_review(self, payload: Mapping[str, str]) -> None:
         self._recheck(lambda permit: str(permit.review_id) == payload.get("review_id"))
@@ -306,13 +306,13 @@ class LinkRegistry:
     def _on_resumed(self, payload: Mapping[str, str]) -> None:
         self._recheck(lambda permit: True, renew=True)
 
-    def _recheck(self, concerned: Callable[[Permit], bool], *, renew: bool = False) -> None:
+    def _recheck(self, is_affected: Callable[[Permit], bool], *, renew: bool = False) -> None:
         self.changes += 1
         for link in self._links:
-            if concerned(link.permit):
+            if is_affected(link.permit):
                 self._start(self._check(link, renew))
         for opening in self._openings:
-            if opening.permit is not None and concerned(opening.permit):
+            if opening.permit is not None and is_affected(opening.permit):
                 self._start(self._check_opening(opening, opening.permit))
 
     def _start(self, check: Coroutine[None, None, None]) -> None:

@@ -79,7 +79,7 @@ class Worker:
         self._server_configs = server_configs
         self._native = {
             name: NativeListener(
-                name, functools.partial(self._wanted, name), functools.partial(self._accept, gate), signals
+                name, functools.partial(self._load_listener, name), functools.partial(self._accept, gate), signals
             )
             for name, gate in gates.items()
         }
@@ -99,7 +99,7 @@ class Worker:
         for name, listener in self._native.items():
             await listener.start(Endpoint(settings.host, getattr(settings, f"{name}_port")))
         tunnel = await websocket.serve(
-            self._door.opened, settings.host, settings.tunnel_port, self._context, why_not=self._logins.why_not
+            self._door.accept_tunnel, settings.host, settings.tunnel_port, self._context, why_not=self._logins.why_not
         )
         await self._presence.start()
         await self._executions.take_waiting()
@@ -144,7 +144,7 @@ class Worker:
         stream.accepted = lambda: self._logins.start(stream, serve, gate.reject)
         return stream
 
-    async def _wanted(self, name: str) -> Listener:
+    async def _load_listener(self, name: str) -> Listener:
         return (await self._server_configs.current()).listeners[name]
 
 

@@ -37,7 +37,7 @@ def session_span(tracer: Tracer, verb: Verb, *, parent: str = "", began: int | N
         raise
 
 
-async def decided(asking: Awaitable[Permit]) -> Permit:
+async def trace_admission(asking: Awaitable[Permit]) -> Permit:
     """Trace an admission. Raises its errors."""
     with part("session.access") as span:
         try:

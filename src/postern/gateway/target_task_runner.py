@@ -63,7 +63,7 @@ class TargetTaskRunner:
     def _on_run(self, payload: Mapping[str, str]) -> None:
         if self._closed or len(self._tasks) >= 2 * self._most:
             return
-        self._keep(self._run(UUID(payload["errand_id"]), parent_of(payload.get(TRACEPARENT))))
+        self._keep(self._run(UUID(payload["target_task_id"]), parent_of(payload.get(TRACEPARENT))))
 
     def _keep(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -79,16 +79,16 @@ class TargetTaskRunner:
                 began = time.time_ns()
                 claimed = await self._target_tasks.claim(task_id, self._worker)
                 if claimed is not None:  # only now: all workers try
-                    answer = await self._traced(*claimed, parent, began)
+                    answer = await self._trace_task(*claimed, parent, began)
                     await self._target_tasks.answer(task_id, self._worker, answer)
             except Unavailable as error:
-                log.error("errand %s cannot be run now: %s", task_id, error.message)
+                log.error("target task %s cannot be run now: %s", task_id, error.message)
             except Exception:
-                log.exception("errand %s could not be run", task_id)
+                log.exception("target task %s could not be run", task_id)
 
-    async def _traced(self, target_task: TargetTask, permit: Permit, parent: str, began: int) -> TargetTaskAnswer:
+    async def _trace_task(self, target_task: TargetTask, permit: Permit, parent: str, began: int) -> TargetTaskAnswer:
         span = self._tracer.start(
-            "errand", SpanKind.CONSUMER, {"postern.errand": str(target_task.kind)}, parent=parent, began=began
+            "target_task", SpanKind.CONSUMER, {"postern.target_task": str(target_task.kind)}, parent=parent, began=began
         )
         with within(span):
             span.set({"postern.connection": permit.connection.name})
@@ -105,11 +105,11 @@ class TargetTaskRunner:
         except TimeoutError:
             return _away(f"the target of {name!r} did not answer within {self._seconds:g} seconds")
         except TargetRefused as refused:
-            return _failed(f"the target of {name!r} refused: {refused.told}")
+            return _failed_answer(f"the target of {name!r} refused: {refused.told}")
         except Unavailable as error:
             return _away(error.message)
         except PosternError as error:
-            return _failed(error.message)
+            return _failed_answer(error.message)
         except ConnectionError:
             return _away(f"the target of {name!r} closed the connection")
 
@@ -118,7 +118,7 @@ class TargetTaskRunner:
         catalogue = None if spec is None else spec.catalogue()
         by_login = spec is not None and spec.tested_by_login and target_task.kind is TargetTaskKind.TEST
         if spec is None or (catalogue is None and not by_login):
-            return _failed(f"targets of subtype {permit.connection.subtype!r} cannot be asked what they have")
+            return _failed_answer(f"targets of subtype {permit.connection.subtype!r} cannot be asked what they have")
         start = Start(target_task.arguments.get("database"), spec.parameters(f"postern {target_task.kind}"))
         target = await self._dialer.dial(permit, start, uuid4())
         finished = False
@@ -147,13 +147,13 @@ class TargetTaskRunner:
             if not truncated:
                 rows.append(row)
         if query.error is not None:
-            return _failed(f"the target says: {query.error.told}")
+            return _failed_answer(f"the target says: {query.error.told}")
         if not rows and question.missing:
             return TargetTaskAnswer({}, failure=Failure.MISSING, reason=question.missing)
         return TargetTaskAnswer(question.shape(rows), truncated)
 
 
-def _failed(reason: str) -> TargetTaskAnswer:
+def _failed_answer(reason: str) -> TargetTaskAnswer:
     return TargetTaskAnswer({}, failure=Failure.FAILED, reason=reason)
 
 

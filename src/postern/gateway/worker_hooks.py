@@ -58,14 +58,14 @@ def context(run_id: UUID, moment: HookMoment) -> str:
     if moment.kind is HookKind.CLOSE:
         closed = {"exit_code": _exit_code(moment), "output": str(moment.reason), **about}
 
-    def told(script: str) -> bytes:
+    def encode_event(script: str) -> bytes:
         event = {**about, "input": script, "input_truncated": len(script) < len(moment.script)}
         both = {"event_session_open": event if closed is None else opened, "event_session_close": closed}
         message = {"id": str(run_id), "sid": str(moment.session_id), "command": _COMMAND, **both}
         return json.dumps(message, separators=(",", ":")).encode()
 
-    room = MOST - len(told("")) - 1  # "false" is one longer than "true"
-    return base64.b64encode(told(_fitting(moment.script, room))).decode()
+    room = MOST - len(encode_event("")) - 1  # "false" is one longer than "true"
+    return base64.b64encode(encode_event(_fitting(moment.script, room))).decode()
 
 
 def _about(permit: Permit) -> dict[str, Any]:
@@ -162,7 +162,7 @@ class SessionHooks:
         self._quiet = asyncio.Event()  # there are no sessions and no tasks
         self._quiet.set()
 
-    def opened(self, session_id: UUID, permit: Permit, script: str) -> None:
+    def handle_open(self, session_id: UUID, permit: Permit, script: str) -> None:
         """Report the start of a session. `script` is what it runs; empty for an interactive session."""
         self._open += 1
         self._quiet.clear()
@@ -172,7 +172,7 @@ class SessionHooks:
             self._begun[session_id] = task
             task.add_done_callback(lambda _: self._begun.pop(session_id, None))
 
-    def closed(self, session_id: UUID, permit: Permit, reason: EndReason, exit_code: int | None) -> None:
+    def handle_close(self, session_id: UUID, permit: Permit, reason: EndReason, exit_code: int | None) -> None:
         self._open -= 1
         self._start(HookMoment(HookKind.CLOSE, session_id, permit, reason=reason, exit_code=exit_code))
         self._note_quiet()
@@ -200,10 +200,10 @@ class SessionHooks:
         before = self._begun.get(moment.session_id)
         task = asyncio.get_running_loop().create_task(self._look_after(moment, share, before))
         self._tasks.add(task)
-        task.add_done_callback(functools.partial(self._ended, org_id, share))
+        task.add_done_callback(functools.partial(self._handle_task_done, org_id, share))
         return task
 
-    def _ended(self, org_id: UUID, share: _Share, task: asyncio.Task[None]) -> None:
+    def _handle_task_done(self, org_id: UUID, share: _Share, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         share.moments -= 1
         if not share.moments:
@@ -253,7 +253,7 @@ class SessionHooks:
             seconds,
             outcome,
         )
-        self._tell(run)
+        self._log_result(run)
         await self._keep(run)
 
     @asynccontextmanager
@@ -300,7 +300,7 @@ class SessionHooks:
             log.exception("session %s: a hook could not be run", moment.session_id)
             raise _NotRun("the gateway failed to run it; see its log") from None
 
-    def _tell(self, run: HookRun) -> None:
+    def _log_result(self, run: HookRun) -> None:
         """Log the result, without the output: it can contain anything."""
         outcome = run.outcome
         if outcome.exit_code is None:

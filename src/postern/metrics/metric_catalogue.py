@@ -76,7 +76,7 @@ METRICS: dict[str, Metric] = {
     "postern_process_up": Metric("gauge", "Whether a process of this machine answers."),
     "postern_upkeep_seconds": Metric("histogram", "Duration of background job rounds.", ("task",)),
     "postern_upkeep_failed": Metric("counter", "Background job rounds that failed.", ("task",)),
-    "postern_archivist_silence_seconds": Metric("gauge", "Time since the archiver's last heartbeat."),
+    "postern_archiver_silence_seconds": Metric("gauge", "Time since the archiver's last heartbeat."),
     "postern_sealed_segments": Metric("gauge", "Recording segments that are not stored yet; 10000 at most."),
     "postern_sealed_bytes": Metric("gauge", "Bytes of unstored segments on this machine's disk."),
     "postern_sealed_oldest_seconds": Metric("gauge", "Age of the oldest unstored segment."),

@@ -247,7 +247,7 @@ class Driver:
         else:
             self._apply_reading()
 
-    def finished(self, side: Side) -> bool:
+    def handle_eof(self, side: Side) -> bool:
         """Handle EOF from a side. Return True to keep the transport open for writing."""
         if side is Side.TARGET:
             self._perform(self.link.target_finished())
@@ -255,17 +255,17 @@ class Driver:
         self._perform(self.link.client_finished())
         if not self.link.awaiting_response:
             self._close(EndReason.CLIENT_CLOSED)
-        if self._closing is not None or self._encrypted(side):
+        if self._closing is not None or self._is_encrypted(side):
             return False
         self._after(LINGER, self._abandon)
         return True
 
-    def _encrypted(self, side: Side) -> bool:
+    def _is_encrypted(self, side: Side) -> bool:
         """Return True if the side uses TLS, which cannot be closed in one direction only."""
         transport = self._transport(side)
         return transport is None or transport.get_extra_info("ssl_object") is not None
 
-    def lost(self, side: Side) -> None:
+    def handle_loss(self, side: Side) -> None:
         if side is Side.TARGET:
             self._perform(self.link.target_finished())
             self._close(EndReason.TARGET_CLOSED)
@@ -330,7 +330,7 @@ class Driver:
                 try:
                     self._record(effect.events, effect.at)
                 except RecordingFailed as error:
-                    self._unrecorded(error)
+                    self._handle_recording_failure(error)
                     return
             elif isinstance(effect, Close):
                 self._close(effect.reason)
@@ -340,10 +340,10 @@ class Driver:
                 if self._on_park is not None:
                     self._on_park(self, effect)
 
-    def _unrecorded(self, error: RecordingFailed) -> None:
+    def _handle_recording_failure(self, error: RecordingFailed) -> None:
         """End the session: what cannot be recorded is neither shown nor run."""
         log.error("session ended: its recording could not be written: %s", error.message)
-        farewell = self.link.unrecorded("the gateway cannot record this session, so it ends", "58030")
+        farewell = self.link.end_unrecorded("the gateway cannot record this session, so it ends", "58030")
         if farewell and self._client is not None:
             self._client.write(farewell)
         if self.link.awaiting_response:

@@ -29,22 +29,22 @@ class LinkEndpoint(asyncio.Protocol):
         """Call `first` before the first bytes are handled, then remove itself."""
         usual = self.data_received
 
-        def told(data: bytes) -> None:
+        def receive_first_data(data: bytes) -> None:
             self.data_received = usual  # type: ignore[method-assign]
             transport.set_protocol(self)  # transports cache the callback
             first()
             usual(data)
 
-        self.data_received = told  # type: ignore[method-assign]
+        self.data_received = receive_first_data  # type: ignore[method-assign]
 
     def eof_received(self) -> bool:
-        return self._driver.finished(self._side)
+        return self._driver.handle_eof(self._side)
 
     def connection_lost(self, error: Exception | None) -> None:
         if isinstance(error, CarrierBroke):
             session, side = self._driver.link.session_id, self._side.value
             log.warning("session %s ends: the connection to its %s failed: %s", session, side, error)
-        self._driver.lost(self._side)
+        self._driver.handle_loss(self._side)
 
     def pause_writing(self) -> None:
         self._driver.throttle(self._side, True)

@@ -263,7 +263,7 @@ class Link:
         effects.append(Close(reason, message))
         return effects
 
-    def unrecorded(self, message: str, code: str) -> bytes:
+    def end_unrecorded(self, message: str, code: str) -> bytes:
         """End the link because its last effects could not be recorded, and were not sent. Return the client's last
         bytes."""
         if self._ended and self._told:
@@ -371,7 +371,7 @@ class Link:
             place = self._held_place + 1
             self.held_request = HeldRequest(verdict, request, self._held_at, self._pipeline, place, self._warnings)
             if verdict.work is None:
-                self._violated("review", verdict.rule, verdict.question, request.operations)
+                self._report_violation("review", verdict.rule, verdict.question, request.operations)
             return HoldEffect(verdict.ticket, verdict.question)
         operations = request.operations
         metrics = self._pipeline.session.metrics
@@ -384,7 +384,7 @@ class Link:
             metrics.refused += 1
             kept.extend(operations)
             kept.append(Refusal(operations[0].exchange if operations else 0, verdict.rule, verdict.message))
-            self._violated("deny", verdict.rule, verdict.message, operations)
+            self._report_violation("deny", verdict.rule, verdict.message, operations)
             data = self._wire.reject(request, verdict)
         else:
             for operation in operations if runs in (0, len(operations)) else _without_repeats(operations):
@@ -409,7 +409,7 @@ class Link:
                 kept.append(_note(warning))
                 self._wire.queue_warning(warning)
                 if warning.is_violation:
-                    self._violated("warn", warning.rule, warning.message, operations)
+                    self._report_violation("warn", warning.rule, warning.message, operations)
         self._pipeline.session.metrics.warned += len(told)
         self._warnings = []
 
@@ -486,16 +486,16 @@ class Link:
             self._pipeline.session.metrics.warned += 1
             kept.append(_note(verdict))
             if verdict.is_violation:
-                self._violated("warn", verdict.rule, verdict.message, ())
+                self._report_violation("warn", verdict.rule, verdict.message, ())
             return self._wire.warning_bytes(verdict) + self._wire.render(event)
         if not isinstance(verdict, Refuse):
             verdict = Refuse("pipeline", "an answer cannot wait for a decision, so it was refused")
         self._pipeline.session.metrics.refused += 1
         kept.append(Refusal(event.exchange, verdict.rule, verdict.message))
-        self._violated("deny", verdict.rule, verdict.message, ())
+        self._report_violation("deny", verdict.rule, verdict.message, ())
         return self._wire.abort_response(event, verdict)
 
-    def _violated(
+    def _report_violation(
         self, action: Literal["deny", "warn", "review"], rule: str, message: str, operations: Sequence[Operation]
     ) -> None:
         violated = self._pipeline.session.on_violation

@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from postern.protocols.spec import ScriptSyntax
-from postern.runbooks.effort import Effort
-from postern.runbooks.faults import Fault
 from postern.runbooks.formatting import format_value, kind_of
 from postern.runbooks.functions import FUNCTIONS, is_true, text_of
 from postern.runbooks.inputs import compile_pattern, problem
@@ -33,6 +31,8 @@ from postern.runbooks.runbook_tree import (
     Tree,
     VariableNode,
 )
+from postern.runbooks.step_budget import StepBudget
+from postern.runbooks.template_errors import Fault
 from postern.runbooks.template_places import TemplatePlaces
 from postern.runbooks.values import Inputs, Quoted, Value, bare, parts_of, quoted_text
 
@@ -64,7 +64,7 @@ class TemplateEvaluator:
     defaults: Mapping[str, str]
     own: Mapping[int, str]
     syntax: ScriptSyntax
-    effort: Effort
+    budget: StepBudget
     is_shown: bool = False
     environment: dict[str, str] = field(default_factory=dict)
     size: int = 0
@@ -76,7 +76,7 @@ class TemplateEvaluator:
     places: TemplatePlaces = field(init=False)
 
     def __post_init__(self) -> None:
-        self.places = TemplatePlaces(self.syntax, self.effort)
+        self.places = TemplatePlaces(self.syntax, self.budget)
 
     def run(self) -> str:
         self._walk(self.tree.body, _INPUTS)
@@ -293,7 +293,7 @@ class TemplateEvaluator:
 
     def _step(self, at: int) -> None:
         self.steps += 1
-        self.effort.step()
+        self.budget.step()
         if self.steps > MAX_STEPS:
             raise Fault(f"the runbook takes more than {MAX_STEPS:,} steps", at)
 
@@ -304,7 +304,7 @@ class TemplateEvaluator:
                 raise Fault(f"a text is longer than {MAX_OUTPUT:,} characters", at)
             self.work += length
             if length > _LONG:
-                self.effort.check()
+                self.budget.check()
         if self.work > MAX_WORK:
             raise Fault(f"functions read and write more than {MAX_WORK:,} characters", at)
 

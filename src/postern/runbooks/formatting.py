@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal
 
-from postern.runbooks.faults import Fault
+from postern.runbooks.template_errors import Fault
 from postern.runbooks.values import Inputs, Value, assemble, is_made
 
 MAX_WIDTH = 1_000

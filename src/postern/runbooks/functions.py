@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote_plus
 
-from postern.runbooks.faults import Fault
 from postern.runbooks.formatting import format_values, kind_of, print_line, print_values
+from postern.runbooks.template_errors import Fault
 from postern.runbooks.values import Inputs, Value, is_made
 
 MAX_PIECES = 10_000

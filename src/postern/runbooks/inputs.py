@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import re2
 
 from postern.domain.runbook import Parameter
-from postern.runbooks.faults import Fault
+from postern.runbooks.template_errors import Fault
 
 PATTERN_MEMORY = 1024 * 1024  # bytes; bounds the compiled program, and thereby the time per byte of a value
 _NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]{1,300})?(?:[eE][+-]?[0-9]{1,3})?")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from postern.runbooks.faults import Fault
+from postern.runbooks.template_errors import Fault
 
 MAX_NUMBER = 64  # characters
 _BLANK = " \t\r\n"

@@ -15,7 +15,7 @@ from functools import cache
 from postern.domain.targets.connection import TERMINAL, protocol_of
 from postern.protocols.registry import PROTOCOLS
 from postern.protocols.spec import ScriptSyntax
-from postern.runbooks.faults import Fault
+from postern.runbooks.template_errors import Fault
 
 # Languages of scripts at connections of these subtypes, which run commands.
 _SUBTYPES: Mapping[str, ScriptSyntax] = {

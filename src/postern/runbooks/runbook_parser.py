@@ -30,7 +30,6 @@ import re
 from dataclasses import dataclass, field
 from itertools import islice
 
-from postern.runbooks.faults import Fault
 from postern.runbooks.lexer import TemplateToken, tokens
 from postern.runbooks.runbook_signatures import SIGNATURES, check_call
 from postern.runbooks.runbook_tree import (
@@ -49,6 +48,7 @@ from postern.runbooks.runbook_tree import (
     Tree,
     VariableNode,
 )
+from postern.runbooks.template_errors import Fault
 
 MAX_TOKENS = 100_000
 MAX_NODES = 20_000

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from postern.runbooks.faults import Fault
 from postern.runbooks.inputs import TYPES, compile_pattern
 from postern.runbooks.runbook_tree import Call, Literal
+from postern.runbooks.template_errors import Fault
 
 MAX_LENGTH = 1_000_000  # limit of the arguments of minlength, maxlength and order
 MAX_OPTIONS = 1_000

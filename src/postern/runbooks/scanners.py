@@ -11,8 +11,8 @@ import re
 from enum import Enum, auto
 
 from postern.protocols.spec import ScriptSyntax
-from postern.runbooks.effort import Effort
-from postern.runbooks.faults import Fault
+from postern.runbooks.step_budget import StepBudget
+from postern.runbooks.template_errors import Fault
 
 MAX_SIGNS = 400_000  # quotes and similar signs that are followed in one script
 MAX_TAGS = 1_000  # dollar quotes
@@ -28,8 +28,8 @@ class ScannerState(Enum):
 class Scanner:
     """Scanner of a script. `tail` is the end of what it has read."""
 
-    def __init__(self, effort: Effort) -> None:
-        self.effort = effort
+    def __init__(self, budget: StepBudget) -> None:
+        self.budget = budget
         self.tail = ""
         self.skips = False  # the last character was a backslash, which escapes the next one
         self.is_lost = False
@@ -67,7 +67,7 @@ class Scanner:
 
     def _count(self) -> None:
         self._signs += 1
-        self.effort.step()
+        self.budget.step()
         self.is_lost = self.is_lost or self._signs > MAX_SIGNS
 
     def _before(self, text: str, at: int, count: int = 3) -> str:
@@ -99,8 +99,8 @@ _BEYOND = r"[\x80-\U0010ffff]"  # for some, letters of names too
 
 
 class Sql(Scanner):
-    def __init__(self, syntax: ScriptSyntax, effort: Effort) -> None:
-        super().__init__(effort)
+    def __init__(self, syntax: ScriptSyntax, budget: StepBudget) -> None:
+        super().__init__(budget)
         self._syntax = syntax
         self._mode = ""  # code if empty; else what ends it, after "\" if a backslash escapes
         self._tags: list[str] = []
@@ -271,8 +271,8 @@ _BEFORE_REGEX = re.compile(r"(?:^|[(,=:\[!&|?{};+*%<>~^-]|\breturn)\s*$")
 class ProgramScanner(Scanner):
     """Scanner of Python and JavaScript."""
 
-    def __init__(self, syntax: ScriptSyntax, effort: Effort) -> None:
-        super().__init__(effort)
+    def __init__(self, syntax: ScriptSyntax, budget: StepBudget) -> None:
+        super().__init__(budget)
         self._is_python = syntax is ScriptSyntax.PYTHON
         self._mode = ""  # code; else what ends it
         self._braces: list[int] = []  # open braces of each surrounding ${

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-from postern.runbooks.effort import Effort
-from postern.runbooks.faults import Fault
 from postern.runbooks.scanners import Scanner, ScannerState
+from postern.runbooks.step_budget import StepBudget
+from postern.runbooks.template_errors import Fault
 
 MAX_NESTED = 200
 _MAX_COMMAND = 250  # characters of the start of a command that are stored
@@ -82,8 +82,8 @@ class Shell(Scanner):
     of another script: "`", or "text" for the body of a here-document.
     """
 
-    def __init__(self, effort: Effort, within: str = "") -> None:
-        super().__init__(effort)
+    def __init__(self, budget: StepBudget, within: str = "") -> None:
+        super().__init__(budget)
         self._open: list[str] = ["text"] if within == "text" else []
         self._is_nested = bool(within)
         self._inner: list[str] = []  # text between backquotes, or in a line of a here-document
@@ -270,7 +270,7 @@ class Shell(Scanner):
             self._inner.append(taken if taken in ("`", "\\", "$") else "\\" + taken)
             return found.end() + 1
         self._open.pop()
-        within = Shell(self.effort, "`")
+        within = Shell(self.budget, "`")
         self._read_within(within, "".join(self._inner))
         self._inner.clear()
         self.is_lost |= not within.is_whole()
@@ -366,7 +366,7 @@ class Shell(Scanner):
 
     def _next_document(self) -> None:
         self._line = ""
-        self._body = Shell(self.effort, "text") if self._announced[0][2] else None
+        self._body = Shell(self.budget, "text") if self._announced[0][2] else None
 
     def _shut(self, found: re.Match[str], mode: str) -> int:
         sign = found[0]

@@ -15,9 +15,7 @@ from typing import Any
 from postern.domain.runbook import Parameter
 from postern.domain.text import one_line
 from postern.protocols.spec import ScriptSyntax
-from postern.runbooks.effort import Effort
 from postern.runbooks.evaluator import TemplateEvaluator
-from postern.runbooks.faults import Fault, RenderError, TemplateError, position_of
 from postern.runbooks.inputs import problem_of
 from postern.runbooks.quoting import syntax_of
 from postern.runbooks.runbook_parser import read
@@ -36,6 +34,8 @@ from postern.runbooks.runbook_tree import (
     Tree,
     VariableNode,
 )
+from postern.runbooks.step_budget import StepBudget
+from postern.runbooks.template_errors import Fault, RenderError, TemplateError, position_of
 
 MAX_PARAMETERS = 200
 MAX_NAME = 128  # characters
@@ -256,17 +256,17 @@ class Template:
         which names all missing, unknown and wrong inputs at once.
         """
         inputs = self._check_values(values)
-        effort = Effort(rest)
-        rendered = self._run(inputs, syntax, effort, is_shown=False)
+        budget = StepBudget(rest)
+        rendered = self._run(inputs, syntax, budget, is_shown=False)
         hidden = {parameter.name for parameter in self.parameters if parameter.is_hidden and inputs[parameter.name]}
         if not masked or not hidden:
             return rendered
         masked_inputs = {name: MASK if name in hidden else inputs[name] for name in inputs}
-        return self._run(masked_inputs, syntax, effort, is_shown=True)
+        return self._run(masked_inputs, syntax, budget, is_shown=True)
 
-    def _run(self, inputs: Mapping[str, str], syntax: ScriptSyntax, effort: Effort, *, is_shown: bool) -> Rendered:
+    def _run(self, inputs: Mapping[str, str], syntax: ScriptSyntax, budget: StepBudget, *, is_shown: bool) -> Rendered:
         defaults = {parameter.name: parameter.default for parameter in self.parameters if parameter.default}
-        machine = TemplateEvaluator(self._tree, inputs, defaults, self._survey.own, syntax, effort, is_shown)
+        machine = TemplateEvaluator(self._tree, inputs, defaults, self._survey.own, syntax, budget, is_shown)
         try:
             return Rendered(machine.run(), machine.environment)
         except Fault as fault:

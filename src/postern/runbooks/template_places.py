@@ -14,11 +14,11 @@ from __future__ import annotations
 import re
 
 from postern.protocols.spec import ScriptSyntax
-from postern.runbooks.effort import Effort
-from postern.runbooks.faults import Fault
 from postern.runbooks.quoting import is_plain, quote_value
 from postern.runbooks.scanners import ProgramScanner, Scanner, ScannerState, Sql, UnknownScanner
 from postern.runbooks.shell import Shell
+from postern.runbooks.step_budget import StepBudget
+from postern.runbooks.template_errors import Fault
 
 _AGAIN = (
     "the shell interprets the value again here, as code or arithmetic, which can run commands: only letters, digits "
@@ -34,10 +34,10 @@ _NOT_WHOLE = (
 class TemplatePlaces:
     """Scanner of a script while it is written."""
 
-    def __init__(self, syntax: ScriptSyntax, effort: Effort) -> None:
+    def __init__(self, syntax: ScriptSyntax, budget: StepBudget) -> None:
         self._syntax = syntax
-        self._effort = effort
-        self._scanner = scanner_of(syntax, effort)
+        self._budget = budget
+        self._scanner = scanner_of(syntax, budget)
         self._unread: list[str] = []
         self._is_delicate = False  # a value could have a special meaning
         self._is_open = False  # the text after the last value can still change its meaning
@@ -51,7 +51,7 @@ class TemplatePlaces:
         `text` is its form where quotes have their normal meaning.
         """
         scanner = self._scanner
-        self._effort.check()
+        self._budget.check()
         self._read_on()
         self._is_delicate = self._is_delicate or not is_plain(self._syntax, value)
         if scanner.is_lost or scanner.state is ScannerState.QUOTED:
@@ -107,9 +107,9 @@ class TemplatePlaces:
             )
 
 
-def scanner_of(syntax: ScriptSyntax, effort: Effort) -> Scanner:
+def scanner_of(syntax: ScriptSyntax, budget: StepBudget) -> Scanner:
     if syntax is ScriptSyntax.SHELL:
-        return Shell(effort)
+        return Shell(budget)
     if syntax.is_sql:
-        return Sql(syntax, effort)
-    return UnknownScanner(effort) if syntax is ScriptSyntax.OTHER else ProgramScanner(syntax, effort)
+        return Sql(syntax, budget)
+    return UnknownScanner(budget) if syntax is ScriptSyntax.OTHER else ProgramScanner(syntax, budget)

@@ -17,7 +17,7 @@ from postern.services.identity.logins.saml_port import Saml
 from postern.services.identity.machines import Machines
 from postern.services.issues.issue_services import IssueServices, build_issues
 from postern.services.issues.tracker import Trackers
-from postern.services.notifications.notification_services import TellingServices, build_telling
+from postern.services.notifications.notification_services import NotificationServices, build_notifications
 from postern.services.recordings.recording_services import RecordingServices, build_recordings
 from postern.services.rules.access_control import AccessControl
 from postern.services.runbooks.fetching import RepositoryFetcher
@@ -39,7 +39,7 @@ class Services(
     TargetServices,
     RecordingServices,
     IdentityServices,
-    TellingServices,
+    NotificationServices,
     ChatServices,
     IssueServices,
     RunbookServices,
@@ -89,7 +89,7 @@ def build_services(
         **vars(targets),
         **vars(recorded),
         **vars(identity),
-        **vars(build_telling(stores, signals, now, machine.sink_networks)),
+        **vars(build_notifications(stores, signals, now, machine.sink_networks)),
         **vars(issues),
         **vars(build_chats(stores, targets.reviews, identity.one_time_tokens, now, chats)),
         **vars(build_runbooks(stores, targets, fetcher, signals, now)),

@@ -216,7 +216,7 @@ class Sessions:
                 await self._store.add(session, principal_id=principal.id, source=source, invocation=invocation)
         if requested_access is None:
             await self._signals.publish(Topic.SESSION_RUN, session_id=str(session.id), **trace_payload())
-        record_change(None, _submitted(session))
+        record_change(None, _audit_fields(session))
         return session
 
     async def _target(
@@ -256,7 +256,7 @@ class Sessions:
         await self._features.require(principal.org_id, Feature.SCRIPT_RUNS)
         session = await self.get(principal, session_id)
         review = await self._scripts.start(principal, session)
-        record_change({"id": session.id, "review_status": ReviewStatus.APPROVED}, _submitted(session))
+        record_change({"id": session.id, "review_status": ReviewStatus.APPROVED}, _audit_fields(session))
         await self._signals.publish(Topic.SESSION_RUN, session_id=str(session.id), **trace_payload())
         return replace(session, review_id=review.id)
 
@@ -429,16 +429,16 @@ class Sessions:
         )
 
 
-def _submitted(session: Session) -> dict[str, object]:
+def _audit_fields(session: Session) -> dict[str, object]:
     """Return the audited fields."""
-    told: dict[str, object] = {
+    values: dict[str, object] = {
         "id": session.id,
         "connection": session.connection,
         "script_size": session.script_size,
     }
     if session.runbook is not None:
-        told |= {name: session.labels[name] for name in RUNBOOK_LABELS if name in session.labels}
-    return told if session.review_id is None else told | {"review_id": session.review_id}
+        values |= {name: session.labels[name] for name in RUNBOOK_LABELS if name in session.labels}
+    return values if session.review_id is None else values | {"review_id": session.review_id}
 
 
 def check_metadata(metadata: Mapping[str, str]) -> None:

@@ -45,7 +45,7 @@ class Database:
         """`url` as for SQLAlchemy, with or without the driver's name. Raises Misconfigured."""
         self._url = _with_driver(url)
         self.most_in_use = pool_size + 1 if self.is_sqlite else 2 * pool_size
-        self.observer: Callable[[float], None] = _unwatched  # hears how many seconds each answer took
+        self.observer: Callable[[float], None] = _ignore_duration  # hears how many seconds each answer took
         self.engine: AsyncEngine | ThreadedEngine = (
             _sqlite(self._url, pool_size) if self.is_sqlite else _postgres(self._url, pool_size)
         )
@@ -115,7 +115,7 @@ class Database:
 
         Raises Unavailable when the store does not answer, Misconfigured when its schema has a different version.
         """
-        async with _answering(_unwatched), self._migrating(), self.transaction() as transaction:
+        async with _answering(_ignore_duration), self._migrating(), self.transaction() as transaction:
             if not self.is_sqlite:
                 await transaction.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
             await transaction.run_sync(_upgrade)
@@ -160,7 +160,7 @@ class Database:
             os.close(handle)
 
 
-def _unwatched(_seconds: float) -> None:
+def _ignore_duration(_seconds: float) -> None:
     """Record nothing, where no metrics are kept."""
 
 
@@ -174,7 +174,7 @@ async def _answering(observer: Callable[[float], None]) -> AsyncIterator[None]:
     except (OperationalError, InterfaceError, PoolTimeout, OSError, *_SQLITE) as error:
         log.exception("the store does not answer")
         raise Unavailable(
-            "the store does not answer; try again, and look at the gateway's log if it stays so"
+            "the store does not answer; try again, and check the gateway's log if this continues"
         ) from error
 
 

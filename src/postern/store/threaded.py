@@ -62,13 +62,13 @@ class ThreadedEngine:
     async def begin(self, **options: Any) -> AsyncIterator[Executor]:
         """Begin a transaction; `options` are execution options of its connection."""
         async with self._turn:
-            connection = await self.write(lambda: _begun(self.sync_engine.connect(), options))
+            connection = await self.write(lambda: _begin_transaction(self.sync_engine.connect(), options))
             try:
                 yield _Transaction(self, connection)
             except BaseException:
                 await asyncio.shield(self.write(connection.close))  # which rolls back
                 raise
-            await asyncio.shield(self.write(lambda: _committed(connection)))
+            await asyncio.shield(self.write(lambda: _commit_transaction(connection)))
 
     async def write(self, work: Callable[[], T]) -> T:
         """Run a step of the current transaction."""
@@ -129,7 +129,7 @@ def _whole(result: CursorResult[Any]) -> CursorResult[Any]:
     return cast("CursorResult[Any]", result.freeze()()) if result.returns_rows else result
 
 
-def _begun(connection: Connection, options: dict[str, Any]) -> Connection:
+def _begin_transaction(connection: Connection, options: dict[str, Any]) -> Connection:
     try:
         connection = connection.execution_options(**options)
         connection.begin()
@@ -139,7 +139,7 @@ def _begun(connection: Connection, options: dict[str, Any]) -> Connection:
     return connection
 
 
-def _committed(connection: Connection) -> None:
+def _commit_transaction(connection: Connection) -> None:
     try:
         connection.commit()
     finally:

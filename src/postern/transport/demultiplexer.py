@@ -29,7 +29,7 @@ class Demultiplexer(TunnelFrameReader):
     def on_data(self, stream: int, payload: bytes) -> None:
         lane = self.lanes.get(stream)
         if lane is not None:
-            lane.received(payload)
+            lane.receive_data(payload)
         else:
             self.check(stream)
 
@@ -39,13 +39,13 @@ class Demultiplexer(TunnelFrameReader):
             if lane is None:
                 self.check(stream)
             elif kind == CREDIT:
-                lane.credited(payload)
+                lane.receive_credit(payload)
             else:
-                lane.finished()
+                lane.receive_end()
         else:
             self._control(kind, stream, payload)
 
-    def exhausted(self) -> bool:
+    def is_exhausted(self) -> bool:
         """Return True if this side has no stream number left."""
         return self._next > LAST
 

@@ -47,11 +47,11 @@ class MemoryTransport(asyncio.Transport):
     def close(self) -> None:
         if not self._closing:
             self._closing = True
-            self._loop.call_soon(self._lost)
+            self._loop.call_soon(self._report_loss)
 
     abort = close
 
-    def _lost(self) -> None:
+    def _report_loss(self) -> None:
         self._reader.connection_lost(None)
         if isinstance(self._protocol, asyncio.Protocol):
             self._protocol.connection_lost(None)

@@ -55,7 +55,7 @@ class Incoming:
         self.stream = Stream(lane, mux.about)
         self.answered = False
         self._mux = mux
-        self._lane = lane
+        self._new_stream = lane
         self._task: asyncio.Task[None] | None = None
         lane.on_gone = self._withdrawn
 
@@ -70,22 +70,22 @@ class Incoming:
         """Accept the stream, and start it. Raises ConnectionError if the peer has withdrawn the request."""
         if self.answered:
             raise RuntimeError("this stream was already answered")
-        if self._lane.gone:
+        if self._new_stream.gone:
             raise ConnectionResetError("the other side no longer waits for this stream")
         payload = encode(answer)
         self.answered = True
-        self._lane.on_gone = None
-        self._mux.send(frames.ACCEPT, self._lane.number, payload)
-        if not self._lane.gone:  # the tunnel may have been closed just now
-            self._lane.open(protocol, self.stream)
+        self._new_stream.on_gone = None
+        self._mux.send(frames.ACCEPT, self._new_stream.number, payload)
+        if not self._new_stream.gone:  # the tunnel may have been closed just now
+            self._new_stream.open(protocol, self.stream)
 
     def refuse(self, code: str, message: str, details: Mapping[str, str] | None = None) -> None:
-        if self.answered or self._lane.gone:
+        if self.answered or self._new_stream.gone:
             return
         payload = encode_refusal(code, message, details or {})
         self.answered = True
-        self._mux.send(frames.REFUSE, self._lane.number, payload)
-        self._lane.lost(None)
+        self._mux.send(frames.REFUSE, self._new_stream.number, payload)
+        self._new_stream.handle_loss(None)
 
     def _withdrawn(self) -> None:
         if self._task is not None and not self.answered:
@@ -127,7 +127,7 @@ class Mux(asyncio.Protocol):
         self._most = most
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._outbox = SendQueue(self._loop, self._overflowed)
+        self._outbox = SendQueue(self._loop, self._handle_overflow)
         self._switch = Demultiplexer(dialler=dialler, control=self._control)
         self._lanes = self._switch.lanes
         self._windows = Windows(Reserve(TUNNEL, reserve), time.monotonic)  # uvloop's own clock has whole ms
@@ -160,12 +160,12 @@ class Mux(asyncio.Protocol):
         """
         if self._transport is None or self._over or self.drained:
             raise Unavailable("the tunnel accepts no new streams; it is closing")
-        if len(self._lanes) >= self._most or self._switch.exhausted():
+        if len(self._lanes) >= self._most or self._switch.is_exhausted():
             raise Unavailable(f"the tunnel has {len(self._lanes)} streams open, its limit")
         payload = encode(request)
         if self._outbox.unsent + len(payload) > MAX_UNSENT // 2:
             raise Unavailable("the tunnel's send buffer is full, because the other side reads slowly")
-        lane = self._lane(self._switch.take_number())
+        lane = self._new_stream(self._switch.take_number())
         stream = Stream(lane, self.about)
         opening = self._openings[lane.number] = _Opening(lane, stream, protocol, self._loop.create_future())
         self.send(frames.OPEN, lane.number, payload)
@@ -174,7 +174,7 @@ class Mux(asyncio.Protocol):
         except asyncio.CancelledError:
             if opening.answer.done() and not opening.answer.cancelled():
                 opening.answer.exception()  # it came too late
-            lane.reset("nobody waits for it any more")
+            lane.reset("the requester has left")
             raise
         finally:
             self._openings.pop(lane.number, None)
@@ -244,15 +244,15 @@ class Mux(asyncio.Protocol):
         if number == 0:
             self._tunnel_frame(kind, payload)
         elif kind == frames.OPEN:
-            self._opened(number, payload)
+            self._handle_open(number, payload)
         elif kind in (frames.PING, frames.PONG, frames.HELLO, frames.DRAIN):
             raise ProtocolViolation(f"a {frames.NAMES[kind]} frame on a stream")
         elif (lane := self._lanes.get(number)) is None:
             self._switch.check(number)
         elif kind in (frames.ACCEPT, frames.REFUSE):
-            self._answered(lane, kind, payload)
+            self._handle_answer(lane, kind, payload)
         else:
-            self._closed(lane, kind, payload.decode(errors="replace"))
+            self._handle_close(lane, kind, payload.decode(errors="replace"))
 
     def _tunnel_frame(self, kind: int, payload: bytes) -> None:
         if kind == frames.PING:
@@ -266,7 +266,7 @@ class Mux(asyncio.Protocol):
         elif kind == frames.DRAIN:
             self.drained = True
         elif kind == frames.PONG:
-            if self._windows.answered(payload):
+            if self._windows.receive_pong(payload):
                 self._ping()
         else:
             raise ProtocolViolation(f"a {frames.NAMES[kind]} frame without a stream, or sent twice")
@@ -274,13 +274,13 @@ class Mux(asyncio.Protocol):
     def _ping(self) -> None:
         self.send(frames.PING, 0, self._windows.ask())
 
-    def _opened(self, number: int, payload: bytes) -> None:
+    def _handle_open(self, number: int, payload: bytes) -> None:
         if not self._greeted:
             raise ProtocolViolation("the peer opened a stream before its HELLO")
         self._switch.take_theirs(number)
         request = decode(payload)
         crowded = len(self._lanes) >= self._most
-        incoming = Incoming(self, self._lane(number), request)
+        incoming = Incoming(self, self._new_stream(number), request)
         if crowded:
             incoming.refuse("TooMany", f"this tunnel has {self._most} streams open; close some first")
             return
@@ -290,14 +290,14 @@ class Mux(asyncio.Protocol):
             log.exception("a stream could not be opened")
             incoming.refuse("Unavailable", "this stream could not be opened; the log of the other side says why")
 
-    def _answered(self, lane: StreamState, kind: int, payload: bytes) -> None:
+    def _handle_answer(self, lane: StreamState, kind: int, payload: bytes) -> None:
         opening = self._openings.get(lane.number)
         if opening is None or opening.answered:
             raise ProtocolViolation("the peer answered a stream twice, or one that was not requested")
         opening.answered = True
         if opening.answer.cancelled():
             # The opener learns it in the next turn; later frames in this read have no receiver.
-            lane.reset("nobody waits for it any more")
+            lane.reset("the requester has left")
             return
         if kind == frames.ACCEPT:
             message = decode(payload)
@@ -306,21 +306,21 @@ class Mux(asyncio.Protocol):
                 opening.answer.set_result(message)
         else:
             opening.answer.set_exception(decode_refusal(payload))
-            lane.lost(None)
+            lane.handle_loss(None)
 
-    def _closed(self, lane: StreamState, kind: int, reason: str) -> None:
+    def _handle_close(self, lane: StreamState, kind: int, reason: str) -> None:
         reason = reason or "the other side closed it"
         opening = self._openings.get(lane.number)
         if opening is not None and not opening.answer.done():
             opening.answer.set_exception(Unavailable(reason))
         if kind == frames.CLOSE:
-            lane.closed()
+            lane.receive_close()
         else:
-            lane.lost(ConnectionResetError(reason))
+            lane.handle_loss(ConnectionResetError(reason))
 
     # Internal
 
-    def _lane(self, number: int) -> StreamState:
+    def _new_stream(self, number: int) -> StreamState:
         lane = self._lanes[number] = StreamState(number, self._lanes, self._outbox, self._loop, self._windows)
         return lane
 
@@ -345,7 +345,7 @@ class Mux(asyncio.Protocol):
         if not self._over:
             self._beat = self._loop.call_later(min(BEAT, DEAD - silence), self._check, now)
 
-    def _overflowed(self) -> None:
+    def _handle_overflow(self) -> None:
         self._give_up("the other side does not read what it is sent")
 
     def _give_up(self, reason: str) -> None:
@@ -380,7 +380,7 @@ class Mux(asyncio.Protocol):
             if not opening.answer.done():
                 opening.answer.set_exception(Unavailable(words))
         for lane in list(self._lanes.values()):
-            lane.lost(kind(words))
+            lane.handle_loss(kind(words))
         if not self.greeting.done():
             self.greeting.set_exception(Unavailable(words))
             self.greeting.exception()  # no caller may be waiting for it

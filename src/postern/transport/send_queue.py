@@ -83,13 +83,13 @@ class SendQueue:
         self._parts.append(header(kind, stream, len(payload)))
         if payload:
             self._parts.append(payload)
-        self._added(len(payload))
+        self._handle_added(len(payload))
 
     def data(self, stream: int, data: bytes | memoryview) -> None:
         """Queue data: MAX_DATA bytes at most, which must not change any more."""
         self._parts.append(header(DATA, stream, len(data)))
         self._parts.append(data)
-        self._added(len(data))
+        self._handle_added(len(data))
 
     def flush(self) -> None:
         """Send what was collected, unless the connection is full."""
@@ -129,7 +129,7 @@ class SendQueue:
             for start in range(HEADROOM, len(whole), MESSAGE):
                 self._send(bytearray(_ROOM + whole[start : start + MESSAGE]))
 
-    def _added(self, size: int) -> None:
+    def _handle_added(self, size: int) -> None:
         self._size += size + 8
         if self._stopped:
             self.stop()

@@ -46,7 +46,7 @@ class Stream(asyncio.Transport):
         return default if name in ("socket", "ssl_object", "sslcontext") else self._about(name, default)
 
     def get_write_buffer_size(self) -> int:
-        return self._lane.queued()
+        return self._lane.queued_bytes()
 
     def get_write_buffer_limits(self) -> tuple[int, int]:
         return self._lane.limits()

@@ -149,7 +149,7 @@ class StreamState(StreamSender):
             self._throttled = True
             self._call(self._protocol.pause_writing)
 
-    def queued(self) -> int:
+    def queued_bytes(self) -> int:
         return self._queued
 
     def limits(self) -> tuple[int, int]:
@@ -161,7 +161,7 @@ class StreamState(StreamSender):
     def write_eof(self) -> None:
         if self._state is _OPEN:
             self._state = _ENDING
-            self._drained()
+            self._handle_drain()
 
     def is_reading(self) -> bool:
         return self._reading
@@ -191,7 +191,7 @@ class StreamState(StreamSender):
             return
         self._state = _CLOSING
         self._take(dropped)
-        self._drained()
+        self._handle_drain()
 
     def reset(self, reason: str) -> None:
         """Abort at once: unsent data is dropped, and the peer gets the reason."""
@@ -228,10 +228,10 @@ class StreamState(StreamSender):
             self._queued -= size
             quantum -= size
             self._outbox.data(self.number, piece)
-        self._drained()
+        self._handle_drain()
         return self._queued == 0 or self._credit == 0
 
-    def credited(self, payload: bytes) -> None:
+    def receive_credit(self, payload: bytes) -> None:
         """Handle CREDIT. Raises ProtocolViolation."""
         if len(payload) != 4:
             raise ProtocolViolation("the peer sent an invalid credit frame")
@@ -241,7 +241,7 @@ class StreamState(StreamSender):
         if self._queued and not self.waiting and not self.pump(MAX_DATA):
             self._outbox.wait(self)
 
-    def received(self, data: bytes) -> None:
+    def receive_data(self, data: bytes) -> None:
         """Handle DATA. Raises ProtocolViolation when the peer exceeds its credit."""
         size = len(data)
         self._allowance -= size
@@ -256,22 +256,22 @@ class StreamState(StreamSender):
         else:
             self._hold(data)
 
-    def finished(self) -> None:
+    def receive_end(self) -> None:
         """Handle END. Raises ProtocolViolation for a second one."""
         if self._peer is not _SENDS or self._protocol is None:
             raise ProtocolViolation("the peer ended a stream twice, or before it was open")
         self._peer = _END_HELD
         self._deliver()
 
-    def closed(self) -> None:
+    def receive_close(self) -> None:
         """Handle CLOSE: the peer has closed, after all of its data."""
         self._peer = _CLOSE_HELD
         self._drop_queue()
         self._forget(_GONE)
-        self._drained()  # a writer that waits before it reads must not wait any longer
+        self._handle_drain()  # a writer that waits before it reads must not wait any longer
         self._deliver()
 
-    def lost(self, error: Exception | None) -> None:
+    def handle_loss(self, error: Exception | None) -> None:
         """End at once: reset by the peer, or the tunnel is lost."""
         self._lose(error)
 
@@ -321,7 +321,7 @@ class StreamState(StreamSender):
         try:
             self._give(data)
         except Exception:
-            self._failed()
+            self._handle_failure()
             return
         self._take(len(data))
 
@@ -336,7 +336,7 @@ class StreamState(StreamSender):
                 self._allowance += credit
                 self._outbox.frame(CREDIT, self.number, credit.to_bytes(4, "big"))
 
-    def _drained(self) -> None:
+    def _handle_drain(self) -> None:
         if self._throttled and self._queued <= self._low:
             self._throttled = False
             if self._protocol is not None:
@@ -382,15 +382,15 @@ class StreamState(StreamSender):
         try:
             return bool(call())
         except Exception:
-            self._failed()
+            self._handle_failure()
             return True
 
     def _call_with(self, call: Callable[[Any], object], value: object) -> None:
         try:
             call(value)
         except Exception:
-            self._failed()
+            self._handle_failure()
 
-    def _failed(self) -> None:
+    def _handle_failure(self) -> None:
         log.exception("a stream of a tunnel failed and was ended")
         self.reset("it failed on the other side")

@@ -75,7 +75,7 @@ class Windows:
         self._asked = _pack(self.now())
         return self._asked
 
-    def answered(self, payload: bytes) -> bool:
+    def receive_pong(self, payload: bytes) -> bool:
         """Handle a PONG. Return True if another PING should follow at once."""
         if not payload or payload != self._asked:
             return False

@@ -131,7 +131,7 @@ class WebSocketTransport(Carrier):
 
     # Callbacks of the WebSocket
 
-    def received(self, frame: WSFrame) -> None:
+    def handle_frame(self, frame: WSFrame) -> None:
         kind = frame.msg_type
         if self._closing:
             return
@@ -150,14 +150,14 @@ class WebSocketTransport(Carrier):
         elif kind is WSMsgType.TEXT:
             self._close(WSCloseCode.UNSUPPORTED_DATA, "a tunnel carries binary messages only")
 
-    def throttled(self, full: bool) -> None:
+    def handle_backpressure(self, full: bool) -> None:
         self._full = full
         if not full and self._ping is not None:
             self._answer(self._ping)
         if self._protocol is not None:
             (self._protocol.pause_writing if full else self._protocol.resume_writing)()
 
-    def lost(self) -> None:
+    def handle_disconnect(self) -> None:
         self._closing = True
         if self._cut is not None:
             self._cut.cancel()
@@ -200,19 +200,19 @@ class _Listener(WSListener):
 
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
         if self.transport is not None:
-            self.transport.received(frame)
+            self.transport.handle_frame(frame)
 
     def on_ws_disconnected(self, transport: WSTransport) -> None:
         if self.transport is not None:
-            self.transport.lost()
+            self.transport.handle_disconnect()
 
     def pause_writing(self) -> None:
         if self.transport is not None:
-            self.transport.throttled(True)
+            self.transport.handle_backpressure(True)
 
     def resume_writing(self) -> None:
         if self.transport is not None:
-            self.transport.throttled(False)
+            self.transport.handle_backpressure(False)
 
 
 def _hush_strangers() -> None:
@@ -285,12 +285,12 @@ async def connect(
     context = ssl.create_default_context(cadata=ca or None)
     made: list[asyncio.Protocol] = []
 
-    def opened(transport: WebSocketTransport) -> None:
+    def handle_open(transport: WebSocketTransport) -> None:
         made.append(protocol())
         transport.set_protocol(made[0])
         made[0].connection_made(transport)
 
-    listener = _Listener(opened)
+    listener = _Listener(handle_open)
     try:
         async with asyncio.timeout(CONNECT):
             await ws_connect(

@@ -48,10 +48,10 @@ from postern.store.sql.sessions.sql_backlog import SqlBacklog
 from postern.store.stores import Stores
 from postern.wiring import masters_wiring, paths, tls
 from postern.wiring.auth_settings_wiring import default_auth
-from postern.wiring.blobs import stored
+from postern.wiring.blobs import open_segments
 from postern.wiring.language_wiring import language_types
 from postern.wiring.masking_wiring import masks
-from postern.wiring.metrics_wiring import gathered
+from postern.wiring.metrics_wiring import gather_metrics
 from postern.wiring.parsers import PARSED, ParserJudge
 from postern.wiring.recordings_wiring import trouble_with_recordings
 
@@ -91,12 +91,12 @@ _SCHEMES = ("https", "ssh", "http", "file")
 
 def git_fetcher(settings: Settings, environment: Mapping[str, str]) -> GitFetcher:
     """Raises Misconfigured."""
-    schemes = _listed(settings.runbook_schemes)
+    schemes = _split_list(settings.runbook_schemes)
     if unknown := [one for one in schemes if one not in _SCHEMES]:
         raise Misconfigured(
             f"POSTERN_RUNBOOK_SCHEMES: {unknown[0]!r} is not one of {', '.join(_SCHEMES)}", field="runbook_schemes"
         )
-    folders = _listed(settings.runbook_folders)
+    folders = _split_list(settings.runbook_folders)
     if relative := [one for one in folders if not Path(one).is_absolute()]:
         raise Misconfigured(
             f"POSTERN_RUNBOOK_FOLDERS: {relative[0]!r} is not an absolute path", field="runbook_folders"
@@ -111,7 +111,7 @@ def git_fetcher(settings: Settings, environment: Mapping[str, str]) -> GitFetche
     return GitFetcher(policy, environment, seconds=settings.runbook_timeout)
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _split_list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
@@ -154,7 +154,7 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
         for topic in (Topic.DATA_KEYS_CHANGED, Topic.RESUMED):
             signals.subscribe(topic, lambda _payload: encryption.refresh())
         stores = Stores(database, encryption)
-        held = stored(settings, stores.segments, encryption)
+        held = open_segments(settings, stores.segments, encryption)
         recordings = RecordingLibrary(
             settings.home,
             {name: spec.renderer for name, spec in PROTOCOLS.items()},
@@ -185,7 +185,7 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
                 machine,
                 provider=Providers(openid, saml),
                 copies=StoredCopies(held.blobs, held.keys),
-                metrics=functools.partial(gathered, settings.home, SqlBacklog(database).look),
+                metrics=functools.partial(gather_metrics, settings.home, SqlBacklog(database).look),
             ),
             openid=openid,
             saml=saml,
@@ -204,7 +204,7 @@ def trackers(settings: Settings) -> Trackers:
     return functools.partial(tracker_of, allowed=allowed)
 
 
-def _allowed(setting: str, text: str) -> AllowedNetworks:
+def _parse_networks(setting: str, text: str) -> AllowedNetworks:
     return AllowedNetworks(setting, networks_of(text, setting))
 
 
@@ -226,8 +226,8 @@ def machine_of(settings: Settings) -> MachineFacts:
         anchors=lambda: anchors(settings),
         metrics_token=settings.metrics_token,
         checkpoint_interval=timedelta(seconds=settings.checkpoint_interval),
-        provider_networks=_allowed("POSTERN_PROVIDER_NETWORKS", settings.provider_networks),
-        sink_networks=_allowed("POSTERN_SINK_NETWORKS", settings.sink_networks),
+        provider_networks=_parse_networks("POSTERN_PROVIDER_NETWORKS", settings.provider_networks),
+        sink_networks=_parse_networks("POSTERN_SINK_NETWORKS", settings.sink_networks),
     )
 
 

@@ -24,26 +24,26 @@ from postern.services.server.organisation_deletion import OrganisationDeleter
 from postern.settings import Settings
 from postern.wiring.app import App, now, trackers
 from postern.wiring.chats_wiring import chat_senders
-from postern.wiring.metrics_wiring import reviews_told
+from postern.wiring.metrics_wiring import make_review_observer
 
 _SELDOM = 600.0  # seconds; for deletions of obsolete data, which are not visible
 
 
 def build_background_jobs(settings: Settings, app: App, meters: Meters, tracer: Tracer = NO_TRACER) -> BackgroundJobs:
     """Return the jobs. Storing segments, the archiver's own work, is not one of them. Raises Misconfigured."""
-    made, purging, deleting = app.services, build_purger(settings, app), build_deleter(settings, app)
+    services, purging, deleting = app.services, build_purger(settings, app), build_deleter(settings, app)
     sending = build_sending(settings, app, meters, tracer)
     delivering = build_delivering(settings, app, meters)
-    made.postprocessing.observer = reviews_told(meters)
-    made.runbook_schedules.counted = functools.partial(meters.count, "postern_schedule_runs")
+    services.postprocessing.observer = make_review_observer(meters)
+    services.runbook_schedules.counted = functools.partial(meters.count, "postern_schedule_runs")
     if settings.runbook_interval < 1:
         raise Misconfigured("POSTERN_RUNBOOK_INTERVAL: must be 1 second or more", field="runbook_interval")
     every = timedelta(seconds=settings.runbook_interval)
 
     def reading(*, failing: bool) -> Callable[[], Awaitable[bool]]:
-        return functools.partial(made.runbook_reading.once, every, failing=failing)
+        return functools.partial(services.runbook_reading.once, every, failing=failing)
 
-    def told(name: str, seconds: float, failed: bool) -> None:
+    def record_run(name: str, seconds: float, failed: bool) -> None:
         meters.observe("postern_upkeep_seconds", seconds, name)
         if failed:
             meters.count("postern_upkeep_failed", name)
@@ -51,15 +51,23 @@ def build_background_jobs(settings: Settings, app: App, meters: Meters, tracer: 
     return BackgroundJobs(
         [
             # Work after a session and an audit entry; one process at a time, over all machines.
-            Task("follow-up", 1.0, made.postprocessing.once, goes_on=True, stop=made.postprocessing.stop),
+            Task("follow-up", 1.0, services.postprocessing.once, goes_on=True, stop=services.postprocessing.stop),
             Task("deliveries", 1.0, sending.once, stop=sending.stop),
             Task("issues", 1.0, delivering.once, stop=delivering.stop, woken=delivering.woken),
-            Task("ledger", 5.0, made.ledger_worker.once, longest=ledger_worker.LONGEST, stop=made.ledger_worker.stop),
-            Task("texts", 10.0, made.session_texts.catch_up, goes_on=True),
-            Task("reviews", 5.0, made.reviews.settle),
-            Task("schedules", 2.0, made.runbook_schedules.once, goes_on=True),
+            Task(
+                "ledger",
+                5.0,
+                services.ledger_worker.once,
+                longest=ledger_worker.LONGEST,
+                stop=services.ledger_worker.stop,
+            ),
+            Task("texts", 10.0, services.session_texts.catch_up, goes_on=True),
+            Task("reviews", 5.0, services.reviews.settle),
+            Task("schedules", 2.0, services.runbook_schedules.once, goes_on=True),
             # Repositories with runbooks; those that fail wait for each other and delay no other.
-            Task("runbooks", 5.0, reading(failing=False), goes_on=True, longest=ROUND, stop=made.runbook_reading.stop),
+            Task(
+                "runbooks", 5.0, reading(failing=False), goes_on=True, longest=ROUND, stop=services.runbook_reading.stop
+            ),
             Task("failing runbooks", 5.0, reading(failing=True), goes_on=True, longest=ROUND),
             Task("purges", 5.0, purging.once, longest=purger.LONGEST, stop=purging.stop),
             Task(
@@ -69,13 +77,13 @@ def build_background_jobs(settings: Settings, app: App, meters: Meters, tracer: 
                 stop=deleting.stop,
             ),
             # Deletion of obsolete data.
-            Task("logins", _SELDOM, made.logins.prune),
-            Task("vouchers", _SELDOM, made.one_time_tokens.prune),
-            Task("workers", _SELDOM, made.relay_workers.prune),
-            Task("errands", _SELDOM, made.target_tasks.prune),
-            Task("idempotency keys", _SELDOM, made.idempotency.prune),
+            Task("logins", _SELDOM, services.logins.prune),
+            Task("one_time_tokens", _SELDOM, services.one_time_tokens.prune),
+            Task("workers", _SELDOM, services.relay_workers.prune),
+            Task("target_tasks", _SELDOM, services.target_tasks.prune),
+            Task("idempotency keys", _SELDOM, services.idempotency.prune),
         ],
-        told,
+        record_run,
     )
 
 

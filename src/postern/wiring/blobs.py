@@ -82,7 +82,7 @@ class KeysForThreads:
         return found
 
 
-def stored(settings: Settings, segments: SegmentStore, encryption: Encryption) -> StoredSegments:
+def open_segments(settings: Settings, segments: SegmentStore, encryption: Encryption) -> StoredSegments:
     """Return the source of segments; call it on the event loop. Raises Misconfigured."""
     loop = asyncio.get_running_loop()
     return StoredSegments(rows_from_threads(segments, loop), open_blobs(settings), KeysForThreads(encryption, loop))

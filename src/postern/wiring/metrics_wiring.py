@@ -20,7 +20,7 @@ from postern.metrics.process_metrics import sample_process
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.ports.review_ports import ReviewChange
-from postern.wiring.recordings_wiring import archivist_silence, waiting_for_archivist
+from postern.wiring.recordings_wiring import archiver_silence, waiting_for_archiver
 
 PATIENCE = 2.0  # seconds in which the store must return the size of its queues
 _DECISIONS = frozenset({ReviewEvent.APPROVED, ReviewEvent.REJECTED})
@@ -34,7 +34,9 @@ async def no_backlog(_now: datetime) -> Mapping[str, float]:
 
 
 @asynccontextmanager
-async def telling(settings: Settings, meters: Meters, database: Database, process: str) -> AsyncIterator[None]:
+async def exporting_metrics(
+    settings: Settings, meters: Meters, database: Database, process: str
+) -> AsyncIterator[None]:
     """Count, and answer requests for the process's metrics, within the context."""
     database.observer = lambda seconds: meters.observe("postern_store_seconds", seconds)
     meters.sample("postern_store_connections", lambda: database.in_use)
@@ -53,7 +55,7 @@ async def telling(settings: Settings, meters: Meters, database: Database, proces
             await lag
 
 
-async def gathered(home: Path, backlog: Backlog = no_backlog) -> bytes:
+async def gather_metrics(home: Path, backlog: Backlog = no_backlog) -> bytes:
     """Return the metrics of all processes of this machine, in Prometheus's text format. `backlog` is read from the
     store, for all machines; without it the other metrics are returned."""
     by_process, behind = await asyncio.gather(gather(home / "run"), _behind(backlog))
@@ -80,20 +82,20 @@ def _machine(home: Path) -> dict[str, float]:
     for path in (home / "spool").glob("*/*"):
         with suppress(OSError):  # sealed meanwhile
             size += path.stat().st_size
-    waiting = waiting_for_archivist(home)
+    waiting = waiting_for_archiver(home)
     return found | {
         "postern_spool_bytes": float(size),
         "postern_sealed_segments": float(waiting.segments),
         "postern_sealed_bytes": float(waiting.size),
         "postern_sealed_oldest_seconds": waiting.age,
-        "postern_archivist_silence_seconds": archivist_silence(home),
+        "postern_archiver_silence_seconds": archiver_silence(home),
     }
 
 
-def reviews_told(meters: Meters) -> Callable[[ReviewChange], None]:
+def make_review_observer(meters: Meters) -> Callable[[ReviewChange], None]:
     """Return an observer that is notified once of everything that happened to a review."""
 
-    def told(news: ReviewChange) -> None:
+    def count_review_change(news: ReviewChange) -> None:
         review, kind = news.review, str(news.review.kind)
         if news.kind == CREATED:
             meters.count("postern_reviews_asked", kind)
@@ -105,18 +107,18 @@ def reviews_told(meters: Meters) -> Callable[[ReviewChange], None]:
         if news.kind == ReviewEvent.APPROVED and any(voice.forced for voice in review.voices):
             meters.count("postern_reviews_forced", kind)
 
-    return told
+    return count_review_change
 
 
-def rounds_told(meters: Meters) -> Callable[[Round], None]:
+def make_round_observer(meters: Meters) -> Callable[[Round], None]:
     """Return an observer of each round of the archiver."""
     last = Round()
     meters.sample("postern_segments_set_aside", lambda: float(last.set_aside))
     meters.sample("postern_blob_store_up", lambda: float(not last.trouble))
 
-    def told(done: Round) -> None:
+    def count_round(finished_round: Round) -> None:
         nonlocal last
-        last = done
-        meters.count("postern_segments_stored", by=done.stored)
+        last = finished_round
+        meters.count("postern_segments_stored", by=finished_round.stored)
 
-    return told
+    return count_round

@@ -24,9 +24,9 @@ def lock(settings: Settings) -> Path:
     return settings.home / "run" / "lock"
 
 
-def archivist_beat(home: Path) -> Path:
+def archiver_beat(home: Path) -> Path:
     """Return the file that the archiver touches every few seconds."""
-    return home / "run" / "archivist"
+    return home / "run" / "archiver"
 
 
 def api_url(settings: Settings) -> Path:

@@ -17,7 +17,7 @@ from postern.settings import Settings
 from postern.wiring import paths
 
 MOST_FILES = 10_000  # sealed segments that are counted
-ARCHIVIST_LATE = 120.0  # seconds without a heartbeat after which the archiver counts as missing
+ARCHIVER_LATE = 120.0  # seconds without a heartbeat after which the archiver counts as missing
 
 
 def trouble_with_recordings(settings: Settings) -> str:
@@ -31,10 +31,10 @@ def trouble_with_recordings(settings: Settings) -> str:
     return ""
 
 
-def archivist_silence(home: Path) -> float:
+def archiver_silence(home: Path) -> float:
     """Return the seconds since its last heartbeat."""
     try:
-        return time.time() - paths.archivist_beat(home).stat().st_mtime
+        return time.time() - paths.archiver_beat(home).stat().st_mtime
     except FileNotFoundError:
         return math.inf
 
@@ -48,7 +48,7 @@ class WaitingSegments:
     age: float = 0.0
 
 
-def waiting_for_archivist(home: Path) -> WaitingSegments:
+def waiting_for_archiver(home: Path) -> WaitingSegments:
     """Count at most MOST_FILES of them."""
     found = []
     for path in itertools.islice(sealed_folder(home).glob(f"*/*/*{SEALED_SUFFIX}"), MOST_FILES):
@@ -60,7 +60,7 @@ def waiting_for_archivist(home: Path) -> WaitingSegments:
     return WaitingSegments(len(found), sum(one.st_size for one in found), max(0.0, time.time() - oldest))
 
 
-def archivist_trouble(home: Path) -> str:
+def archiver_trouble(home: Path) -> str:
     """Return why the archiver's last attempt failed; empty if it succeeded."""
     try:
         return _trouble_file(home).read_text(errors="replace")
@@ -68,22 +68,22 @@ def archivist_trouble(home: Path) -> str:
         return ""
 
 
-def trouble_told(home: Path) -> Callable[[Round], None]:
+def make_trouble_observer(home: Path) -> Callable[[Round], None]:
     """Return an observer of every round of the archiver. On a read-only disk it stores nothing; that is noticed
     elsewhere."""
     file = _trouble_file(home)
     known: str | None = None
 
-    def told(done: Round) -> None:
+    def record_trouble(finished_round: Round) -> None:
         nonlocal known
-        if done.trouble != known:
+        if finished_round.trouble != known:
             with suppress(OSError):
                 file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                file.write_text(done.trouble)
-                known = done.trouble
+                file.write_text(finished_round.trouble)
+                known = finished_round.trouble
 
-    return told
+    return record_trouble
 
 
 def _trouble_file(home: Path) -> Path:
-    return home / "run" / "archivist.trouble"
+    return home / "run" / "archiver.trouble"

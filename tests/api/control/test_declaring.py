@@ -9,7 +9,7 @@ from uuid import uuid4
 import grpc
 import pytest
 from tests.api.control.conftest import Attend
-from tests.api.control.test_attendance import rest, stub
+from tests.api.control.test_control_stream import rest, stub
 from tests.support.control import Place
 from tests.support.promises import until, within
 

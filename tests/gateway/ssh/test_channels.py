@@ -44,10 +44,10 @@ async def test_the_last_size_of_a_window_is_never_lost() -> None:
     transport.set_protocol(reader)
     transport.pause_reading()
     for number in range(5_000):
-        transport.resized(1 + number, 24)
-    transport.received(b"typed")
-    transport.resized(80, 25)
-    transport.resized(90, 25)
+        transport.queue_resize(1 + number, 24)
+    transport.receive_data(b"typed")
+    transport.queue_resize(80, 25)
+    transport.queue_resize(90, 25)
     transport.resume_reading()
     await asyncio.sleep(0)
     sizes = [m.read_resize(payload) for kind, payload in reader.frames if kind == m.RESIZE]
@@ -61,12 +61,12 @@ class Left:
     def __init__(self, *, forward: bool) -> None:
         self.transport, self.reader = ClientChannel(channel(), "::1", forward=forward), Reader()
         self.transport.set_protocol(self.reader)
-        self.transport.filled(True)
+        self.transport.set_channel_full(True)
         self.transport.pause_reading()
-        self.transport.received(b"sent")
-        self.transport.ended()
+        self.transport.receive_data(b"sent")
+        self.transport.receive_eof()
         self.gone = 0
-        self.transport.closed(self._count)
+        self.transport.handle_close(self._count)
 
     def _count(self) -> None:
         self.gone += 1
@@ -78,7 +78,7 @@ async def test_what_a_forwarded_connection_sent_before_its_end_is_passed_on() ->
     await asyncio.sleep(0)
     assert (left.gone, left.reader.lost) == (0, False)
     left.transport.write(m.frame(m.STDOUT, b"an answer") + m.exit_frame(0))  # nobody is there for it
-    left.transport.filled(True)
+    left.transport.set_channel_full(True)
     assert left.reader.may_write
     left.transport.resume_reading()
     await asyncio.sleep(0.01)

@@ -208,7 +208,7 @@ async def test_write_loses_to_who_was_first(forge: Forge, fetcher: Make) -> None
 
     forge.answer = meanwhile
     writer = fetcher(RepositoryPolicy(networks=LOOPBACK, authority=str(forge.authority)))
-    with pytest.raises(Conflict, match="somebody else wrote"):
+    with pytest.raises(Conflict, match="the branch was changed"):
         await writer.write(
             repository(f"{forge.url}/team/runbooks.git"), "c.runbook.sh", "c", "More", ADA, overwrite=False
         )
@@ -227,7 +227,7 @@ async def test_write_loses_to_who_was_first_at_the_last_moment(forge: Forge, fet
 
     forge.answer = meanwhile
     writer = fetcher(RepositoryPolicy(networks=LOOPBACK, authority=str(forge.authority)))
-    with pytest.raises(Conflict, match="somebody else wrote"):
+    with pytest.raises(Conflict, match="the branch was changed"):
         await writer.write(
             repository(f"{forge.url}/team/runbooks.git"), "c.runbook.sh", "c", "More", ADA, overwrite=False
         )

@@ -291,4 +291,4 @@ async def test_attack_a_tracker_that_echoes_credentials_where_it_answers_well(
     """What it answers becomes addresses, names of assets and entries of the audit log."""
     pair = b64encode(f"{USER}:{TOKEN}".encode()).decode()
     site.faults.append(Fault("myself", status=200, content={"displayName": f"{TOKEN}, Basic {pair}, {pair}"}))
-    assert await tracker.check() == "Jira knows us as ***, ***, ***"
+    assert await tracker.check() == "Jira accepts the credentials of ***, ***, ***"

@@ -49,7 +49,7 @@ async def lab(gitlab: GitLabServer) -> AsyncIterator[AnyTracker]:
 
 
 async def test_github_checks(github: GitHubServer, hub: AnyTracker) -> None:
-    assert await hub.check() == "GitHub knows us as robot"
+    assert await hub.check() == "GitHub accepts the credentials of robot"
     assert REPOSITORY in await hub.check(REPOSITORY)
     with pytest.raises(NotFound, match="Not Found"):
         await hub.check("acme/other")
@@ -160,7 +160,7 @@ def test_addresses_of_github(given: str, site: str, api: str) -> None:
 
 
 async def test_gitlab_checks(gitlab: GitLabServer, lab: AnyTracker) -> None:
-    assert await lab.check() == "GitLab knows us as robot"
+    assert await lab.check() == "GitLab accepts the credentials of robot"
     assert PROJECT in await lab.check(PROJECT)
     assert PROJECT in await lab.check(NUMBER)
     with pytest.raises(NotFound, match="404 Project Not Found"):

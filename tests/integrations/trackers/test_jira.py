@@ -56,7 +56,7 @@ def words(value: Any) -> str:
 
 
 async def test_check_says_whom_the_tracker_knows(tracker: AnyTracker) -> None:
-    assert await tracker.check() == "Jira knows us as Robot"
+    assert await tracker.check() == "Jira accepts the credentials of Robot"
     assert "shows us the project All of DEV (DEV)" in await tracker.check(SOFTWARE)
     with pytest.raises(NotFound, match="No project could be found with key 'NOPE'"):
         await tracker.check("NOPE")

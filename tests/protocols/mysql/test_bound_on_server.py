@@ -13,7 +13,7 @@ from tests.support.mysql import running_mariadb
 
 from postern.errors import ProtocolViolation
 from postern.protocols.mysql.wire import mysql_messages as m
-from postern.protocols.mysql.wire.mysql_bind_values import brought, parameters
+from postern.protocols.mysql.wire.mysql_bind_values import parameters, read_execute_types
 from postern.protocols.mysql.wire.mysql_response_queue import MysqlStatement
 from postern.protocols.mysql.wire.mysql_values import binary_texts
 
@@ -61,7 +61,7 @@ def test_attack_types_of_values_by_which_a_server_reads_something_else(server: M
                 payload = struct.pack("<BIBI", m.COM_STMT_EXECUTE, number, 0, 1) + values
                 statement = MysqlStatement("", number, 2)
                 try:
-                    statement.types = brought(payload, statement)
+                    statement.types = read_execute_types(payload, statement)
                     judged = parameters(payload, statement, bool(statement.types))
                 except ProtocolViolation:
                     continue

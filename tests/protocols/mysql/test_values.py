@@ -17,7 +17,7 @@ from postern.interception.verdicts import FORWARD, REPLACE, Verdict
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_rows import MysqlLayout, MysqlRows
 from postern.protocols.mysql.wire.mysql_types import kind_of, scalar_of
-from postern.protocols.mysql.wire.mysql_values import binary_texts, packed, plain
+from postern.protocols.mysql.wire.mysql_values import binary_texts, pack_value, plain
 from postern.protocols.wire_base import Side
 
 TEXTS = {
@@ -43,7 +43,7 @@ TEXTS = {
 @pytest.mark.parametrize("name", TEXTS)
 def test_values_come_back(name: str) -> None:
     kind, text = TEXTS[name]
-    assert plain(kind, False, packed(kind, False, text.encode())) == text.encode()
+    assert plain(kind, False, pack_value(kind, False, text.encode())) == text.encode()
 
 
 def test_times_of_more_than_a_day_and_below_zero() -> None:
@@ -67,7 +67,7 @@ def test_values_of_impossible_sizes_are_refused(kind: int, data: bytes) -> None:
 @pytest.mark.parametrize(("kind", "text"), [(m.TINY, b"300"), (m.LONG, b"x"), (m.DATE, b"now"), (m.FLOAT, b"1e99")])
 def test_what_does_not_fit_is_no_value(kind: int, text: bytes) -> None:
     try:
-        packed(kind, False, text)
+        pack_value(kind, False, text)
     except ValueError:
         return
     pytest.fail("it was packed")

@@ -8,7 +8,7 @@ import pytest
 
 from postern.domain.secret import Secret
 from postern.protocols.clients import NativeCredential
-from postern.protocols.postgres.postgres_client import moved, psql_line, user_of
+from postern.protocols.postgres.postgres_client import psql_line, replace_address, user_of
 
 AUTHORITY = Path("/home/some one/ca.crt")
 
@@ -34,7 +34,7 @@ def test_a_shell_and_libpq_read_back_what_was_put_in(password: str, host: str) -
 def test_a_moved_line_differs_in_host_and_port_only() -> None:
     before = psql_line(NativeCredential("u", Secret("p@w:/"), "localhost", 7432, "shop", AUTHORITY))
     after = psql_line(NativeCredential("u", Secret("p@w:/"), "db.example.com", 1234, "shop", AUTHORITY))
-    assert moved(before, "db.example.com", 1234) == after
+    assert replace_address(before, "db.example.com", 1234) == after
 
 
 def test_the_user_of_a_line_is_read_back() -> None:

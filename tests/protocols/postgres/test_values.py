@@ -17,7 +17,7 @@ from postern.protocols.postgres.wire.postgres_messages import PostgresField
 from postern.protocols.postgres.wire.postgres_rows import PostgresLayout, PostgresRows, cut
 from postern.protocols.postgres.wire.postgres_scalars import SCALARS, scalar_codec
 from postern.protocols.postgres.wire.postgres_types import ARRAYS
-from postern.protocols.postgres.wire.postgres_values import changed
+from postern.protocols.postgres.wire.postgres_values import change_cell
 
 TEXT, BINARY = 0, 1
 UNKNOWN = 70_000
@@ -72,7 +72,7 @@ def test_rows_and_columns_stay_as_many_whatever_is_in_them(
 
 @given(st.sampled_from(OIDS), st.sampled_from([TEXT, BINARY]), CELLS.filter(bool), st.sampled_from(Strategy))
 def test_what_comes_out_is_read_as_its_type(oid: int, form: int, cell: bytes, strategy: Strategy) -> None:
-    made = changed(oid, form, cell, substitutes(strategy).change)
+    made = change_cell(oid, form, cell, substitutes(strategy).change)
     codec = scalar_codec(oid, form)
     if made is None or codec is None or made == cell:
         return
@@ -87,9 +87,9 @@ def test_what_comes_out_is_read_as_its_type(oid: int, form: int, cell: bytes, st
 )
 def test_masked_twice_is_masked_once(oid: int, form: int, cell: bytes, strategy: Strategy) -> None:
     change = substitutes(strategy).change
-    once = changed(oid, form, cell, change)
+    once = change_cell(oid, form, cell, change)
     if once is not None:
-        assert changed(oid, form, once, change) == once
+        assert change_cell(oid, form, once, change) == once
 
 
 @pytest.mark.parametrize(
@@ -103,11 +103,11 @@ def test_masked_twice_is_masked_once(oid: int, form: int, cell: bytes, strategy:
 )
 def test_what_has_no_hashes_becomes_null_in_both_formats(oid: int, text: bytes, binary: bytes) -> None:
     by = substitutes(Strategy.HASH).change
-    assert changed(oid, TEXT, text, by) is changed(oid, BINARY, binary, by) is None
+    assert change_cell(oid, TEXT, text, by) is change_cell(oid, BINARY, binary, by) is None
     for strategy in (Strategy.REPLACE, Strategy.PARTIAL):
         by = substitutes(strategy).change
-        assert changed(oid, TEXT, text, by) not in (None, text)
-        assert changed(oid, BINARY, binary, by) not in (None, binary)
+        assert change_cell(oid, TEXT, text, by) not in (None, text)
+        assert change_cell(oid, BINARY, binary, by) not in (None, binary)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_what_has_no_hashes_becomes_null_in_both_formats(oid: int, text: bytes, 
     [(b"$1,234.56", b"$0.00"), (b"-1.234,56 \xe2\x82\xac", b"0,00 \xe2\x82\xac"), (b"(\xc2\xa51,234)", b"\xc2\xa50")],
 )
 def test_money_keeps_its_currency(cell: bytes, made: bytes) -> None:
-    assert changed(790, TEXT, cell, substitutes(Strategy.REPLACE).change) == made
+    assert change_cell(790, TEXT, cell, substitutes(Strategy.REPLACE).change) == made
 
 
 def test_an_hstore_keeps_its_shape() -> None:
@@ -123,7 +123,7 @@ def test_an_hstore_keeps_its_shape() -> None:
         return struct.pack("!i", len(value)) + value
 
     cell = struct.pack("!i", 2) + text(b"name") + text(b"Ada") + text(b"none") + struct.pack("!i", -1)
-    made = changed(UNKNOWN, BINARY, cell, substitutes(Strategy.REPLACE).change)
+    made = change_cell(UNKNOWN, BINARY, cell, substitutes(Strategy.REPLACE).change)
     assert made == struct.pack("!i", 2) + text(b"****") + text(b"****") + text(b"****") + struct.pack("!i", -1)
 
 
@@ -133,7 +133,7 @@ def test_an_hstore_keeps_its_shape() -> None:
 def test_hashed_numbers_lie_at_the_end_of_their_type(oid: int, least: int, most: int) -> None:
     """So that hardly a number of somebody's passes for a hash."""
     by = substitutes(Strategy.HASH).change
-    found = {int(changed(oid, TEXT, b"%d" % number, by) or b"0") for number in range(200)}
+    found = {int(change_cell(oid, TEXT, b"%d" % number, by) or b"0") for number in range(200)}
     assert all(least <= number < most for number in found)
     assert len(found) > 190
 
@@ -151,7 +151,7 @@ def test_what_nobody_changes_stays_byte_for_byte() -> None:
         (2950, TEXT, b"123E4567-E89B-42D3-A456-426614174ABC"),
         (1007, BINARY, struct.pack("!iiIiii", 1, 0, 23, 1, 1, 9)),  # shorter than it says
     ):
-        assert changed(oid, form, cell, stays) == cell
+        assert change_cell(oid, form, cell, stays) == cell
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_what_nobody_changes_stays_byte_for_byte() -> None:
 @pytest.mark.parametrize("strategy", [Strategy.PARTIAL, Strategy.HASH])
 def test_what_is_strange_becomes_null(oid: int, cell: bytes, strategy: Strategy) -> None:
     """Attack: write a value in a way that masking does not know."""
-    assert changed(oid, TEXT, cell, substitutes(strategy).change) is None
+    assert change_cell(oid, TEXT, cell, substitutes(strategy).change) is None
 
 
 def test_a_null_element_is_told_in_the_head_of_its_array() -> None:
@@ -184,7 +184,7 @@ def test_a_null_element_is_told_in_the_head_of_its_array() -> None:
         return None
 
     array = struct.pack("!iiIii", 1, 0, 25, 2, 1) + struct.pack("!i", 1) + b"a" + struct.pack("!i", 1) + b"b"
-    made = changed(1009, BINARY, array, gone)
+    made = change_cell(1009, BINARY, array, gone)
     assert made == struct.pack("!iiIii", 1, 1, 25, 2, 1) + b"\xff" * 8
 
 
@@ -229,6 +229,6 @@ def test_both_formats_become_the_same_value(oid: int, text: bytes, binary: bytes
         return change
 
     by = told(substitutes(strategy).change)
-    assert changed(oid, TEXT, text, by) is not None
-    assert changed(oid, BINARY, binary, by) is not None
+    assert change_cell(oid, TEXT, text, by) is not None
+    assert change_cell(oid, BINARY, binary, by) is not None
     assert seen[:2] == seen[2:]

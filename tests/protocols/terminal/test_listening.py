@@ -15,12 +15,12 @@ NUMBERS = st.integers(0).map(str)
 
 @given(PORTS)
 def test_a_port_is_told(port: int) -> None:
-    assert told.read_told(told.listens(port)) == told.ListeningMessage(port)
+    assert told.read_message(told.listens(port)) == told.ListeningMessage(port)
 
 
 @given(NUMBERS, st.text(), PORTS)
 def test_whatever_a_host_is_called_can_be_read(number: str, host: str, port: int) -> None:
-    came = told.read_told(told.came(number, host, port))
+    came = told.read_message(told.came(number, host, port))
     assert isinstance(came, told.WaitingConnection)
     assert (came.number, came.port) == (number, port)
     assert came.host == "?" or host.startswith(came.host)
@@ -28,7 +28,7 @@ def test_whatever_a_host_is_called_can_be_read(number: str, host: str, port: int
 
 @given(st.binary())
 def test_nothing_else_is_taken(data: bytes) -> None:
-    for read in (told.read_told, told.read_refused):
+    for read in (told.read_message, told.read_refused):
         try:
             read(data)
         except ProtocolViolation:

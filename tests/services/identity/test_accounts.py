@@ -227,7 +227,7 @@ async def test_without_a_refresh_token_a_login_ends_when_the_provider_says(servi
         await services.logins.authenticate(opened.token)
 
 
-async def test_a_voucher_is_good_once_for_one_step_in_time(world: World) -> None:
+async def test_a_one_time_token_is_good_once_for_one_step_in_time(world: World) -> None:
     one_time_tokens = OneTimeTokens(world.stores.one_time_tokens, world.clock)
     life = timedelta(minutes=1)
     secret = await one_time_tokens.issue(TokenPurpose.EXCHANGE, {"a": 1}, life)

@@ -17,7 +17,7 @@ from postern.services.bundle import Services
 from postern.services.identity.logins.logins import ClientFacts
 from postern.services.identity.logins.one_time_tokens import OneTimeTokens
 from postern.store.sql.identity import sql_logins as login_store
-from postern.store.sql.identity import sql_one_time_tokens as voucher_store
+from postern.store.sql.identity import sql_one_time_tokens as token_store
 
 LIFE = timedelta(minutes=10)
 OIDC = TokenPurpose.OIDC_STATE
@@ -28,8 +28,8 @@ PASSWORD = Secret("a long enough password")
 def one_time_tokens(world: World, monkeypatch: pytest.MonkeyPatch) -> OneTimeTokens:
     """With bounds that a test can reach."""
     world.clock.tick = timedelta(milliseconds=1)
-    monkeypatch.setattr(voucher_store, "MOST", 20)
-    monkeypatch.setattr(voucher_store, "MOST_OF_SOURCE", 5)
+    monkeypatch.setattr(token_store, "MOST", 20)
+    monkeypatch.setattr(token_store, "MOST_OF_SOURCE", 5)
     return OneTimeTokens(world.stores.one_time_tokens, world.clock)
 
 
@@ -191,7 +191,7 @@ async def test_one_set_up_link_used_twice_at_the_same_instant_works_once(world: 
     assert all(isinstance(one, Unauthenticated) for one in done if isinstance(one, BaseException))
 
 
-async def test_one_voucher_taken_by_many_at_the_same_instant_is_given_once(world: World) -> None:
+async def test_one_token_taken_by_many_at_the_same_instant_is_given_once(world: World) -> None:
     one_time_tokens = OneTimeTokens(world.stores.one_time_tokens, world.clock)
     secret = await one_time_tokens.issue(TokenPurpose.EXCHANGE, {"a": 1}, LIFE)
     takes = (one_time_tokens.take(TokenPurpose.EXCHANGE, secret) for _ in range(8))

@@ -83,7 +83,7 @@ async def test_refused_change_issues_and_ends_no_credential(services: Services, 
     made = await services.machines.create(root, {"name": "batch", "connection_names": ["shop"]})
     older = await services.machines.get(root, "batch")
     await services.machines.update(root, "batch", {"description": "nightly"})
-    with pytest.raises(Conflict, match="changed by somebody else"):
+    with pytest.raises(Conflict, match="changed by another request"):
         await services.machines.authorized_write(root, older, replace(older, connection_names=("stock",)))
     assert [name for _, name in await services.machines.credentials(root, "batch")] == ["shop"]
     assert await admitted(services, made.issued[0])

@@ -403,7 +403,7 @@ async def test_a_hold_that_was_deleted_in_the_database_still_holds(keeping: Keep
     await keeping.days(100)
     await keeping.round()
     assert await keeping.there([held]) == [WHOLE]
-    with pytest.raises(Conflict, match="the ledger says that it is held"):
+    with pytest.raises(Conflict, match="the ledger has a legal hold on it"):
         await keeping.services.purges.purge(keeping.admin, held, PurgeScope.SESSION, "it bothers me")
 
 

@@ -236,7 +236,7 @@ async def test_matches_say_when_and_what(world: World, services: Services, admin
 
 
 async def test_segments_are_taken_once_each(world: World, services: Services, admin: Principal) -> None:
-    """The archivist may be killed after any step and begin again."""
+    """The archiver may be killed after any step and begin again."""
     session = await asked(world, admin)
     index = services.session_texts.index
     assert await index(session.id, 1, [(1.0, "alpha")])
@@ -295,7 +295,7 @@ async def test_a_mebibyte_of_different_words_is_searchable(world: World, service
 
 
 async def test_segments_are_put_in_order_whenever_they_come(world: World, services: Services, admin: Principal) -> None:
-    """As when the sweep reads those that the archivist could not tell of."""
+    """As when the sweep reads those that the archiver could not tell of."""
     session = await asked(world, admin)
     index = services.session_texts.index
     assert await index(session.id, 3, [(3.0, "gamma")], is_last=True)
@@ -308,7 +308,7 @@ async def test_segments_are_put_in_order_whenever_they_come(world: World, servic
     assert held[session.id] == [(1.0, "alpha"), (2.0, "beta"), (3.0, "gamma")]
 
 
-async def test_what_the_archivist_took_is_not_read_again(world: World, services: Services, admin: Principal) -> None:
+async def test_what_the_archiver_took_is_not_read_again(world: World, services: Services, admin: Principal) -> None:
     session = await asked(world, admin, "alpha")
     await services.session_texts.index(session.id, 1, [(1.0, "beta")])
     assert await catch_up(world, services) == 1
@@ -328,7 +328,7 @@ async def test_a_recording_of_another_machine_is_taken_there(
     assert await found(services, admin, "alpha beta") == [session.id]
 
 
-async def test_the_sweep_leaves_what_has_just_ended_to_the_archivist(
+async def test_the_sweep_leaves_what_has_just_ended_to_the_archiver(
     world: World, services: Services, admin: Principal
 ) -> None:
     session = await asked(world, admin, "alpha", at=world.clock(), seconds=0)

@@ -73,7 +73,7 @@ async def test_somebody_asks_is_let_in_and_it_ends(desk: Desk) -> None:
     desk.world.clock.forward(seconds=600)
     reason = await desk.services.access.still_allowed(permit)
     assert reason is not None
-    assert "ended at" in reason
+    assert "expired at" in reason
     await desk.requested_access()
 
 
@@ -240,7 +240,7 @@ async def test_a_window_that_closes_ends_access(desk: Desk) -> None:
     desk.world.clock.now = closes
     reason = await desk.services.access.still_allowed(permit)
     assert reason is not None
-    assert "ended at 2026-01-02 03:15:00 UTC" in reason
+    assert "expired at 2026-01-02 03:15:00 UTC" in reason
     await desk.requested_access()  # it does not open again before access would have ended, so they may ask anew
 
 

@@ -354,9 +354,7 @@ async def test_attack_who_waits_for_what_takes_long_to_open_is_told_and_others_d
     shelves.world.fetcher.put(HELLO)
     try:
         found = await within(shelves.shown())
-        assert {error for _, error in found.values()} == {
-            "what was read of it is still being opened; ask again in a moment"
-        }
+        assert {error for _, error in found.values()} == {"its last state is being loaded; try again in a few seconds"}
         assert len(opened) == 1
         monkeypatch.setattr(module, "OPENED", PATIENT)
         (shelf,) = await within(shelves.library.shelves(other.id))

@@ -72,7 +72,7 @@ async def test_attack_a_secret_that_is_taken_away_is_not_brought_back_by_a_chang
         "replace": lambda: repositories.replace(admin, NAME, late),
         "replace_all": lambda: repositories.replace_all(admin, [late]),
     }
-    with pytest.raises(Conflict, match="changed by somebody else"):
+    with pytest.raises(Conflict, match="changed by another request"):
         await by_way[way]()
     assert await password_of(world) == ""
     await repositories.replace_all(admin, [late])

@@ -154,7 +154,7 @@ async def test_attack_a_rule_that_lost_its_connections_is_opened_by_nobody_who_s
     for fields in ({"description": "x"}, {"groups": ()}):
         assert (await services.runbook_rules.update(admin, "deploys", fields)).nowhere
         assert not await may(services, ann, other, "deploy/a")
-    with pytest.raises(Invalid, match="connections: all that this rule listed were deleted"):
+    with pytest.raises(Invalid, match="connections: all connections of this rule were deleted"):
         await services.runbook_rules.update(admin, "deploys", {"connections": ()})
     listed = {"connections": ("other",)}
     assert not (await services.runbook_rules.update(admin, "deploys", listed)).nowhere

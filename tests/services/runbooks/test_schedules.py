@@ -329,7 +329,7 @@ async def test_attack_a_change_does_not_undo_what_somebody_else_did_meanwhile(
         return await fill(*args, **named)
 
     monkeypatch.setattr(desk.services.runbook_runs, "fill", meanwhile)
-    with pytest.raises(Conflict, match="changed by somebody else"):
+    with pytest.raises(Conflict, match="changed by another request"):
         await service.update(desk.ann, "nightly", {"parameters": {"user": Secret("bob")}})
     monkeypatch.undo()
     assert not (await now(desk)).enabled

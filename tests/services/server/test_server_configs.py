@@ -115,7 +115,7 @@ async def test_only_who_runs_the_server(world: World, services: Services) -> Non
 
 def test_what_native_clients_are_told() -> None:
     def told(host: str, public_host: str = "") -> str:
-        return ServerConfig(_own(Endpoint(host, 1)), public_host).told_host("postgres", "gateway")
+        return ServerConfig(_own(Endpoint(host, 1)), public_host).client_host("postgres", "gateway")
 
     assert told("127.0.0.1") == told("0.0.0.0") == told("::") == "gateway"
     assert told("10.0.0.5") == "10.0.0.5"

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 
 from postern.protocols.mysql.wire import mysql_messages as m
-from postern.protocols.mysql.wire.mysql_values import packed, sized
+from postern.protocols.mysql.wire.mysql_values import add_length_prefix, pack_value
 from postern.protocols.wire_base import Side
 
 Cell = bytes | str | None
@@ -42,7 +42,7 @@ def execute(
         if value is None:
             nulls[at // 8] |= 1 << at % 8
         elif at not in ahead:
-            parts.append(sized(kind, packed(kind, False, _bytes(value))))
+            parts.append(add_length_prefix(kind, pack_value(kind, False, _bytes(value))))
     given = b"".join([struct.pack("<H", kind) for kind, _ in values]) if types else b""
     bound = bytes(nulls) + (b"\x01" if types else b"\0") + given + b"".join(parts) if values else b""
     return m.command(m.COM_STMT_EXECUTE, struct.pack("<IBI", number, flags, 1), bound)
@@ -119,7 +119,7 @@ class AnswerPackets:
             if value is None:
                 nulls[(at + 2) // 8] |= 1 << (at + 2) % 8
             else:
-                parts.append(sized(kind, packed(kind, False, _bytes(value))))
+                parts.append(add_length_prefix(kind, pack_value(kind, False, _bytes(value))))
         return self.add(b"\0", bytes(nulls), *parts)
 
     def prepared(self, number: int, parameters: int = 0, columns: Sequence[m.MysqlField] = ()) -> AnswerPackets:

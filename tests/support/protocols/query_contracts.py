@@ -109,12 +109,12 @@ def _breaks(query: Query, data: bytes, size: int) -> bool:
 def check_catalogue(catalogue: Catalogue, rows: Mapping[TargetTaskKind, Row]) -> None:
     """Holds a protocol to the contract of `protocols.asking.Catalogue`; `rows` has one of each question's.
 
-    1. There is a question for each errand, with values for its arguments whatever they hold, or none.
+    1. There is a question for each target task, with values for its arguments whatever they hold, or none.
     2. What it makes of rows is JSON, also of none, and no longer than its cells and `overhead` for each row.
     3. The questions behind column rules need no values. A target that has nothing is an empty TargetSchema; answers
        to fewer questions are a ProtocolViolation. A login without parameters asks for no path of its own.
     """
-    assert set(catalogue.target_tasks) == set(TargetTaskKind), "an errand has no question"
+    assert set(catalogue.target_tasks) == set(TargetTaskKind), "a target task has no question"
     for kind, question in catalogue.target_tasks.items():
         assert set(question.values) <= {"schema", "table"}, f"{kind} asks for what the API does not have"
         for value in (None, "", _HOSTILE):

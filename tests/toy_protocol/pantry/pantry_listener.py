@@ -56,7 +56,7 @@ class PantryGate:
         self._fronts.engine.turned_away(error)
         stream.write(error_line(*log_rejection(stream, error, level=logging.DEBUG)))
 
-    async def carried(self, stream: StreamHandshake, wanted: TunnelRequest) -> Awaitable[None] | None:
+    async def serve_tunnel(self, stream: StreamHandshake, wanted: TunnelRequest) -> Awaitable[None] | None:
         """Log a client behind the tunnel in, of whom any password is good."""
         try:
             said = await greet(stream, require_tls=False)
@@ -77,7 +77,7 @@ class _Client(ClientSession):
         metadata = {"client_address": stream.peer, "client_tls": "yes" if said.is_encrypted else "no"}
         super().__init__(stream, since, metadata, wanted)
 
-    def tell(self, text: str, hint: str) -> None:
+    def send_notice(self, text: str, hint: str) -> None:
         """Nothing: there are no words for a client that waits for its login."""
 
     def check(self) -> None:

@@ -69,7 +69,7 @@ async def code_page(
         return enter(problem.message)
 
 
-async def answered(request: Request, services: Services, info: ServerAddresses) -> CodeForm:
+async def read_code_form(request: Request, services: Services, info: ServerAddresses) -> CodeForm:
     """Return the answer. Raises Unauthenticated, Denied for another page's form, Malformed."""
     account, login, held = await browser(request, services, info)
     request.state.principal = account.principal

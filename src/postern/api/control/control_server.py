@@ -12,8 +12,8 @@ from uuid import UUID
 
 import grpc
 
-from postern.api.control.attendance import Control
 from postern.api.control.control_calls import Context, Room, address_of, bearer_of, code_of, first_report, write
+from postern.api.control.control_stream import Control
 from postern.domain.secret import Secret
 from postern.domain.server import Endpoint
 from postern.domain.targets.control import HEARTBEAT, SILENCE
@@ -49,7 +49,7 @@ class ProxyManager(ProxyManagerServicer):
         try:
             token, address = bearer_of(context), address_of(context)
             with self._room.one(address):
-                attached = await self._attached(context, token, address)
+                attached = await self._attach_manager(context, token, address)
         except PosternError as error:
             await context.abort(code_of(error), error.message)
         heard = _Heard()
@@ -62,7 +62,7 @@ class ProxyManager(ProxyManagerServicer):
             self._proxies.leave(attached)
             reading.cancel()
 
-    async def _attached(self, context: Context, token: Secret, address: str) -> Attached:
+    async def _attach_manager(self, context: Context, token: Secret, address: str) -> Attached:
         """Serve a proxy manager. Raises Unauthenticated, Denied, Malformed, TooMany, Unavailable."""
         hello = (await first_report(context)).hello
         try:
@@ -119,7 +119,7 @@ class ProxyManager(ProxyManagerServicer):
                 heard.at = clock()
                 heard.reports += 1
                 if report.WhichOneof("report") == "answer":
-                    self._answered(attached, report.answer)
+                    self._record_answer(attached, report.answer)
             heard.left = heard.reports <= _MOST_REPORTS
         except grpc.aio.BaseError as error:  # the call has ended meanwhile
             log.debug("reports of a proxy manager ended: %s", error)
@@ -127,7 +127,7 @@ class ProxyManager(ProxyManagerServicer):
         if not heard.ended.done():
             heard.ended.set_result(None)
 
-    def _answered(self, attached: Attached, answer: messages.ProxyAnswer) -> None:
+    def _record_answer(self, attached: Attached, answer: messages.ProxyAnswer) -> None:
         try:
             order_id = UUID(answer.order_id)
         except ValueError:

@@ -18,7 +18,7 @@ from scim2_models import (
 from scim2_models.path import CompareOperator, Comparison
 
 from postern.api.schemas.common import storable
-from postern.api.scim.shaped import ScimResponse
+from postern.api.scim.scim_errors import ScimResponse
 from postern.domain.lists import MAX_LIMIT, Page
 from postern.errors import NotFound
 
@@ -42,7 +42,7 @@ class ScimQuery:
         return Page(self.count, self.start - 1)
 
 
-async def asked(
+async def read_query(
     filter: Annotated[str | None, Query(max_length=_MAX_TEXT, description='Such as userName eq "ann"')] = None,  # noqa: A002
     startIndex: Annotated[int, Query(le=_MAX_START, description="Counts from 1")] = 1,  # noqa: N803
     count: Annotated[int, Query(description=f"At most {MAX_LIMIT}")] = MAX_LIMIT,
@@ -83,12 +83,12 @@ def render_resource(
     return ScimResponse(body, status_code=status, headers={"Location": location} if location else None)
 
 
-def listed(model: type[Model], found: list[Any], total: int, given: ScimQuery) -> ScimResponse:
-    made = of_model(ListResponse, model)(
-        total_results=total, start_index=given.start, items_per_page=len(found), resources=found
+def make_list_response(model: type[Model], resources: list[Any], total: int, query: ScimQuery) -> ScimResponse:
+    response = of_model(ListResponse, model)(
+        total_results=total, start_index=query.start, items_per_page=len(resources), resources=resources
     )
     return ScimResponse(
-        made.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE, response_parameters=_selection(model, given))
+        response.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE, response_parameters=_selection(model, query))
     )
 
 

@@ -13,9 +13,27 @@ from postern.api.authentication_of_requests import Caller, Use
 from postern.api.info import Info, ServerAddresses
 from postern.api.schemas.common import storable
 from postern.api.scim import scim_resources
-from postern.api.scim.queries import Model, ScimQuery, asked, equal_to, identifier, listed, of_model, render_resource
-from postern.api.scim.scim_resources import POLICY, Group, User, completed, group_of, member_ids, provisioned, user_of
-from postern.api.scim.shaped import ScimResponse, ScimRoute, scim_errors
+from postern.api.scim.queries import (
+    Model,
+    ScimQuery,
+    equal_to,
+    identifier,
+    make_list_response,
+    of_model,
+    read_query,
+    render_resource,
+)
+from postern.api.scim.scim_errors import ScimResponse, ScimRoute, scim_errors
+from postern.api.scim.scim_resources import (
+    POLICY,
+    Group,
+    User,
+    fill_defaults,
+    group_of,
+    make_provisioned_user,
+    member_ids,
+    user_of,
+)
 from postern.domain.identity.principal import Account, Principal, PrincipalFilter
 from postern.errors import Malformed, NotFound
 from postern.services.identity.provisioning import ProvisionedGroup, Provisioning
@@ -82,13 +100,13 @@ class KeptUsers(ScimStore[User]):
         return self.shape(await self.provisioning.get_user(self.principal, identifier(key)))
 
     def _read(self, payload: dict[str, Any], context: Context) -> User:
-        return User.model_validate(completed(payload), scim_ctx=context, scim_policy=POLICY)
+        return User.model_validate(fill_defaults(payload), scim_ctx=context, scim_policy=POLICY)
 
     async def _add(self, wanted: User, payload: dict[str, Any]) -> User:
-        return self.shape(await self.provisioning.create_user(self.principal, provisioned(wanted, payload)))
+        return self.shape(await self.provisioning.create_user(self.principal, make_provisioned_user(wanted, payload)))
 
     async def _save(self, key: str, before: User, wanted: User, payload: dict[str, Any]) -> User:
-        given = provisioned(wanted, payload)
+        given = make_provisioned_user(wanted, payload)
         return self.shape(await self.provisioning.replace_user(self.principal, identifier(key), given))
 
 
@@ -139,7 +157,7 @@ def _readable(payload: dict[str, Any]) -> dict[str, Any]:
 
 router = APIRouter(prefix="/scim/v2", tags=["SCIM"], route_class=ScimRoute, default_response_class=ScimResponse)
 
-Wanted = Annotated[ScimQuery, Depends(asked)]
+Wanted = Annotated[ScimQuery, Depends(read_query)]
 Payload = Annotated[dict[str, Any], Body(media_type="application/scim+json")]
 _USER = {"username": "user_name", "externalid": "external_id", "displayname": "name", "id": "id"} | {
     "emails": "email",
@@ -157,23 +175,23 @@ async def scim_service_provider_config(_caller: Caller, info: Info) -> Response:
 @router.get("/ResourceTypes", responses=scim_errors())
 async def scim_resource_types(_caller: Caller, info: Info, given: Wanted) -> Response:
     found = scim_resources.resource_types(info.api_url)
-    return listed(ResourceType, found, len(found), given)
+    return make_list_response(ResourceType, found, len(found), given)
 
 
 @router.get("/ResourceTypes/{id}", responses=scim_errors(404))
 async def scim_resource_type(id: str, _caller: Caller, info: Info) -> Response:  # noqa: A002
-    return _named(scim_resources.resource_types(info.api_url), id)
+    return _find_resource(scim_resources.resource_types(info.api_url), id)
 
 
 @router.get("/Schemas", responses=scim_errors())
 async def scim_schemas(_caller: Caller, info: Info, given: Wanted) -> Response:
     found = scim_resources.schemas(info.api_url)
-    return listed(Schema, found, len(found), given)
+    return make_list_response(Schema, found, len(found), given)
 
 
 @router.get("/Schemas/{id}", responses=scim_errors(404))
 async def scim_schema(id: str, _caller: Caller, info: Info) -> Response:  # noqa: A002
-    return _named(scim_resources.schemas(info.api_url), id)
+    return _find_resource(scim_resources.schemas(info.api_url), id)
 
 
 @router.get("/Users", responses=scim_errors(403))
@@ -182,9 +200,9 @@ async def scim_users(users: Users, given: Wanted) -> Response:
     wanted: dict[str, Any] = equal_to(User, given.filter, _USER)
     if "id" in wanted:
         one = await users.matching(wanted["id"])
-        return listed(User, one, len(one), given)
+        return make_list_response(User, one, len(one), given)
     found = await users.provisioning.find_users(users.principal, replace(PrincipalFilter(), **wanted), given.page)
-    return listed(User, [users.shape(account) for account in found.items], found.total, given)
+    return make_list_response(User, [users.shape(account) for account in found.items], found.total, given)
 
 
 @router.post("/Users", status_code=201, responses=scim_errors(403, 409, 413, 429))
@@ -222,12 +240,12 @@ async def scim_groups(groups: Groups, given: Wanted) -> Response:
     wanted: dict[str, Any] = equal_to(Group, given.filter, _GROUP)
     if "id" in wanted:
         one = await groups.matching(wanted["id"])
-        return listed(Group, one, len(one), given)
+        return make_list_response(Group, one, len(one), given)
     left_out = (given.excluded or "").lower().replace(" ", "").split(",")
     found = await groups.provisioning.find_groups(
         groups.principal, given.page, **wanted, with_members="members" not in left_out
     )
-    return listed(Group, [groups.shape(group) for group in found.items], found.total, given)
+    return make_list_response(Group, [groups.shape(group) for group in found.items], found.total, given)
 
 
 @router.post("/Groups", status_code=201, responses=scim_errors(403, 409, 413, 429))
@@ -256,8 +274,8 @@ async def scim_delete_group(id: str, groups: Groups) -> None:  # noqa: A002
     await groups.provisioning.remove_group(groups.principal, identifier(id))
 
 
-def _named(found: list[Any], key: str) -> Response:
-    for one in found:
-        if one.id == key:
-            return render_resource(one, Context.RESOURCE_QUERY_RESPONSE)
+def _find_resource(resources: list[Any], key: str) -> Response:
+    for resource in resources:
+        if resource.id == key:
+            return render_resource(resource, Context.RESOURCE_QUERY_RESPONSE)
     raise NotFound(f"there is no resource {key!r}")

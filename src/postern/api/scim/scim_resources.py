@@ -153,7 +153,7 @@ def group_of(found: ProvisionedGroup, base: str) -> Group:
     )
 
 
-def completed(payload: Mapping[str, Any]) -> dict[str, Any]:
+def fill_defaults(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Return the body of a request for a user, with what our schema requires and the core schema does not: active by
     default, and with a display name from the parts of the name, or else the user name."""
     lowered = {key.lower() for key in payload}
@@ -165,7 +165,7 @@ def completed(payload: Mapping[str, Any]) -> dict[str, Any]:
     return whole
 
 
-def provisioned(user: User, payload: Mapping[str, Any]) -> ProvisionedUser:
+def make_provisioned_user(user: User, payload: Mapping[str, Any]) -> ProvisionedUser:
     """Return the user that a request describes. `payload` is its body, which says which of several addresses is the
     primary one."""
     user_name = user.user_name or ""

@@ -241,7 +241,7 @@ def _own(form: RecordingForm) -> tuple[str, ...]:
 def content(sessions: Sessions, session: Session, wanted: RecordingFileRequest) -> Iterator[bytes]:
     """Return the file. Its beginning is read before this returns: raises NotFound if there is no recording, and Invalid
     for a form that the session does not have."""
-    pieces = _joined(_pieces(sessions, session, wanted))
+    pieces = _merge_pieces(_pieces(sessions, session, wanted))
     return chain([next(pieces, b"")], pieces)
 
 
@@ -323,15 +323,15 @@ def _moment(start: datetime, micros: int) -> str:
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def _merge_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield larger pieces: each one costs a switch to a thread."""
-    held: list[bytes] = []
+    buffer: list[bytes] = []
     size = 0
     for piece in pieces:
-        held.append(piece)
+        buffer.append(piece)
         size += len(piece)
         if size >= _PIECE:
-            yield b"".join(held)
-            held, size = [], 0
-    if held:
-        yield b"".join(held)
+            yield b"".join(buffer)
+            buffer, size = [], 0
+    if buffer:
+        yield b"".join(buffer)

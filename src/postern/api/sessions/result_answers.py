@@ -41,7 +41,7 @@ class ResultWriter:
     def __init__(self, results: Iterable[Result], limit: int | None = None) -> None:
         self.truncated = False
         self.error: Problem | None = None
-        self._results = self._watched(results)
+        self._results = self._watch_results(results)
         self._left = _UNLIMITED if limit is None else limit
 
     def json(self) -> Iterator[str]:
@@ -55,7 +55,7 @@ class ResultWriter:
         for _ in self._results:
             pass
 
-    def _watched(self, results: Iterable[Result]) -> Iterator[Result]:
+    def _watch_results(self, results: Iterable[Result]) -> Iterator[Result]:
         for result in results:
             if isinstance(result, Problem) and result.fails:
                 self.error = result

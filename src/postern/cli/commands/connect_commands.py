@@ -111,7 +111,7 @@ def connect(
 ) -> None:
     for_carried = bool(reason or duration is not None or fields)
     _check_options(tunnel=tunnel, native=native, form=form, hours=hours, as_json=as_json, for_carried=for_carried)
-    said = _Said(reason, duration, script_options.fields_of(fields))
+    options = _SessionOptions(reason, duration, script_options.fields_of(fields))
     with client() as api:
         info = api.serverinfo()
         connection = api.connections.get(name)
@@ -138,13 +138,13 @@ def connect(
             require_form(connection["subtype"], form)
         made = api.credentials.issue(name, None if hours is None else round(hours * 3600)) if native else None
     if starts and (program := _client_of(connection)) is not None:
-        sys.exit(_start(program, info, connection, said, arguments))
+        sys.exit(_start(program, info, connection, options, arguments))
     if connection["subtype"] == SSH:
         _show_ssh(info, connection, made, as_json)
     elif is_command:
-        sys.exit(terminal.run(_reached(info, connection, said), arguments))
+        sys.exit(terminal.run(_make_target(info, connection, options), arguments))
     elif made is None:
-        asyncio.run(_carry(_reached(info, connection, said), connection, port, as_json))
+        asyncio.run(_carry(_make_target(info, connection, options), connection, port, as_json))
     elif form is not None:
         _show_form(info, connection, made, form)
     else:
@@ -182,14 +182,16 @@ def _client_of(connection: Connection) -> str | None:
     return program
 
 
-def _start(program: str, info: ServerInfo, connection: Connection, said: _Said, arguments: Sequence[str]) -> int:
+def _start(
+    program: str, info: ServerInfo, connection: Connection, options: _SessionOptions, arguments: Sequence[str]
+) -> int:
     """Start the client at this terminal, and return its exit code."""
     if connection["subtype"] == SSH:
         line = _ssh_line(_ssh_user(connection), info)
         report(Status.INFO, line)
         return subprocess.run([program, *shlex.split(line)[1:], *arguments], check=False).returncode
     database = connection["default_database"] or ""
-    reached = _reached(info, connection, said)
+    reached = _make_target(info, connection, options)
     environ, used = profile.environ(), in_force()
     return native_client.run(
         CLIENTS[connection["subtype"]],
@@ -229,7 +231,7 @@ async def _carry(reached: Reached, connection: Connection, port: int, as_json: b
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _SessionOptions:
     """Fields that are sent to the gateway with each session."""
 
     reason: str
@@ -237,7 +239,7 @@ class _Said:
     tracker_fields: Mapping[str, str]
 
 
-def _reached(info: ServerInfo, connection: Connection, said: _Said) -> Reached:
+def _make_target(info: ServerInfo, connection: Connection, options: _SessionOptions) -> Reached:
     used = in_force()
     assert used.token is not None
     authority = info["ca_certificate"] or ""
@@ -246,9 +248,9 @@ def _reached(info: ServerInfo, connection: Connection, said: _Said) -> Reached:
         used.token,
         connection["name"],
         authority,
-        said.reason,
-        said.duration,
-        said.tracker_fields,
+        options.reason,
+        options.duration,
+        options.tracker_fields,
         connection["subtype"] if connection["subtype"] in NATIVE else DEFAULT_PROTOCOL,
     )
 

@@ -11,7 +11,7 @@ from postern.cli.api import client
 from postern.cli.connection_files import (
     MODES,
     agent_id,
-    applied,
+    apply_connection,
     report_unmasked,
     settings,
     several,
@@ -124,7 +124,9 @@ def show(key: str, as_json: bool) -> None:
     emit(
         row,
         as_json,
-        lambda one: fields([*((name, _shown(name, value)) for name, value in one.items()), ("masking_rules", rules)]),
+        lambda one: fields(
+            [*((name, _render_field(name, value)) for name, value in one.items()), ("masking_rules", rules)]
+        ),
     )
 
 
@@ -137,7 +139,7 @@ def _masking_rules(api: Client, connection_id: str) -> list[str]:
     return [one["name"] for one in rules if connection_id in one["connection_ids"]]
 
 
-def _shown(key: str, value: Any) -> Any:
+def _render_field(key: str, value: Any) -> Any:
     """Return a field as text. A secret shows only its keys: values are null, or references."""
     if key == "secret" and isinstance(value, dict):
         return sorted(value)
@@ -284,7 +286,7 @@ def _body(name: str, agent: str, options: Row) -> Row:
         "command": command,
         "agent_id": agent,
         **MODES,
-        **ssh_switches.taken(options),
+        **ssh_switches.take_switches(options),
         "secret": secret,
         "connection_tags": parse_pairs("--tag", options["tags"]),
         "redact_types": list(options["redact_types"]),
@@ -337,7 +339,7 @@ def update(
     and --secret-file are those of `postern connections create`. Changes apply to running sessions; a session that is no
     longer allowed ends.
     """
-    body = {**settings(values, unset), **ssh_switches.taken(switches)}
+    body = {**settings(values, unset), **ssh_switches.take_switches(switches)}
     secrets = secret_values.read_secrets(variables, files)
     labels = parse_pairs("--tag", tags)
     if not (body or secrets or dropped or labels or untagged or agent):
@@ -403,5 +405,5 @@ def apply(file: IO[str], as_json: bool) -> None:
     """
     wanted = several(file)
     with client() as api:
-        done = [applied(api, one) for one in wanted]
+        done = [apply_connection(api, one) for one in wanted]
     print_result(done, as_json, "\n".join(f"{one['name']}: {one['action']}" for one in done))

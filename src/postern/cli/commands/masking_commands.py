@@ -23,7 +23,7 @@ _FROM_PRESET = ("description", "supported_entity_types", "columns", "strategy", 
 _NOT_TESTED = frozenset({"id", "connection_ids", "created_at", "updated_at"})
 
 
-def _grouped(types: Sequence[str]) -> list[Row]:
+def _make_group(types: Sequence[str]) -> list[Row]:
     return [{"name": _GROUP, "entity_types": [*types]}]
 
 
@@ -117,7 +117,7 @@ masking = resource_group(
                 many=True,
                 metavar="TYPE",
                 completes=completion.types,
-                read=_grouped,
+                read=_make_group,
             ),
             Field("--pattern", "patterns", "Custom type, by a regular expression.", many=True, metavar="NAME=REGEX"),
             Field("--word", "words", "Word that a custom type matches.", many=True, metavar="NAME=WORD"),

@@ -9,7 +9,7 @@ from postern.cli.doctor.finding import DoctorFinding, ok, warning, wrong
 SKEW = 30.0  # seconds
 
 
-def compared(date: str | None, before: float, after: float) -> list[DoctorFinding]:
+def compare_clocks(date: str | None, before: float, after: float) -> list[DoctorFinding]:
     """Return the finding. `before` and `after` are this machine's times around the answer. `date` has whole seconds."""
     try:
         theirs = parsedate_to_datetime(date or "").timestamp()

@@ -38,7 +38,7 @@ def checks(environ: Mapping[str, str]) -> dict[str, Check]:
         "key": lambda: ok("key", f"agent {key.name!r} of {place}, started with `{_started_by(key)}`"),
         "control port": lambda: sockets.reachable("control port", place, ["h2"]),
         "certificate": lambda: sockets.certificate("certificate", place),
-        "accepted": lambda: _accepted(key, authority),
+        "accepted": lambda: _check_accepted(key, authority),
         **found,
     }
 
@@ -47,11 +47,11 @@ def _started_by(key: AgentKey) -> str:
     return "postern run" if key.mode is AgentMode.EMBEDDED else "postern agent"
 
 
-def _accepted(key: AgentKey, authority: str) -> list[DoctorFinding]:
+def _check_accepted(key: AgentKey, authority: str) -> list[DoctorFinding]:
     """Connect to the control port beside a running agent, then to the tunnel that it names. An agent that must declare
     its connection first learns no more here, because a check must change nothing."""
     try:
-        url = wiring.attended(key, PATIENCE)
+        url = wiring.fetch_tunnel_url(key, PATIENCE)
     except Malformed as error:
         if key.mode is AgentMode.EMBEDDED:  # by then its secret was accepted
             return ok("accepted", "the gateway accepts the key, and waits for the declaration of `postern run`")
@@ -64,9 +64,9 @@ def _accepted(key: AgentKey, authority: str) -> list[DoctorFinding]:
     except PosternError as error:
         return wrong("accepted", error.message, "the gateway denies this agent", _NEW)
     before = time.time()
-    found, date = sockets.upgraded("tunnel port", ProbeAddress.of(url, authority, _TRUST), key.secret)
-    told = clock.compared(date, before, time.time()) if date is not None else []
-    return [*ok("accepted", "the gateway accepts the key"), *found, *told]
+    tunnel_findings, date = sockets.check_websocket("tunnel port", ProbeAddress.of(url, authority, _TRUST), key.secret)
+    clock_findings = clock.compare_clocks(date, before, time.time()) if date is not None else []
+    return [*ok("accepted", "the gateway accepts the key"), *tunnel_findings, *clock_findings]
 
 
 def _policy(file: str) -> list[DoctorFinding]:

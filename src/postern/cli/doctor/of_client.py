@@ -79,7 +79,7 @@ def _gateway(used: Profile) -> list[DoctorFinding]:
     if is_in_clear(used.api_url):
         why = "others on the network can read your password and all data"
         found = warning("gateway", f"{used.api_url} is not encrypted", why, "postern login https://GATEWAY:7480")
-    return [*found, *clock.compared(answer.headers.get("Date"), before, time.time())]
+    return [*found, *clock.compare_clocks(answer.headers.get("Date"), before, time.time())]
 
 
 def _token(used: Profile) -> list[DoctorFinding]:
@@ -105,7 +105,7 @@ def _ports(used: Profile, token: Secret) -> list[DoctorFinding]:
     # connection.
     authority = used.authority or info["ca_certificate"] or ""
     tunnel, control = ProbeAddress.of(info["tunnel_url"], authority), ProbeAddress.of(info["grpc_url"], authority)
-    found += sockets.upgraded("tunnel port", tunnel, token)[0]
+    found += sockets.check_websocket("tunnel port", tunnel, token)[0]
     return [*found, *sockets.reachable("control port", control, ["h2"])]
 
 

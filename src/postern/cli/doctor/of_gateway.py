@@ -52,7 +52,7 @@ def checks(settings: Settings) -> dict[str, Check]:
         "agents": lambda: _agents(settings, running),
         "open files": lambda: _open_files(settings, running),
         "spool": lambda: _spool(settings.home, running),
-        "archivist": lambda: _archivist(settings, running),
+        "archiver": lambda: _archiver(settings, running),
         "blob store": lambda: _blob_store(settings),
     }
 
@@ -209,32 +209,32 @@ def _spool(home: Path, running: bool) -> list[DoctorFinding]:
     return warning("spool", what, "a crash interrupted their sessions", f"{_START}: the start seals them")
 
 
-def _archivist(settings: Settings, running: bool) -> list[DoctorFinding]:
-    waiting = recordings_wiring.waiting_for_archivist(settings.home)
+def _archiver(settings: Settings, running: bool) -> list[DoctorFinding]:
+    waiting = recordings_wiring.waiting_for_archiver(settings.home)
     count = waiting.segments
-    if running and recordings_wiring.archivist_silence(settings.home) > recordings_wiring.ARCHIVIST_LATE:
+    if running and recordings_wiring.archiver_silence(settings.home) > recordings_wiring.ARCHIVER_LATE:
         why = "recordings stay on this machine's disk and fill it; reports, sinks and the ledger are not updated"
-        return wrong("archivist", "it has sent no heartbeat for minutes", why, "check the gateway's log for the reason")
-    trouble = recordings_wiring.archivist_trouble(settings.home) if running else ""
+        return wrong("archiver", "it has sent no heartbeat for minutes", why, "check the gateway's log for the reason")
+    trouble = recordings_wiring.archiver_trouble(settings.home) if running else ""
     if count and (trouble or waiting.age > _BEHIND):
         what = f"{count} sealed segments wait, the oldest for {waiting.age / 60:.0f} minutes"
         what += f": {trouble}" if trouble else ""
         why = "recordings stay on this machine's disk until they can be stored"
         do = "check the gateway's log for messages of the archiver" if running else _START
-        return warning("archivist", what, why, do)
-    return ok("archivist", f"{count} sealed segments wait to be stored" if count else "every sealed segment is stored")
+        return warning("archiver", what, why, do)
+    return ok("archiver", f"{count} sealed segments wait to be stored" if count else "every sealed segment is stored")
 
 
 def _blob_store(settings: Settings) -> list[DoctorFinding]:
     try:
-        return ok("blob store", f"{wiring.ask_blob_store(settings)} answers; {_encrypted(settings)}")
+        return ok("blob store", f"{wiring.ask_blob_store(settings)} answers; {_describe_encryption(settings)}")
     except PosternError as error:
         why = "recordings cannot be stored there, and those that are stored cannot be read"
         do = "fix POSTERN_RECORDINGS_URL or its credentials; see docs/how-to/keep-recordings-elsewhere.md"
         return wrong("blob store", error.message, why, do)
 
 
-def _encrypted(settings: Settings) -> str:
+def _describe_encryption(settings: Settings) -> str:
     try:
         return f"recordings are encrypted, under the master key {wiring.check_master(settings)}"
     except PosternError:  # the master key has its own check

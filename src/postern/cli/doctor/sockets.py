@@ -48,7 +48,7 @@ class ProbeAddress:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def opened(place: ProbeAddress, protocols: list[str] | None = None) -> socket.socket:
+def open_socket(place: ProbeAddress, protocols: list[str] | None = None) -> socket.socket:
     """Raises OSError; ssl.SSLError is one."""
     raw = socket.create_connection((place.host, place.port), timeout=PATIENCE)
     if not place.is_tls:
@@ -70,10 +70,10 @@ def certificate(check: str, place: ProbeAddress) -> list[DoctorFinding]:
     if not place.is_tls:
         return []
     try:
-        with opened(place) as stream:
+        with open_socket(place) as stream:
             shown = stream.getpeercert() if isinstance(stream, ssl.SSLSocket) else None
     except OSError as error:
-        return unreached(check, place, error)
+        return report_unreachable(check, place, error)
     end = ssl.cert_time_to_seconds(str((shown or {})["notAfter"]))
     left = end - time.time()
     told = f"the certificate of {place} is valid until {time.strftime('%Y-%m-%d', time.gmtime(end))}"
@@ -89,13 +89,13 @@ def certificate(check: str, place: ProbeAddress) -> list[DoctorFinding]:
 
 def reachable(check: str, place: ProbeAddress, protocols: list[str] | None = None) -> list[DoctorFinding]:
     try:
-        opened(place, protocols).close()
+        open_socket(place, protocols).close()
     except OSError as error:
-        return unreached(check, place, error)
+        return report_unreachable(check, place, error)
     return ok(check, f"{place} answers")
 
 
-def upgraded(check: str, place: ProbeAddress, token: Secret) -> tuple[list[DoctorFinding], str | None]:
+def check_websocket(check: str, place: ProbeAddress, token: Secret) -> tuple[list[DoctorFinding], str | None]:
     """Check that a WebSocket (RFC 6455 section 4.1) gets through to the tunnel. Return also the `Date` of the answer,
     or None."""
     key = base64.b64encode(os.urandom(16)).decode()
@@ -105,7 +105,7 @@ def upgraded(check: str, place: ProbeAddress, token: Secret) -> tuple[list[Docto
     )
     head = b""
     try:
-        with opened(place) as stream:
+        with open_socket(place) as stream:
             stream.sendall(request.encode())
             while b"\r\n\r\n" not in head and len(head) < _MOST:
                 got = stream.recv(4096)
@@ -113,47 +113,47 @@ def upgraded(check: str, place: ProbeAddress, token: Secret) -> tuple[list[Docto
                     break
                 head += got
     except OSError as error:
-        return unreached(check, place, error), None
+        return report_unreachable(check, place, error), None
     status = head.split(b"\r\n")[0].decode("latin-1", "replace")
     if status.split(" ")[1:2] == ["101"]:
         date = re.search(rb"\r\n[Dd]ate:[ \t]*([^\r\n]{1,64})", head)
         return ok(check, f"{place} accepts WebSockets"), date[1].decode("latin-1") if date else None
-    found = wrong(
+    findings = wrong(
         check,
         f"{place} answers {status[:100] or 'nothing'!r} to a WebSocket",
         "tunnels of `postern connect` and of agents need it",
         "let the proxy or load balancer in between pass WebSocket upgrades to the tunnel port",
     )
-    return found, None
+    return findings, None
 
 
-def unreached(check: str, place: ProbeAddress, error: OSError) -> list[DoctorFinding]:
+def report_unreachable(check: str, place: ProbeAddress, error: OSError) -> list[DoctorFinding]:
     if isinstance(error, ssl.SSLCertVerificationError):
         if dates := refused_for_its_dates(error.verify_message, datetime.now(UTC)):
             return wrong(
                 check, f"{place}: {dates}", "without trust in the certificate the connection is not secure", SET_CLOCK
             )
         what = f"the certificate of {place} is not trusted: {error.verify_message}"
-        return wrong(check, what, "it could be a different machine", _untrusted(error, place))
-    said, do = error.strerror or str(error), _ELSE
+        return wrong(check, what, "it could be a different machine", _certificate_advice(error, place))
+    problem, do = error.strerror or str(error), _ELSE
     if isinstance(error, TimeoutError):
-        said, do = "no answer in time", f"allow port {place.port} in the firewall in between; {_ELSE}"
+        problem, do = "no answer in time", f"allow port {place.port} in the firewall in between; {_ELSE}"
     elif isinstance(error, ConnectionRefusedError):
-        said, do = (
+        problem, do = (
             "no program listens there",
             f"the gateway listens on loopback unless POSTERN_HOST is set; {_ELSE}",
         )
     elif isinstance(error, socket.gaierror):
-        said, do = (
-            f"the name cannot be resolved on this machine ({said})",
+        problem, do = (
+            f"the name cannot be resolved on this machine ({problem})",
             "check it; POSTERN_PUBLIC_HOST of the gateway sets it",
         )
     elif isinstance(error, ssl.SSLError):
-        said, do = f"the program there does not use TLS ({error.reason or said})", f"check the port; {_ELSE}"
-    return wrong(check, f"{place} cannot be reached: {said}", "nothing can use it", do)
+        problem, do = f"the program there does not use TLS ({error.reason or problem})", f"check the port; {_ELSE}"
+    return wrong(check, f"{place} cannot be reached: {problem}", "nothing can use it", do)
 
 
-def _untrusted(error: ssl.SSLCertVerificationError, place: ProbeAddress) -> str:
+def _certificate_advice(error: ssl.SSLCertVerificationError, place: ProbeAddress) -> str:
     """Return advice for an OpenSSL X509_V_ERR code."""
     if error.verify_code in _OTHER_NAME:
         return f"use a name in the certificate; or restart the gateway with POSTERN_PUBLIC_HOST={place.host}; {RESTART}"

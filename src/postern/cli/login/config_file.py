@@ -59,7 +59,7 @@ def read(file: Path) -> Config:
         with file.open("rb") as stream:
             _require_private(file, os.fstat(stream.fileno()).st_mode)
             content = stream.read(_MAX_BYTES)
-        return _parsed(json.loads(content))
+        return _parse_config(json.loads(content))
     except FileNotFoundError:
         return Config()
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -73,11 +73,11 @@ def change(file: Path, *, wait: float = LOCK_WAIT) -> Iterator[Config]:
     with _writable(file):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(file.with_name(".config.lock"), os.O_RDWR | os.O_CREAT, 0o600)
-    with _locked(lock, file.parent, wait):
+    with _hold_lock(lock, file.parent, wait):
         config = read(file)
-        before = _written(config)
+        before = _render_config(config)
         yield config
-        after = _written(config)
+        after = _render_config(config)
         if after != before or not file.exists():
             with _writable(file):
                 _replace(file, after)
@@ -94,7 +94,7 @@ def _writable(file: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _locked(lock: int, folder: Path, wait: float) -> Iterator[None]:
+def _hold_lock(lock: int, folder: Path, wait: float) -> Iterator[None]:
     with os.fdopen(lock, "w") as stream:
         end = time.monotonic() + wait
         while True:
@@ -129,11 +129,11 @@ def _require_private(file: Path, mode: int) -> None:
         )
 
 
-def _parsed(given: Any) -> Config:
-    if "profiles" not in given:
-        return Config(DEFAULT, {DEFAULT: _profile(given)})
-    profiles = {str(name): _profile(one) for name, one in given["profiles"].items()}
-    return Config(str(given["current"]), profiles)
+def _parse_config(content: Any) -> Config:
+    if "profiles" not in content:
+        return Config(DEFAULT, {DEFAULT: _profile(content)})
+    profiles = {str(name): _profile(fields) for name, fields in content["profiles"].items()}
+    return Config(str(content["current"]), profiles)
 
 
 def _profile(given: Any) -> Profile:
@@ -148,16 +148,16 @@ def _profile(given: Any) -> Profile:
     )
 
 
-def _written(config: Config) -> str:
+def _render_config(config: Config) -> str:
     profiles = {
         name: {
-            "api_url": one.api_url,
-            "token": one.token.reveal() if one.token else None,
-            "email": one.email,
-            "authority": one.authority,
-            "kind": one.kind,
-            "refresh_at": one.refresh_at,
+            "api_url": profile.api_url,
+            "token": profile.token.reveal() if profile.token else None,
+            "email": profile.email,
+            "authority": profile.authority,
+            "kind": profile.kind,
+            "refresh_at": profile.refresh_at,
         }
-        for name, one in sorted(config.profiles.items())
+        for name, profile in sorted(config.profiles.items())
     }
     return json.dumps({"current": config.current, "profiles": profiles}, indent=2) + "\n"

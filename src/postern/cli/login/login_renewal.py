@@ -36,17 +36,17 @@ def fresh(environ: Mapping[str, str], used: Profile) -> Profile:
             if kept is None or kept.api_url != used.api_url or kept.token is None:
                 return used
             if kept.token == used.token:
-                kept = _refreshed(kept)
+                kept = _refresh(kept)
                 known.profiles[name] = kept
             return kept
     except (PosternError, OSError):
         return used
 
 
-def _refreshed(kept: Profile) -> Profile:
+def _refresh(profile: Profile) -> Profile:
     try:
-        with Http(kept.api_url, kept.token, authority=kept.authority or None, timeout=DEADLINE) as http:
+        with Http(profile.api_url, profile.token, authority=profile.authority or None, timeout=DEADLINE) as http:
             token, state = ClientAuthentication(http).refresh()
     except PosternError:
-        return replace(kept, refresh_at=time.time() + _SOONEST)
-    return replace(kept, token=token, refresh_at=refresh_at(state))
+        return replace(profile, refresh_at=time.time() + _SOONEST)
+    return replace(profile, token=token, refresh_at=refresh_at(state))

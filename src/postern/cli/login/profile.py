@@ -32,7 +32,7 @@ _META = "postern.profile"
 def choose(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
     """Apply `--profile`, in any position."""
     if value is not None:
-        context.meta[_META] = checked(value)
+        context.meta[_META] = check_name(value)
 
 
 def environ() -> Mapping[str, str]:
@@ -56,7 +56,7 @@ def config(environ: Mapping[str, str]) -> Config:
 def name_in_force(environ: Mapping[str, str], known: Config) -> str:
     """Return the chosen name, which need not exist. Raises Invalid."""
     chosen = environ.get("POSTERN_PROFILE")
-    return checked(chosen) if chosen else known.current
+    return check_name(chosen) if chosen else known.current
 
 
 def find(environ: Mapping[str, str]) -> Profile | None:
@@ -100,7 +100,7 @@ def save_login(environ: Mapping[str, str], profile: Profile) -> str:
     Return its name."""
     with config_file.change(path(environ)) as known:
         name = environ.get("POSTERN_PROFILE") or _name_for(profile.api_url, known)
-        known.profiles[checked(name)] = profile
+        known.profiles[check_name(name)] = profile
         if not environ.get("POSTERN_PROFILE") or known.current not in known.profiles:
             known.current = name
     return name
@@ -148,7 +148,7 @@ def existing(known: Config, name: str) -> Profile:
     return known.profiles[name]
 
 
-def checked(name: str) -> str:
+def check_name(name: str) -> str:
     """Raises Invalid."""
     if not _NAME.fullmatch(name):
         raise Invalid(

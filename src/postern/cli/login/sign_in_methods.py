@@ -119,7 +119,7 @@ class Loopback:
             self._heard = _Heard(Secret(code), "") if code else _Heard(None, problem[:_LONGEST])
         return True
 
-    def finished(self) -> None:
+    def mark_page_sent(self) -> None:
         """Note that the page was sent."""
         self._done.set()
 
@@ -168,7 +168,7 @@ class _Handler(BaseHTTPRequestHandler):
             told = "Go back to the terminal; you can close this page." if loopback.worked else "The login failed."
             self._show(200, told if loopback.worked else f"{told} The terminal shows the reason.")
         finally:
-            loopback.finished()
+            loopback.mark_page_sent()
 
     def _show(self, status: int, text: str) -> None:
         body = _PAGE.format(text).encode()
@@ -274,7 +274,7 @@ def by_browser(
         url = door.begin_browser(method, loopback.redirect, challenge_of(verifier), gateway.organisation)
         _require_web(url)
         print_progress(f"Log in with the browser. If it does not open, open this address on this machine:\n\n  {url}\n")
-        if not _opened(open_browser, url):
+        if not _try_browser(open_browser, url):
             print_progress("No browser could be opened from here.")
         print_progress("Waiting for the browser (Ctrl-C cancels; --no-browser uses a browser on a different machine).")
         with ProgressLine(f"waiting for the browser, at most {deadline:g} s", after=0):
@@ -293,10 +293,10 @@ def by_device(gateway: Gateway, sleep: Callable[[float], None] = time.sleep) -> 
             f"{device['user_code']}\n\nWaiting (Ctrl-C cancels)."
         )
         with ProgressLine(f"waiting for {device['user_code']} to be confirmed", after=0):
-            return _confirmed(door, device, sleep)
+            return _wait_for_confirmation(door, device, sleep)
 
 
-def _confirmed(door: ClientAuthentication, device: Device, sleep: Callable[[float], None]) -> Secret:
+def _wait_for_confirmation(door: ClientAuthentication, device: Device, sleep: Callable[[float], None]) -> Secret:
     interval = min(max(float(device["interval"]), 1.0), 60.0)
     left = float(device["expires_in"])
     while left > 0:
@@ -327,7 +327,7 @@ def print_progress(text: str) -> None:
     click.echo(with_program_name(printable(text)), err=True)
 
 
-def _opened(open_browser: Callable[[str], bool], url: str) -> bool:
+def _try_browser(open_browser: Callable[[str], bool], url: str) -> bool:
     try:
         return open_browser(url)
     except (webbrowser.Error, OSError):

@@ -22,7 +22,7 @@ import click
 from postern.cli.api import client
 from postern.cli.lazy import FAILED
 from postern.cli.printing import emit
-from postern.cli.progress import ProgressLine, counted
+from postern.cli.progress import ProgressLine, count_pieces
 from postern.cli.scripts import reviewed
 from postern.cli.scripts.reviewed import Patience
 from postern.cli.session_ids import resolve
@@ -46,7 +46,7 @@ def wait(
     `begin` submits it, and waits at most that many seconds. Ctrl-C kills the session and ends this program; a session
     that waits for its review is left alone."""
     try:
-        with _held() as is_wanted:
+        with _defer_interrupt() as is_interrupted:
             result = begin(AT_FIRST)
     except KeyboardInterrupt:
         progress.end()
@@ -55,11 +55,11 @@ def wait(
         )
         sys.exit(INTERRUPTED)
     if result["output_status"] == reviewed.WAITING:
-        result = _reviewed(api, result, progress, patience or Patience(), is_wanted())
+        result = _run_when_approved(api, result, progress, patience or Patience(), is_interrupted())
         if result["output_status"] != "running":
             return result
         with ProgressLine("running; Ctrl-C kills it", quiet=patience is not None and patience.quiet) as again:
-            return _followed(api, result, again, is_wanted=False)
+            return _wait_for_end(api, result, again, is_interrupted=False)
     progress.say(
         "running; Ctrl-C kills it",
         note=status_line(
@@ -69,17 +69,17 @@ def wait(
             is_terminal=True,
         ),
     )
-    return _followed(api, result, progress, is_wanted=is_wanted())
+    return _wait_for_end(api, result, progress, is_interrupted=is_interrupted())
 
 
-def _followed(api: Client, result: ExecResult, progress: ProgressLine, *, is_wanted: bool) -> ExecResult:
-    """Wait for the end. `is_wanted`: Ctrl-C was pressed already."""
+def _wait_for_end(api: Client, result: ExecResult, progress: ProgressLine, *, is_interrupted: bool) -> ExecResult:
+    """Wait for the end. `is_interrupted`: Ctrl-C was pressed already."""
     session_id = result["session_id"]
     try:
-        if is_wanted:
+        if is_interrupted:
             raise KeyboardInterrupt
         while result["output_status"] == "running":
-            result = _asked(api, session_id)
+            result = _fetch_result(api, session_id)
     except KeyboardInterrupt:
         progress.end()
         _kill(api, session_id)
@@ -87,12 +87,12 @@ def _followed(api: Client, result: ExecResult, progress: ProgressLine, *, is_wan
     return result
 
 
-def _reviewed(
-    api: Client, result: ExecResult, progress: ProgressLine, patience: Patience, is_wanted: bool
+def _run_when_approved(
+    api: Client, result: ExecResult, progress: ProgressLine, patience: Patience, is_interrupted: bool
 ) -> ExecResult:
     session_id = result["session_id"]
     try:
-        if is_wanted:
+        if is_interrupted:
             raise KeyboardInterrupt
         return reviewed.run_when_approved(api, result, progress, patience, AT_FIRST)
     except KeyboardInterrupt:
@@ -104,7 +104,7 @@ def _reviewed(
         sys.exit(INTERRUPTED)
 
 
-def _asked(api: Client, session_id: str) -> ExecResult:
+def _fetch_result(api: Client, session_id: str) -> ExecResult:
     """Ask again for a while: a gateway that restarts ends the session, or hands it over."""
     end = time.monotonic() + _AWAY
     while True:
@@ -133,23 +133,23 @@ def _kill(api: Client, session_id: str) -> None:
 
 
 @contextmanager
-def _held() -> Iterator[Callable[[], bool]]:
+def _defer_interrupt() -> Iterator[Callable[[], bool]]:
     """Remember one Ctrl-C, as long as the session's id is unknown; return whether there was one. A second one ends this
     program."""
-    wanted = False
+    interrupted = False
 
     def remember(number: int, frame: FrameType | None) -> None:
-        nonlocal wanted
-        if wanted:
+        nonlocal interrupted
+        if interrupted:
             raise KeyboardInterrupt
-        wanted = True
+        interrupted = True
 
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
     before = signal.signal(signal.SIGINT, remember)
     try:
-        yield lambda: wanted
+        yield lambda: interrupted
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -260,7 +260,7 @@ def _pass_on(api: Client, session_id: str, form: str) -> None:
     """Print the output unchanged, as it arrives; show progress if it goes to a file."""
     with (
         api.sessions.results(session_id, form) as pieces,
-        counted(pieces, "reading the results", quiet=sys.stdout.isatty()) as told,
+        count_pieces(pieces, "reading the results", quiet=sys.stdout.isatty()) as told,
     ):
         for piece in told:
             sys.stdout.buffer.write(piece)

@@ -64,7 +64,7 @@ def run_when_approved(
             progress.end()
             ask(review, session_id)
         with ProgressLine(f"waiting for {missing_approvals(review)}", quiet=patience.quiet, after=0):
-            review = _decided(api, review, patience.seconds)
+            review = _wait_for_decision(api, review, patience.seconds)
     if review["status"] == ReviewStatus.PENDING:
         return {**result, "review": review}
     if review["status"] == ReviewStatus.APPROVED:
@@ -154,7 +154,7 @@ def wait_for_access(api: Client, review: ReviewShape, *, quiet: bool = False) ->
         print_lines(*access_lines(review))
     try:
         with ProgressLine(f"waiting for {missing_approvals(review)}", quiet=quiet, after=0):
-            return _decided(api, review, None)
+            return _wait_for_decision(api, review, None)
     except KeyboardInterrupt:
         if not quiet:
             print_lines(f"stopped waiting; review {review['id']} is still pending")
@@ -176,7 +176,10 @@ def print_lines(*lines: str, status: Status = Status.INFO) -> None:
 
 def missing_approvals(review: ReviewShape) -> str:
     """Return the approvals that are missing, such as `2 of dba, security; each of audit, legal`."""
-    return "; ".join(_wanted(demand) for demand in review["demands"] if not demand["is_met"]) or "no further approval"
+    return (
+        "; ".join(_describe_demand(demand) for demand in review["demands"] if not demand["is_met"])
+        or "no further approval"
+    )
 
 
 def display_name(given: dict[str, Any]) -> str:
@@ -184,7 +187,7 @@ def display_name(given: dict[str, Any]) -> str:
     return str(given["email"] or given["name"] or given["id"])
 
 
-def _wanted(demand: dict[str, Any]) -> str:
+def _describe_demand(demand: dict[str, Any]) -> str:
     groups: Sequence[str] = demand["groups"]
     missing = max(demand["min_approvals"] - demand["approvals"], 1)
     if demand["all_groups_must_approve"] and len(groups) > 1:
@@ -192,7 +195,7 @@ def _wanted(demand: dict[str, Any]) -> str:
     return f"{missing} of {', '.join(groups)}"
 
 
-def _decided(api: Client, review: ReviewShape, seconds: float | None) -> ReviewShape:
+def _wait_for_decision(api: Client, review: ReviewShape, seconds: float | None) -> ReviewShape:
     """Ask again even if the gateway is unavailable for a while: the review waits in its store."""
     end = None if seconds is None else time.monotonic() + seconds
     while review["status"] == ReviewStatus.PENDING:

@@ -35,7 +35,7 @@ class Reached:
     tracker_fields: Mapping[str, str] = field(default_factory=dict)
     protocol: str = DEFAULT_PROTOCOL
 
-    def wish(self) -> dict[str, Any]:
+    def stream_request(self) -> dict[str, Any]:
         """Return the request that opens a stream to it."""
         wanted: dict[str, Any] = {"connect": self.connection, "token": self.token.reveal()}
         if self.protocol != DEFAULT_PROTOCOL:  # which older gateways support
@@ -92,21 +92,21 @@ class PortForward:
 
     async def open(self, far: asyncio.Protocol, more: Mapping[str, Any] | None = None) -> Stream:
         """Open a stream to the connection; `more` has options of a command. Raises PosternError."""
-        tunnel = await self._dialled()
-        stream, _ = await tunnel.open({**self.reached.wish(), **(more or {})}, far)
+        tunnel = await self._ensure_tunnel()
+        stream, _ = await tunnel.open({**self.reached.stream_request(), **(more or {})}, far)
         return stream
 
-    async def _dialled(self) -> Mux:
+    async def _ensure_tunnel(self) -> Mux:
         async with self._dialling:
             if self._tunnel is None or self._tunnel.lost.done() or self._tunnel.drained:
                 reached = self.reached
-                _, made = await websocket.connect(
+                _, protocol = await websocket.connect(
                     reached.url,
                     token=reached.token.reveal(),
                     ca=reached.authority or None,
                     protocol=lambda: Mux(dialler=True, hello={}, on_open=_nothing),
                 )
-                tunnel = cast("Mux", made)
+                tunnel = cast("Mux", protocol)
                 await tunnel.greeting
                 self._tunnel = tunnel
             return self._tunnel

@@ -69,7 +69,7 @@ class Player(Generic[T]):
                 return True
             left -= (self._now() - begun) * pace.speed
             if key == " ":
-                key = self._stopped()
+                key = self._wait_while_paused()
             if key == "q":
                 return False
             if key in (".", "\x1b[C"):
@@ -83,7 +83,7 @@ class Player(Generic[T]):
                 pace.slower()
         return True
 
-    def _stopped(self) -> str:
+    def _wait_while_paused(self) -> str:
         while True:
             key = self._wait(None)
             if key in (" ", "q", ".", "\x1b[C", "]"):

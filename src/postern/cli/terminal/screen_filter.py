@@ -126,13 +126,13 @@ class ScreenFilter:
             return ""
         parameters = self._sequence
         self._begin(_GROUND)
-        return _allowed(parameters, character)
+        return _filter_sequence(parameters, character)
 
 
-def _allowed(parameters: str, final: str) -> str:
+def _filter_sequence(parameters: str, final: str) -> str:
     """Return the sequence if it can pass, else nothing."""
     if parameters.startswith("?"):
-        return _allowed_private(parameters[1:], final)
+        return _filter_private_sequence(parameters[1:], final)
     if not _PARAMETERS.fullmatch(parameters) or not _is_small(parameters):
         return ""
     if final in "su" and not parameters:  # save and restore the cursor
@@ -142,7 +142,7 @@ def _allowed(parameters: str, final: str) -> str:
     return ""
 
 
-def _allowed_private(parameters: str, final: str) -> str:
+def _filter_private_sequence(parameters: str, final: str) -> str:
     if final in "JK" and parameters in ("", "0", "1", "2"):
         return f"\x1b[?{parameters}{final}"
     if final in "hl" and len(parameters) <= _LONGEST:

@@ -83,9 +83,9 @@ class Ends(asyncio.Protocol):
         stream.write(m.START_FRAME)
         names = [name for name in _PASSED_ON if hasattr(signal, f"SIG{name}")]
         for name in names:
-            self._loop.add_signal_handler(signal.Signals[f"SIG{name}"], self._signalled, name)
+            self._loop.add_signal_handler(signal.Signals[f"SIG{name}"], self._handle_signal, name)
         if self._at_terminal:
-            self._loop.add_signal_handler(signal.SIGWINCH, self._resized)
+            self._loop.add_signal_handler(signal.SIGWINCH, self._handle_resize)
         threading.Thread(target=self._read, args=(sys.stdin.fileno(),), daemon=True).start()
         try:
             while (next_one := await self._unwritten.get()) is not None:
@@ -157,14 +157,14 @@ class Ends(asyncio.Protocol):
         if self._stream is not None and not self._stream.is_closing():
             self._stream.write(frame)
 
-    def _signalled(self, name: str) -> None:
+    def _handle_signal(self, name: str) -> None:
         if not self._waits or name not in _ENDING or self._stream is None:
             self._send(m.signal(name))
             return
         # Nothing runs that the signal could be for, and it would queue behind all the pending input.
         self._code = 128 + signal.Signals[f"SIG{name}"]
-        said = self._status(Status.INFO, "Stopped waiting. The request is still pending; reconnect to resume it.")
-        self._unwritten.put_nowait((sys.stderr.fileno(), said))
+        notice = self._status(Status.INFO, "Stopped waiting. The request is still pending; reconnect to resume it.")
+        self._unwritten.put_nowait((sys.stderr.fileno(), notice))
         self._unwritten.put_nowait(None)
         self._stream.abort()
 
@@ -173,7 +173,7 @@ class Ends(asyncio.Protocol):
         line = status_line(status, text, is_terminal=sys.stderr.isatty())
         return line.encode() + (b"\r\n" if self._at_terminal else b"\n")
 
-    def _resized(self) -> None:
+    def _handle_resize(self) -> None:
         size = _size()
         self._send(m.resize(size.columns, size.lines))
 

@@ -79,7 +79,7 @@ def public_key(given: str, field: str = "public_key") -> PublicKey:
         )
     if algorithm not in _SHAPES:
         raise Invalid(f"{field}: {_unknown(algorithm)}; possible are {', '.join(_SHAPES)}", field=field)
-    return key_of_wire(algorithm, _decoded(rest.lstrip(" ").partition(" ")[0]), field)
+    return key_of_wire(algorithm, _decode_base64(rest.lstrip(" ").partition(" ")[0]), field)
 
 
 def key_of_wire(algorithm: str, blob: bytes, field: str) -> PublicKey:
@@ -187,7 +187,7 @@ def _unknown(algorithm: str) -> str:
     return "this is no public key"
 
 
-def _decoded(text: str) -> bytes:
+def _decode_base64(text: str) -> bytes:
     """Decode base64; empty where it is invalid, or not the canonical spelling."""
     try:
         blob = base64.b64decode(text, validate=True)

@@ -49,7 +49,9 @@ def longest_access(principal: Principal, connection: Connection, rules: Sequence
 
 def _asking(principal: Principal, connection: Connection, rules: Sequence[ReviewRule], verb: Verb) -> list[ReviewRule]:
     return [
-        rule for rule in rules if rule.access_type.is_for(verb) and rule.covers(connection) and rule.asks(principal)
+        rule
+        for rule in rules
+        if rule.access_type.is_for(verb) and rule.covers(connection) and rule.requires_approval_of(principal)
     ]
 
 

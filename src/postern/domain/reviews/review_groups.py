@@ -63,7 +63,7 @@ def entries(review: Review) -> tuple[GroupEntry, ...]:
 
     Identifiers are stable.
     """
-    said = _approved(review)
+    said = _approving_votes(review)
     for voice in review.voices:
         if voice.choice is not Choice.APPROVED:
             said |= dict.fromkeys(sorted(voice.groups) or ("",), voice)
@@ -93,30 +93,34 @@ def _approvals(review: Review) -> list[Vote]:
     return [voice for voice in review.voices if voice.choice is Choice.APPROVED]
 
 
-def _approved(review: Review) -> dict[str, Vote]:
+def _approving_votes(review: Review) -> dict[str, Vote]:
     """Return the groups that have approved in each of the requirements that name them."""
-    voices = _approvals(review)
-    found: dict[str, Vote] = {}
+    votes = _approvals(review)
+    approved: dict[str, Vote] = {}
     missing: set[str] = set()
-    for demand in review.demands:
-        agreed = _seated(demand.groups, voices) if demand.all_groups else _spoken(demand.groups, voices)
-        missing |= set(demand.groups) - agreed.keys()
-        found = {**agreed, **found}
-    return {group: voice for group, voice in found.items() if group not in missing}
+    for requirement in review.demands:
+        matches = (
+            _match_distinct_votes(requirement.groups, votes)
+            if requirement.all_groups
+            else _match_any_votes(requirement.groups, votes)
+        )
+        missing |= set(requirement.groups) - matches.keys()
+        approved = {**matches, **approved}
+    return {group: vote for group, vote in approved.items() if group not in missing}
 
 
-def _spoken(groups: Iterable[str], voices: Sequence[Vote]) -> dict[str, Vote]:
+def _match_any_votes(groups: Iterable[str], votes: Sequence[Vote]) -> dict[str, Vote]:
     """Return the first vote for each group."""
-    return {group: voice for group in groups for voice in reversed(voices) if group in voice.groups}
+    return {group: vote for group in groups for vote in reversed(votes) if group in vote.groups}
 
 
-def _seated(groups: Iterable[str], voices: Sequence[Vote]) -> Mapping[str, Vote]:
+def _match_distinct_votes(groups: Iterable[str], votes: Sequence[Vote]) -> Mapping[str, Vote]:
     """Return a person of its own for as many groups as possible, the earlier ones first."""
     taken: dict[int, str] = {}  # number of a voice → the group that it stands for
 
     def seat(group: str, tried: set[int]) -> bool:
-        for number, voice in enumerate(voices):
-            if group in voice.groups and number not in tried:
+        for number, vote in enumerate(votes):
+            if group in vote.groups and number not in tried:
                 tried.add(number)
                 if number not in taken or seat(taken[number], tried):
                     taken[number] = group
@@ -125,4 +129,4 @@ def _seated(groups: Iterable[str], voices: Sequence[Vote]) -> Mapping[str, Vote]
 
     for group in dict.fromkeys(groups):
         seat(group, set())
-    return {group: voices[number] for number, group in taken.items()}
+    return {group: votes[number] for number, group in taken.items()}

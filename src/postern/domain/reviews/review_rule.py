@@ -56,7 +56,7 @@ class ReviewRule:
         """Return whether it applies to this connection, for any principal."""
         return connection.is_named(self.org_id, self.connection_ids, self.connection_tags)
 
-    def asks(self, principal: Principal) -> bool:
+    def requires_approval_of(self, principal: Principal) -> bool:
         """Return whether it requires approval from this principal. Administrators and auditors are no exception."""
         if self.skip_groups & principal.groups:
             return False

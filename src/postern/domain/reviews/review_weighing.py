@@ -173,7 +173,7 @@ def is_met(demand: ApprovalRequirement, voices: Sequence[Vote]) -> bool:
     people = _people([voice for voice in voices if not voice.groups.isdisjoint(demand.groups)])
     if len(people) < demand.min_approvals:
         return False
-    return not demand.all_groups or _covered(demand.groups, people)
+    return not demand.all_groups or _has_distinct_people(demand.groups, people)
 
 
 def _people(voices: Sequence[Vote]) -> list[frozenset[str]]:
@@ -189,14 +189,14 @@ def _people(voices: Sequence[Vote]) -> list[frozenset[str]]:
     return [groups for _, groups in people]
 
 
-def _covered(groups: Sequence[str], people: Sequence[frozenset[str]]) -> bool:
+def _has_distinct_people(groups: Sequence[str], people: Sequence[frozenset[str]]) -> bool:
     """Return whether each group has a person of its own: augmenting paths, the groups on one side and the people on
     the other."""
     taken: dict[int, str] = {}
 
     def place(group: str, tried: set[int]) -> bool:
-        for number, own in enumerate(people):
-            if group in own and number not in tried:
+        for number, memberships in enumerate(people):
+            if group in memberships and number not in tried:
                 tried.add(number)
                 if number not in taken or place(taken[number], tried):
                     taken[number] = group

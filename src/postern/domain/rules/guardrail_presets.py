@@ -41,37 +41,37 @@ def _pattern(name: str, pattern: str, action: Action = Action.DENY) -> Rule:
 PRESETS: tuple[Preset, ...] = (
     Preset(
         "unsafe-writes",
-        "Refuses UPDATE and DELETE without a condition, TRUNCATE, and what cannot be judged.",
+        "Denies UPDATE and DELETE without a condition, TRUNCATE, and statements that cannot be evaluated.",
         _SQL,
         input=(Rule(RuleType.REQUIRE_WHERE, name="needs a condition"),),
     ),
     Preset(
         "warn-unsafe-writes",
-        "Lets UPDATE and DELETE without a condition, and TRUNCATE, through, and tells who sent it.",
+        "Warns the user about UPDATE and DELETE without a condition, and about TRUNCATE, and forwards them.",
         _SQL,
         input=(Rule(RuleType.REQUIRE_WHERE, name="needs a condition", action=Action.WARN, unknown=_ALLOW),),
     ),
     Preset(
         "destructive-ddl",
-        "Refuses whatever creates, changes or drops objects.",
+        "Denies statements that create, change or drop objects.",
         _SQL,
         input=(_statements("no schema changes", Effect.DDL),),
     ),
     Preset(
         "privilege-changes",
-        "Refuses changes of roles, passwords, owners and privileges.",
+        "Denies changes of roles, passwords, owners and privileges.",
         _SQL,
         input=(_statements("no privilege changes", Effect.GRANT),),
     ),
     Preset(
         "server-administration",
-        "Refuses what reaches the server itself: its files, programs, settings, replication and other sessions.",
+        "Denies access to the server itself: its files, programs, settings, replication and other sessions.",
         _SQL,
         input=(_statements("no administration", Effect.ADMIN),),
     ),
     Preset(
         "files-and-programs",
-        "Refuses statements and functions that read or write files of the server or run programs on it.",
+        "Denies statements and functions that read or write files of the server or run programs on it.",
         tuple(spec.name for spec in PROTOCOLS.values() if spec.file_functions),
         input=(
             _statements("no administration", Effect.ADMIN),
@@ -80,33 +80,32 @@ PRESETS: tuple[Preset, ...] = (
     ),
     Preset(
         "read-only",
-        "Lets only through what reads, and settings of the session; refuses what cannot be judged.",
+        "Allows only statements that read or set session settings; denies statements that cannot be evaluated.",
         _SQL,
         input=(Rule(RuleType.READ_ONLY, name="read only"),),
     ),
     Preset(
         "full-scans",
-        "Refuses what reads a table whole, without a condition that names a column, a LIMIT or an aggregate; "
-        "and what cannot be judged. It keeps accidents off: `where id > 0` passes.",
+        "Denies full table reads without a condition on a column, a LIMIT or an aggregate, "
+        "and statements that cannot be evaluated. It prevents accidents only: `where id > 0` passes.",
         _SQL,
         input=(Rule(RuleType.DENY_FULL_SCANS, name="not a whole table"),),
     ),
     Preset(
         "warn-full-scans",
-        "Lets what reads a table whole through, and tells who sent it.",
+        "Warns the user about full table reads, and forwards them.",
         _SQL,
         input=(Rule(RuleType.DENY_FULL_SCANS, name="not a whole table", action=Action.WARN, unknown=_ALLOW),),
     ),
     Preset(
         "large-answers",
-        "Ends an answer that has more than 10,000 rows, such as that of a table read whole. "
-        "What a cursor fetches bit by bit counts together.",
+        "Aborts results with more than 10,000 rows. All fetches of a cursor count together.",
         _SQL,
         output=(Rule(RuleType.MAX_ROWS, name="10,000 rows", most=10_000),),
     ),
     Preset(
         "private-keys",
-        "Refuses answers that hold a private key: PEM, OpenSSH, PGP, SSH2 or PuTTY.",
+        "Denies results that contain a private key: PEM, OpenSSH, PGP, SSH2 or PuTTY.",
         (*_SQL, TERMINAL, SSH),
         output=(
             _pattern("private key", r"-{4,5} ?BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)? ?-{4,5}"),
@@ -115,7 +114,8 @@ PRESETS: tuple[Preset, ...] = (
     ),
     Preset(
         "destructive-commands",
-        "Advice at a shell, and no wall: refuses lines that remove, overwrite or power off by their usual spelling.",
+        "Denies lines that remove, overwrite or power off by the usual commands. "
+        "At a shell it is advisory, because other spellings pass.",
         (TERMINAL, SSH),
         input=(
             _pattern(

@@ -273,7 +273,7 @@ class MaskingRule:
     @property
     def types(self) -> frozenset[InfoType]:
         """The types of its groups. Raises KeyError for an unknown name."""
-        return frozenset(_known(name) for group in self.groups for name in group.types)
+        return frozenset(_require_info_type(name) for group in self.groups for name in group.types)
 
     @property
     def finds(self) -> bool:
@@ -281,11 +281,11 @@ class MaskingRule:
         return bool(self.custom_types) or any(group.types for group in self.groups)
 
 
-def _known(name: str) -> InfoType:
-    found = info_type(name)
-    if found is None:
+def _require_info_type(name: str) -> InfoType:
+    known_type = info_type(name)
+    if known_type is None:
         raise KeyError(f"the information type {name!r} is not known")
-    return found
+    return known_type
 
 
 def info_type(name: str) -> InfoType | None:

@@ -116,7 +116,7 @@ class Simulation:
         self.rules[found.rule] = self.rules.get(found.rule, 0) + 1
         self.unknown += found.unknown
         if len(self.samples) < MAX_SAMPLES:
-            text = "" if asked is None else _shortened(asked.text)
+            text = "" if asked is None else _shorten(asked.text)
             values = () if asked is None else _readable(asked.values)
             made = Sample(session_id, at, text, values, direction, found.action, found.rule, found.reason)
             self.samples.append(made)
@@ -127,10 +127,10 @@ class Simulation:
             self.sessions.append(session_id)
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= MAX_SAMPLE else text[:MAX_SAMPLE] + "…"
 
 
 def _readable(values: tuple[bytes | None, ...]) -> tuple[str | None, ...]:
     some = values[:MAX_VALUES]
-    return tuple(None if one is None else _shortened(one.decode("utf-8", "replace")) for one in some)
+    return tuple(None if one is None else _shorten(one.decode("utf-8", "replace")) for one in some)

@@ -61,7 +61,7 @@ class Exchange:
 
 
 class RecordedPosition(NamedTuple):
-    """Behind which item of a recording: the `nth`, from 1, of those at the moment `micros`; 0 is before them."""
+    """Position after an item of a recording: the `nth`, from 1, of those at the time `micros`; 0 is before them."""
 
     micros: int = 0
     nth: int = 0

@@ -39,8 +39,8 @@ class Retention:
         if _longer(self.recording_days, self.session_days) != self.session_days:
             shown = "for ever" if self.recording_days is None else f"for {self.recording_days} days"
             raise Invalid(
-                f"session_days: recordings are kept {shown}, and a session is never kept shorter than its recording; "
-                "shorten recording_days as well, or keep sessions longer",
+                f"session_days: recordings are stored {shown}, and a session is never stored for less time "
+                "than its recording; shorten recording_days as well, or keep sessions longer",
                 field="session_days",
             )
 

@@ -44,7 +44,7 @@ _NO_DESCRIPTORS = _Reason(
 )
 _TOO_MANY_AT_ONCE = _Reason(
     TooMany(
-        "the gateway takes no more clients now: as many as it allows log in at this moment; try again in some seconds"
+        "the gateway takes no more clients now: the maximum number of logins is in progress; try again in a few seconds"
     ),
     "too many clients log in at once",
     "let clients use a connection pool, or raise POSTERN_MAX_HANDSHAKES or POSTERN_MAX_HANDSHAKES_PER_ADDRESS",
@@ -194,7 +194,7 @@ class HandshakeRunner:
                 await login.reject(stream, error)
                 await stream.linger()
         except (TimeoutError, ConnectionError, PosternError) as failure:
-            log.debug("client %s was not told why it is rejected: %s", stream.peer, failure)
+            log.debug("client %s did not receive the reason for its rejection: %s", stream.peer, failure)
         except Exception:
             log.exception("client %s could not be rejected", stream.peer)
         finally:
@@ -223,17 +223,17 @@ class HandshakeRunner:
         try:
             async with asyncio.timeout(self._timeout) as deadline:
 
-                def known() -> None:
+                def handle_known() -> None:
                     deadline.reschedule(None)
                     free_slot()
 
-                stream.on_known = known
+                stream.on_known = handle_known
                 stream.on_held = leave
                 rest = await login.serve(stream)
         except TimeoutError:
             log.info("client %s did not finish its login within %g seconds", address, self._timeout)
         except ProtocolViolation as error:
-            log.info("client %s was turned away: %s", address, error.message)
+            log.info("client %s was rejected: %s", address, error.message)
         except ConnectionError as error:
             log.debug("client %s left during login: %s", address, error)
         except Exception:

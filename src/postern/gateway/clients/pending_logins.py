@@ -44,7 +44,7 @@ class PendingClient(Protocol):
 
     stream: StreamHandshake
 
-    def tell(self, text: str, hint: str) -> None:
+    def send_notice(self, text: str, hint: str) -> None:
         """Show a message before the welcome. Does not wait."""
 
     def check(self) -> None:
@@ -139,9 +139,9 @@ class PendingLogins:
                 if not self._longest:
                     raise Denied(_come_back(review))
                 if review.id != told:
-                    client.tell(*_notice(review, await self._address(review.id)))
+                    client.send_notice(*_notice(review, await self._address(review.id)))
                     told = review.id
-                approved = await self._decided(review, required.requested_access, client, deadline)
+                approved = await self._wait_for_decision(review, required.requested_access, client, deadline)
                 try:
                     async with nullcontext() if approved else self._admission:
                         self._require_open(review)
@@ -157,7 +157,7 @@ class PendingLogins:
         session = self._sessions.to_wait(requested_access, metadata=asked.metadata)
         return await self._asking.ask(requested_access, reason=asked.reason, duration=asked.duration, session=session)
 
-    async def _decided(
+    async def _wait_for_decision(
         self, review: Review, requested_access: RequestedAccess, client: PendingClient, deadline: float
     ) -> bool:
         """Wait until a new admission makes sense. Return True if the review was approved. `deadline` is on the loop's
@@ -256,7 +256,7 @@ class PendingLogins:
             async with asyncio.timeout(grace):
                 await self._empty.wait()
         except TimeoutError:
-            log.warning("%d clients that waited for reviews could not be told that the gateway stops", self.held)
+            log.warning("%d clients that waited for reviews were not notified that the gateway stops", self.held)
 
     def _on_resumed(self, payload: Mapping[str, str]) -> None:
         self._ask_again(lambda requested_access: True)
@@ -265,12 +265,12 @@ class PendingLogins:
         """Wake the clients of one connection, of one organisation, or all."""
         connection, org = payload.get("connection_id"), payload.get("org_id")
 
-        def concerned(requested_access: RequestedAccess) -> bool:
+        def is_affected(requested_access: RequestedAccess) -> bool:
             if connection:
                 return str(requested_access.connection.id) == connection
             return not org or str(requested_access.connection.org_id) == org
 
-        self._ask_again(concerned)
+        self._ask_again(is_affected)
 
     def _on_principal(self, payload: Mapping[str, str]) -> None:
         self._ask_again(lambda requested_access: str(requested_access.principal.id) == payload.get("principal_id"))
@@ -278,10 +278,10 @@ class PendingLogins:
     def _on_credential(self, payload: Mapping[str, str]) -> None:
         self._ask_again(lambda requested_access: str(requested_access.credential_id) == payload.get("credential_id"))
 
-    def _ask_again(self, concerned: Callable[[RequestedAccess], bool]) -> None:
+    def _ask_again(self, is_affected: Callable[[RequestedAccess], bool]) -> None:
         for watch in self._watches.values():
             for waiter in watch.waiters:
-                if concerned(waiter.requested_access):
+                if is_affected(waiter.requested_access):
                     waiter.ask_again = True
                     waiter.woken.set()
 
@@ -306,7 +306,7 @@ def _is_approved(review: Review | None, review_id: UUID) -> bool:
 def _notice(review: Review, address: str) -> tuple[str, str]:
     """Return the message for a waiting client, and how to approve."""
     return (
-        f"connection {review.connection!r} needs a review before you are let in: {requirements_text(review.demands)}",
+        f"connection {review.connection!r} needs a review before you can connect: {requirements_text(review.demands)}",
         f"Review {review.id}, until {review.expires_at:%Y-%m-%d %H:%M:%S} UTC: {address} or "
         f"postern reviews approve {review.id}",
     )

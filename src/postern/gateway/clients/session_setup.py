@@ -23,7 +23,7 @@ from postern.errors import PosternError, Unauthenticated
 from postern.gateway.clients.pending_logins import LoginReviewRequest, PendingLogins
 from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.gateway.engine import Engine
-from postern.gateway.session_traces import decided, session_span
+from postern.gateway.session_traces import session_span, trace_admission
 from postern.protocols.gateway_queries import TargetRefused
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Start, Target
@@ -50,7 +50,7 @@ class ClientSession:
         self.duration = wanted.duration if wanted else None
         self.tracker_fields = wanted.tracker_fields if wanted else NO_FIELDS
 
-    def tell(self, text: str, hint: str) -> None:
+    def send_notice(self, text: str, hint: str) -> None:
         """Tell the client that it waits, before the welcome."""
         raise NotImplementedError
 
@@ -78,7 +78,7 @@ class ClientSession:
 def log_rejection(stream: StreamHandshake, error: PosternError, *, level: int = logging.INFO) -> tuple[str, str]:
     """Log a rejection in one line, and return its text and hint for the client. Why a target rejects the gateway's
     login is for administrators only."""
-    log.log(level, "client %s was turned away: %s", stream.peer, error.message)
+    log.log(level, "client %s was rejected: %s", stream.peer, error.message)
     if not isinstance(error, TargetRefused):
         return error.message, ""
     if error.refuses_login:
@@ -127,7 +127,7 @@ class SessionSetup:
                 raise Unauthenticated(REFUSED_LOGIN)
             return await admit(now)
 
-        return await self._permitted(client, admit(grant), again)
+        return await self._await_permit(client, admit(grant), again)
 
     async def permit_for(self, client: ClientSession, wanted: TunnelRequest) -> Permit:
         """Return the permit for a known principal."""
@@ -146,7 +146,7 @@ class SessionSetup:
         async def again() -> Permit:
             return await admit(await wanted.standing())
 
-        return await self._permitted(client, admit(wanted.principal), again)
+        return await self._await_permit(client, admit(wanted.principal), again)
 
     def narrow(self, permit: Permit, modes: tuple[Verb, ...], extra: Extra | None) -> Permit:
         """Return the permit for one SSH channel. Raises Denied if its access mode or feature is disabled."""
@@ -175,12 +175,12 @@ class SessionSetup:
             self.turned_away(client, error)
             return None
 
-    async def _permitted(
+    async def _await_permit(
         self, client: ClientSession, admission: Awaitable[Permit], again: Callable[[], Awaitable[Permit]]
     ) -> Permit:
         try:
-            return await decided(admission)
+            return await trace_admission(admission)
         except ReviewRequired as required:
             await self.engine.check_issue(required.requested_access.connection, client.tracker_fields)
-            asked = LoginReviewRequest(client.metadata, client.reason, client.duration)
-            return await self._held.wait(required, client, asked, again, client.fits)
+            request = LoginReviewRequest(client.metadata, client.reason, client.duration)
+            return await self._held.wait(required, client, request, again, client.fits)

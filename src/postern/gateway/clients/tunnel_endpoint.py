@@ -25,7 +25,7 @@ from postern.domain.secret import Secret
 from postern.domain.targets.agent import SECRET_PREFIX, Agent
 from postern.errors import PosternError, ProtocolViolation, TooMany
 from postern.gateway.clients.listener import HandshakeRunner
-from postern.gateway.clients.tunnel_request import TunnelRequest, asked_for, fields_of, start_of
+from postern.gateway.clients.tunnel_request import TunnelRequest, fields_of, read_reason_and_duration, start_of
 from postern.gateway.gateway_protocols import Runner, TunnelGate
 from postern.gateway.gateway_tunnels import GatewayTunnels
 from postern.gateway.link_registry import LinkRegistry
@@ -74,7 +74,7 @@ class TunnelEndpoint:
         self._people: Counter[UUID] = Counter()  # number of tunnels per user
         self._reserve = Reserve(PROCESS)
 
-    def opened(self, transport: WebSocketTransport, token: str) -> None:
+    def accept_tunnel(self, transport: WebSocketTransport, token: str) -> None:
         stream = StreamHandshake()
         transport.set_protocol(stream)
         stream.connection_made(transport)
@@ -153,8 +153,8 @@ class TunnelEndpoint:
         return carrier
 
     async def _connect(self, incoming: Incoming, token: Secret, address: str) -> None:
-        connection, bearer = _wish(incoming.request, token)
-        start, (reason, duration) = start_of(incoming.request), asked_for(incoming.request)
+        connection, bearer = _stream_target(incoming.request, token)
+        start, (reason, duration) = start_of(incoming.request), read_reason_and_duration(incoming.request)
         carrier = self._carrier(incoming.request)
         fields = fields_of(incoming.request)
         since = self._links.changes
@@ -168,14 +168,14 @@ class TunnelEndpoint:
 
         async def login(client: StreamHandshake) -> Awaitable[None] | None:
             if start is not None:
-                return await self._commands.carried(client, wanted, start)
-            return await carrier.carried(client, wanted)
+                return await self._commands.serve_tunnel(client, wanted, start)
+            return await carrier.serve_tunnel(client, wanted)
 
         reject = carrier.reject if start is None else partial(self._commands.reject, start=start)
         self._logins.start(client, login, reject)
 
 
-def _wish(request: Message, token: Secret) -> tuple[str, Secret]:
+def _stream_target(request: Message, token: Secret) -> tuple[str, Secret]:
     """Return the connection's name, and the token: the newest that the command line has."""
     connection, given = request.get("connect"), request.get("token")
     if not isinstance(connection, str) or not isinstance(given, str | None):

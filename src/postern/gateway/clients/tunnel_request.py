@@ -40,7 +40,7 @@ class TunnelRequest:
     expires_at: datetime | None = None
 
 
-def asked_for(request: Message) -> tuple[str, int | None]:
+def read_reason_and_duration(request: Message) -> tuple[str, int | None]:
     """Return the reason and the duration in an OPEN. Raises ProtocolViolation, Invalid."""
     reason, duration = request.get("reason", ""), request.get("duration")
     if not isinstance(reason, str):

@@ -82,15 +82,16 @@ class HeldRequests:
         task = asyncio.get_running_loop().create_task(self._settle(session_id, permit, start, driver, parked))
         self._tasks.add(task)
 
-        def ended(_: object) -> None:
+        def cancel_task(_: object) -> None:
             task.cancel()
 
-        def settled(_: object) -> None:
+        def handle_task_done(_: object) -> None:
             self._tasks.discard(task)
-            driver.done.remove_done_callback(ended)  # otherwise a long session would collect one for each statement
+            # Otherwise a long session would collect one for each statement.
+            driver.done.remove_done_callback(cancel_task)
 
-        task.add_done_callback(settled)
-        driver.done.add_done_callback(ended)
+        task.add_done_callback(handle_task_done)
+        driver.done.add_done_callback(cancel_task)
 
     async def _settle(
         self, session_id: UUID, permit: Permit, start: Start, driver: Driver, parked: HeldRequest
@@ -100,23 +101,23 @@ class HeldRequests:
         work = parked.hold.work
         try:
             if work is not None:
-                verdict = await self._judged(permit, work)
+                verdict = await self._evaluate(permit, work)
             else:
-                verdict = await self._asked(session_id, permit, start, driver, parked)
+                verdict = await self._request_review(session_id, permit, start, driver, parked)
         except Exception:
             log.exception("deciding a held request of session %s failed, so it was refused", session_id)
             verdict = _FAILED
         driver.resume(parked.ticket, verdict)
 
-    async def _judged(self, permit: Permit, work: Work) -> Verdict:
+    async def _evaluate(self, permit: Permit, work: Work) -> Verdict:
         """Evaluate the statement: a short one here in turns with other work, a long one in another process."""
         try:
             if work.task is None:
                 conclude = partial(work.conclude, None)
                 return cast("Verdict", await self._loop_slot.run(permit.principal.id, conclude))
             async with asyncio.timeout(PARSE_WITHIN):
-                found = await self._processes.run(permit.principal.id, work.task)
-            return work.conclude(found)
+                outcome = await self._processes.run(permit.principal.id, work.task)
+            return work.conclude(outcome)
         except QueueFull:
             log.warning("a statement was refused because too many wait for evaluation")
             return _BUSY
@@ -127,13 +128,13 @@ class HeldRequests:
             log.exception("evaluating a statement failed, so it was refused")
             return _FAILED
 
-    async def _asked(
+    async def _request_review(
         self, session_id: UUID, permit: Permit, start: Start, driver: Driver, parked: HeldRequest
     ) -> Verdict:
         """Request a review, and return its result, until the deadline. If the client disconnects or cancels, the review
         is withdrawn."""
         hold, text = parked.hold, _text(parked)
-        if len(text) > MAX_INPUT or any(one.truncated for one in parked.request.operations):
+        if len(text) > MAX_INPUT or any(operation.truncated for operation in parked.request.operations):
             return Refuse(
                 hold.rule,
                 f"{hold.question}; it is longer than the {MAX_INPUT:,} characters that who decides would be shown",
@@ -142,14 +143,16 @@ class HeldRequests:
         try:
             review = await self._asking.hold(permit, session_id, hold.rule, hold.question, text)
         except (TooMany, Invalid, Denied) as error:
-            return Refuse(hold.rule, f"{hold.question}; nobody was asked: {error.message}", "Try again later.")
+            return Refuse(hold.rule, f"{hold.question}; no review was created: {error.message}", "Try again later.")
         except PosternError as error:
             log.error("requesting a review of a statement in session %s failed: %s", session_id, error.message)
-            return Refuse(hold.rule, f"{hold.question}; nobody could be asked, so it was refused", "Try again later.")
+            return Refuse(
+                hold.rule, f"{hold.question}; no review could be created, so it was refused", "Try again later."
+            )
         counting = self._counting(review, permit, start, driver, parked)
         try:
             driver.ask(_notice(hold.rule, review, await self._address(review.id)))
-            found = await self._waited(review, driver, parked)
+            reviewed = await self._wait_for_decision(review, driver, parked)
         except BaseException:  # it was cancelled, or its link has ended
             await asyncio.shield(self._close(review, ReviewEvent.WITHDRAWN))
             raise
@@ -157,12 +160,14 @@ class HeldRequests:
             if counting is not None:
                 counting.cancel()
         # A decision that was made just before the deadline counts: the row has it, and the result must match.
-        found = found or await self._close(review, ReviewEvent.EXPIRED)
-        if found is None or found.status is ReviewStatus.PENDING:
-            return Refuse(hold.rule, f"{hold.question}; nobody decided in time, so it was refused", "Ask again.")
-        if found.status is ReviewStatus.APPROVED and driver.link.held_request is parked:
-            driver.ask(_approval(hold.rule, found))  # the recording gets a note, too, with the approver
-        return _verdict(hold.rule, found)
+        reviewed = reviewed or await self._close(review, ReviewEvent.EXPIRED)
+        if reviewed is None or reviewed.status is ReviewStatus.PENDING:
+            return Refuse(
+                hold.rule, f"{hold.question}; the review expired without a decision, so it was refused", "Ask again."
+            )
+        if reviewed.status is ReviewStatus.APPROVED and driver.link.held_request is parked:
+            driver.ask(_approval(hold.rule, reviewed))  # the recording gets a note, too, with the approver
+        return _verdict(hold.rule, reviewed)
 
     def _counting(
         self, review: Review, permit: Permit, start: Start, driver: Driver, parked: HeldRequest
@@ -207,7 +212,7 @@ class HeldRequests:
             log.warning("review %s could not be closed and will be closed later: %s", review.id, error.message)
             return None
 
-    async def _waited(self, review: Review, driver: Driver, parked: HeldRequest) -> Review | None:
+    async def _wait_for_decision(self, review: Review, driver: Driver, parked: HeldRequest) -> Review | None:
         """Wait for the decision; None after the deadline. Raises CancelledError when it is cancelled."""
         with self._looks.at(review.id) as event:
             driver.on_settled = settled = event.set
@@ -217,9 +222,9 @@ class HeldRequests:
                         # Cancelled. Python 3.11's wait_for loses a cancellation that arrives together with the wake-up.
                         raise asyncio.CancelledError
                     event.clear()
-                    found = await self._look(review)
-                    if found is not None and found.status is not ReviewStatus.PENDING:
-                        return found
+                    current = await self._look(review)
+                    if current is not None and current.status is not ReviewStatus.PENDING:
+                        return current
                     try:
                         await asyncio.wait_for(event.wait(), left)
                     except TimeoutError:
@@ -274,7 +279,7 @@ def _notice(rule: str, review: Review, address: str) -> Warn:
     who = " or ".join(map(repr, review.groups))
     return Warn(
         rule=rule,
-        message=f"{review.reason}; it waits until somebody of the group {who} has decided",
+        message=f"{review.reason}; it waits for a decision of the group {who}",
         hint=f"Session {review.session_id}, review {review.id}, until {review.expires_at:%Y-%m-%d %H:%M:%S} UTC: "
         f"{address} or postern reviews approve {review.id}",
     )
@@ -287,7 +292,9 @@ def _verdict(rule: str, decided: Review) -> Verdict:
     if decided.status is not ReviewStatus.REJECTED or refusal is None:
         # By a background job, because this worker was considered dead or its clock is slow; or its requester has
         # withdrawn it.
-        what = "it was withdrawn" if decided.status is ReviewStatus.WITHDRAWN else "nobody decided in time"
+        what = (
+            "it was withdrawn" if decided.status is ReviewStatus.WITHDRAWN else "the review expired without a decision"
+        )
         return Refuse(rule, f"{decided.reason}; {what}, so it was refused", "Ask again.")
     said = f": {refusal.comment}" if refusal.comment else ""
     return Refuse(rule, f"{decided.reason}; {refusal.reviewer.email} rejected it{said}", _ASK_THEM)

@@ -74,13 +74,13 @@ class ParseSlots:
         running = asyncio.ensure_future(self._run(task))
         self._tasks.add(running)
 
-        def ended(_: object) -> None:
+        def handle_task_done(_: object) -> None:
             self._tasks.discard(running)
             self._leave(owner)
             if not running.cancelled():
                 running.exception()  # the caller may have gone
 
-        running.add_done_callback(ended)
+        running.add_done_callback(handle_task_done)
         return await asyncio.shield(running)
 
     def _begin(self) -> None:

@@ -63,19 +63,19 @@ class TargetSchemas:
         reason), and if that takes longer than a session waits: the next session then gets it. Raises only when
         cancelled."""
         connection = permit.connection
-        if not asks(permit):
+        if not needs_catalogue(permit):
             return None
         key = (connection.id, connection.updated_at, start.database)
         kept = self._kept.get(key)
         if kept is None or time.monotonic() >= kept.until:
-            kept = await self._shared(key, permit, start)
+            kept = await self._await_entry(key, permit, start)
         else:
             self._kept.move_to_end(key)
         if kept is None:
             return None
         return kept.pathless if _asks_for_path(permit, start) else kept.schema
 
-    async def _shared(self, key: _Key, permit: Permit, start: Start) -> _Kept | None:
+    async def _await_entry(self, key: _Key, permit: Permit, start: Start) -> _Kept | None:
         """Return the shared entry; None if it is not ready in time."""
         reading = self._readings.get(key)
         if reading is None:
@@ -151,7 +151,7 @@ class TargetSchemas:
         task.add_done_callback(self._tasks.discard)
 
 
-def asks(permit: Permit) -> bool:
+def needs_catalogue(permit: Permit) -> bool:
     """Return True if rules of this permit need the target's schema."""
     return catalogue_of(permit.connection.protocol) is not None and needs_schema(permit.policy)
 
@@ -159,7 +159,7 @@ def asks(permit: Permit) -> bool:
 def next_reading(permit: Permit, found: TargetSchema | None, *, age: float = AGE) -> float:
     """Return when a session with the schema `found` asks again, on the monotonic clock. Without a schema much is
     unknown, so it is sooner."""
-    return time.monotonic() + (SOON if found is None and asks(permit) else age)
+    return time.monotonic() + (SOON if found is None and needs_catalogue(permit) else age)
 
 
 def _asks_for_path(permit: Permit, start: Start) -> bool:

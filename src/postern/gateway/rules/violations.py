@@ -140,9 +140,9 @@ class SessionViolations:
             user_id=principal.subject,
             number=self._number,
             left_out=0,
-            rule=_kept(rule, MAX_RULE),
+            rule=_make_storable(rule, MAX_RULE),
             action=action,
-            message=_kept(message, MAX_MESSAGE),
+            message=_make_storable(message, MAX_MESSAGE),
             statement=statement,
             at=datetime.now(UTC),
         )
@@ -151,9 +151,9 @@ class SessionViolations:
 def _text(operations: Sequence[Operation]) -> str | None:
     """Return the statements without their values; None for a response."""
     texts = dict.fromkeys(operation.text for operation in operations)
-    return _kept("\n".join(texts), MAX_STATEMENT) if texts else None
+    return _make_storable("\n".join(texts), MAX_STATEMENT) if texts else None
 
 
-def _kept(text: str, most: int) -> str:
+def _make_storable(text: str, most: int) -> str:
     """Return text that every store accepts."""
     return text[:most].replace("\0", "\ufffd").encode("utf-8", "replace").decode()

@@ -36,7 +36,7 @@ def mask_lines(detectors: Detectors, lines: Sequence[bytes], hits: Hits) -> list
         return _mask_plain(detectors, lines, joined, hits)
     lead = next((b"%c" % sign for sign in _LEADS if sign not in joined), None)
     if lead is None:
-        raise ValueError("copied lines contain all signs that could stand for escapes")
+        raise ValueError("copied lines contain all characters that could mark escapes")
     read = [_read(line, lead, detectors, hits) for line in lines]
     masked = _mask_plain(detectors, read, SEPARATOR.join(read), hits) or read
     written = re.compile(re.escape(lead) + rb"([\x02-\x07])")

@@ -52,7 +52,7 @@ class EmailNotifier:
         return "", first
 
     async def say(self, sink: Sink, text: str) -> None:
-        made = _addressed(sink, text, self._now())
+        made = _new_message(sink, text, self._now())
         made["Message-ID"] = _id(sink, uuid4())
         made.set_content(text + "\n")
         await self._send(sink, made)
@@ -119,7 +119,7 @@ async def _connect(address: str, port: int) -> socket.socket:
 
 def message(sink: Sink, card: Card, now: datetime) -> EmailMessage:
     """Build the message. User texts lose line ends and control characters, so that they cannot add headers."""
-    made = _addressed(sink, f"{card.title}: {card.state}", now)
+    made = _new_message(sink, f"{card.title}: {card.state}", now)
     words = "Decide here" if card.is_open else "More here"
     facts = [f"{label}: {value}" for label, value in card.facts]
     given = card.input or ""
@@ -133,14 +133,14 @@ def message(sink: Sink, card: Card, now: datetime) -> EmailMessage:
     return made
 
 
-def _addressed(sink: Sink, subject: str, now: datetime) -> EmailMessage:
-    made = EmailMessage()
-    made["From"] = sink.options["from"]
-    made["To"] = ", ".join(one.strip() for one in sink.options["to"].split(",") if one.strip())
-    made["Subject"] = " ".join(subject.split())[:MAX_SUBJECT]
-    made["Date"] = format_datetime(now)
-    made["Auto-Submitted"] = "auto-generated"
-    return made
+def _new_message(sink: Sink, subject: str, now: datetime) -> EmailMessage:
+    message = EmailMessage()
+    message["From"] = sink.options["from"]
+    message["To"] = ", ".join(address.strip() for address in sink.options["to"].split(",") if address.strip())
+    message["Subject"] = " ".join(subject.split())[:MAX_SUBJECT]
+    message["Date"] = format_datetime(now)
+    message["Auto-Submitted"] = "auto-generated"
+    return message
 
 
 def _id(sink: Sink, event_id: UUID) -> str:

@@ -44,7 +44,7 @@ class Slack:
 
     async def notify(self, sink: Sink, card: Card, known: tuple[str, str] | None, event_id: UUID) -> tuple[str, str]:
         """Send or update a message. Return its (channel, ts); `known` is the current one."""
-        content = {"blocks": blocks(card), "text": escaped(f"{card.title}: {card.state}")[:MAX_SECTION]}
+        content = {"blocks": blocks(card), "text": escape_text(f"{card.title}: {card.state}")[:MAX_SECTION]}
         if known is not None:
             try:
                 await self._call(sink, "chat.update", {"channel": known[0], "ts": known[1], **content})
@@ -56,12 +56,12 @@ class Slack:
         return _text(answer, "channel"), _text(answer, "ts")
 
     async def say(self, sink: Sink, text: str) -> None:
-        message = {"channel": sink.options["channel"], "text": escaped(text)[:MAX_SECTION]}
+        message = {"channel": sink.options["channel"], "text": escape_text(text)[:MAX_SECTION]}
         await self._call(sink, "chat.postMessage", message)
 
     async def whisper(self, sink: Sink, channel: str, user: str, text: str) -> None:
         """Show a message to one user only."""
-        message = {"channel": channel, "user": user, "text": escaped(text)[:MAX_SECTION]}
+        message = {"channel": channel, "user": user, "text": escape_text(text)[:MAX_SECTION]}
         await self._call(sink, "chat.postEphemeral", message)
 
     async def open(self, sink: Sink, trigger_id: str, view: Mapping[str, Any]) -> None:
@@ -95,7 +95,7 @@ class Slack:
         raise Unavailable(f"Slack's {method} failed: {error}")
 
 
-def escaped(text: str) -> str:
+def escape_text(text: str) -> str:
     """Escape text that is not markup (https://docs.slack.dev/messaging/formatting-message-text)."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
@@ -123,7 +123,7 @@ def _blocks(card: Card, most: int, line: int, characters: int) -> list[dict[str,
         )
     if card.is_open:
         found.append({"type": "actions", "block_id": f"postern_{card.review_id}", "elements": _buttons(card)})
-    page = f"<{escaped(card.url)}|Open the review>"
+    page = f"<{escape_text(card.url)}|Open the review>"
     found.append({"type": "context", "elements": [{"type": "mrkdwn", "text": page, "verbatim": True}]})
     return found
 
@@ -144,10 +144,10 @@ def _code(text: str, most: int) -> str:
     if not most:
         return _CUT
     cut = len(text) > most
-    shown = escaped(text[:most].replace("`", "`\u200b"))
+    shown = escape_text(text[:most].replace("`", "`\u200b"))
     while len(shown) > MAX_SECTION - 100:  # most of it were escapes
         text, cut = text[: len(text[:most]) // 2], True
-        shown = escaped(text.replace("`", "`\u200b"))
+        shown = escape_text(text.replace("`", "`\u200b"))
     return f"```{shown}\n```" + (_CUT if cut else "")
 
 

@@ -48,7 +48,7 @@ class SlackWindow:
         if payload.get("type") == "block_actions":
             return _press(payload, user)
         if payload.get("type") == "view_submission":
-            return _sent(_map(payload, "view"), user)
+            return _parse_submission(_map(payload, "view"), user)
         return None
 
     async def ask_why(self, sink: Sink, press: Press, form: str) -> None:
@@ -58,7 +58,7 @@ class SlackWindow:
         needed = press.choice is Choice.REJECTED or press.force
         await self._slack.open(sink, press.trigger, slack.reason_form(words, words[:24], form, needed=needed))
 
-    async def ask_who(self, sink: Sink, trigger: str) -> None:
+    async def open_link_form(self, sink: Sink, trigger: str) -> None:
         await self._slack.open(sink, trigger, slack.link_form())
 
     async def whisper(self, sink: Sink, channel: str, user: str, text: str) -> None:
@@ -125,7 +125,7 @@ def _press(payload: Mapping[str, Any], user: str) -> Press | None:
     return Press(user, channel, review, known[0], known[1], _text(payload, "trigger_id"))
 
 
-def _sent(view: Mapping[str, Any], user: str) -> Reasoned | Introduced | None:
+def _parse_submission(view: Mapping[str, Any], user: str) -> Reasoned | Introduced | None:
     name = _text(view, "callback_id")
     if name not in _FORMS:
         return None
@@ -165,4 +165,4 @@ def _text(given: Mapping[str, Any], name: str) -> str:
 
 
 def _ephemeral(text: str) -> dict[str, Any]:
-    return {"response_type": "ephemeral", "text": slack.escaped(text)}
+    return {"response_type": "ephemeral", "text": slack.escape_text(text)}

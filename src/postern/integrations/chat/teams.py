@@ -32,7 +32,7 @@ class Teams:
         return "", ""
 
     async def say(self, sink: Sink, text: str) -> None:
-        await self._post(sink, _wrapped([_block(text)], []))
+        await self._post(sink, _wrap_card([_block(text)], []))
 
     async def _post(self, sink: Sink, content: dict[str, Any]) -> None:
         body = json.dumps(content).encode()
@@ -52,7 +52,7 @@ def message(card: Card) -> dict[str, Any]:
 
 
 def _message(card: Card, facts: int, line: int, characters: int) -> dict[str, Any]:
-    shown = [{"title": label, "value": escaped(value[:line])} for label, value in card.facts[:facts]]
+    shown = [{"title": label, "value": escape_markdown(value[:line])} for label, value in card.facts[:facts]]
     body: list[dict[str, Any]] = [
         _block(card.title[:MAX_LINE], weight="Bolder", size="Medium"),
         _block(card.state[:line], weight="Bolder"),
@@ -65,19 +65,19 @@ def _message(card: Card, facts: int, line: int, characters: int) -> dict[str, An
         runs = [{"type": "TextRun", "text": text, "fontType": "Monospace"}]
         body.append({"type": "RichTextBlock", "inlines": runs})
     words = "Decide" if card.is_open else "Open the review"
-    return _wrapped(body, [{"type": "Action.OpenUrl", "title": words, "url": card.url}])
+    return _wrap_card(body, [{"type": "Action.OpenUrl", "title": words, "url": card.url}])
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Escape the Markdown of Adaptive Cards."""
     return text.translate(_MARKUP)
 
 
 def _block(text: str, **more: str) -> dict[str, Any]:
-    return {"type": "TextBlock", "text": escaped(text), "wrap": True, **more}
+    return {"type": "TextBlock", "text": escape_markdown(text), "wrap": True, **more}
 
 
-def _wrapped(body: list[dict[str, Any]], actions: list[dict[str, Any]]) -> dict[str, Any]:
+def _wrap_card(body: list[dict[str, Any]], actions: list[dict[str, Any]]) -> dict[str, Any]:
     content = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",

@@ -22,8 +22,8 @@ from postern.process import die_with_parent, hide_from_own_user
 def main() -> None:
     die_with_parent(by=signal.SIGKILL)
     hide_from_own_user()
-    request = messages.decoded(sys.stdin.buffer.read())
-    _bound(request)
+    request = messages.decode_request(sys.stdin.buffer.read())
+    _limit_resources(request)
     ctypes.util.find_library = _no_library
     from postern.integrations.git import git_tasks
 
@@ -49,7 +49,7 @@ def _answers() -> BinaryIO:
     return answers
 
 
-def _bound(request: GitRequest) -> None:
+def _limit_resources(request: GitRequest) -> None:
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_DATA, request.policy.limits.memory)
     _limit(resource.RLIMIT_CPU, int(request.seconds) + 1)

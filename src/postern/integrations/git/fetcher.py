@@ -82,9 +82,9 @@ class GitFetcher:
         try:
             async with self._turn(request):
                 said, code = await self._ask(request)
-            return await asyncio.to_thread(_answered, said, code, read)
+            return await asyncio.to_thread(_parse_answer, said, code, read)
         except PosternError as error:
-            raise type(error)(_told(error.message, request.repository), field=error.field) from None
+            raise type(error)(_redact(error.message, request.repository), field=error.field) from None
 
     @asynccontextmanager
     async def _turn(self, request: GitRequest) -> AsyncIterator[None]:
@@ -104,7 +104,7 @@ class GitFetcher:
         process, said = await self._start(), bytearray()
         try:
             async with asyncio.timeout(self._seconds):
-                await _exchange(process, request.encoded(), said, self._policy.limits.answer)
+                await _exchange(process, request.encode(), said, self._policy.limits.answer)
                 return bytes(said), await process.wait()
         except TimeoutError:
             raise Unavailable(_too_slow(self._seconds, has_begun=READY in said)) from None
@@ -162,34 +162,34 @@ async def _end(process: Process) -> None:
     await process.wait()
 
 
-def _answered(said: bytes, code: int, read: Callable[[bytes], T]) -> T:
+def _parse_answer(output: bytes, code: int, read: Callable[[bytes], T]) -> T:
     """Parse the child's answer. Raises its error, and Unavailable without a whole answer."""
-    complaint, ready, answer = said.partition(READY)
+    error_output, ready, answer = output.partition(READY)
     if not ready:
-        last = complaint.decode(errors="replace").strip().rpartition("\n")[2]
+        last = error_output.decode(errors="replace").strip().rpartition("\n")[2]
         raise Unavailable(
-            f"this server cannot read repositories: the process that does {_ended(code)} while it started"
+            f"this server cannot read repositories: the process that does {_describe_exit(code)} while it started"
             + (f", and said: {last}" if last else "")
         )
     try:
         return read(answer)
     except (ValueError, KeyError, TypeError):
         raise Unavailable(
-            f"the process that read the repository {_ended(code)} without a whole answer: the repository may need more "
-            "of this machine than reading one may take"
+            f"the process that read the repository {_describe_exit(code)} without a whole answer: the repository may "
+            "need more of this machine than reading one may take"
         ) from None
 
 
-def _ended(code: int) -> str:
+def _describe_exit(code: int) -> str:
     return f"was ended by a signal ({signal.strsignal(-code)})" if code < 0 else f"ended with exit code {code}"
 
 
-def _told(message: str, repository: Repository) -> str:
+def _redact(message: str, repository: Repository) -> str:
     """Return an error text without what a remote could have put into it: our secrets, control characters, a flood."""
-    secrets = [one.reveal() for one in (repository.git_password, repository.ssh_key, repository.ssh_keypass)]
+    secrets = [value.reveal() for value in (repository.git_password, repository.ssh_key, repository.ssh_keypass)]
     pair = f"{repository.git_user or 'oauth2'}:{secrets[0]}"
     for secret in [b64encode(pair.encode()).decode(), *secrets]:
         if len(secret) >= _HIDDEN:
             message = message.replace(secret, "***")
-    shown = "".join(one if one.isprintable() else " " for one in message)
-    return shown if len(shown) <= _MAX_WORDS else shown[:_MAX_WORDS] + "…"
+    printable = "".join(character if character.isprintable() else " " for character in message)
+    return printable if len(printable) <= _MAX_WORDS else printable[:_MAX_WORDS] + "…"

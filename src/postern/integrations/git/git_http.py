@@ -50,7 +50,7 @@ class HttpClient(AbstractHttpGitClient):
                 break
             if body is not None:
                 raise Unavailable(f"{self._host} answered with a redirect, which is not followed here")
-            url = self._redirected(url, answer)
+            url = self._redirect_url(url, answer)
         else:
             raise Unavailable(f"{self._host} answered with too many redirects")
         self._check(answer, self._service(headers or {}, url))
@@ -102,7 +102,7 @@ class HttpClient(AbstractHttpGitClient):
         except (OSError, HTTPException) as error:
             raise Unavailable(f"{self._host} does not answer as a web server does: {_why(error)}") from None
 
-    def _redirected(self, url: str, answer: HTTPResponse) -> str:
+    def _redirect_url(self, url: str, answer: HTTPResponse) -> str:
         answer.close()
         return urljoin(url, answer.headers.get("Location", ""))
 

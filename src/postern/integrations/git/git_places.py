@@ -133,7 +133,7 @@ class CheckedRoute:
     def connect(self) -> socket.socket:
         """Connect. Raises Unavailable."""
         place = self._place
-        self._addresses = self._addresses or self._checked()
+        self._addresses = self._addresses or self._resolve_allowed()
         problem: OSError | None = None
         for address in self._addresses[:_TRIES]:
             try:
@@ -145,13 +145,13 @@ class CheckedRoute:
             return made
         raise Unavailable(f"{place.authority} cannot be reached: {_why(problem)}")
 
-    def _checked(self) -> list[str]:
+    def _resolve_allowed(self) -> list[str]:
         place = self._place
         try:
-            found = self._resolve(place.host, place.port, type=socket.SOCK_STREAM)
+            entries = self._resolve(place.host, place.port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise Unavailable(f"the address of {place.host} cannot be found: {_why(error)}") from None
-        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
         check_resolved(place.host, addresses, _networks(self._policy), NETWORKS)
         return addresses
 

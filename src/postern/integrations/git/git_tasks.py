@@ -21,7 +21,7 @@ from postern.integrations.git.git_http import HttpClient
 from postern.integrations.git.git_places import FOLDERS, CheckedRoute, RepositoryPlace, is_inside, place_of
 from postern.integrations.git.meter import Meter
 from postern.integrations.git.packs import Object
-from postern.integrations.git.remotes import HEAD, BranchState, ByDulwich, Remote, chosen, moved
+from postern.integrations.git.remotes import HEAD, BranchState, ByDulwich, Remote, branch_conflict, choose_branch
 
 
 class StoredObjects:
@@ -51,7 +51,7 @@ class Local:
         repository = self._open()
         refs = repository.refs.as_dict()
         links = {name: value for name, value in repository.refs.get_symrefs().items() if name == HEAD}
-        ref, head = chosen(refs, links, branch)
+        ref, head = choose_branch(refs, links, branch)
         return BranchState(ref, head, StoredObjects(repository))
 
     def put(self, taken: BranchState, objects: list[ShaFile], commit: ObjectID) -> None:
@@ -62,7 +62,7 @@ class Local:
         refs = repository.refs
         done = refs.set_if_equals(taken.ref, taken.head, commit) if taken.head else refs.add_if_new(taken.ref, commit)
         if not done:
-            raise moved()
+            raise branch_conflict()
 
     def close(self) -> None:
         if self._repository is not None:
@@ -115,7 +115,7 @@ def do(request: messages.GitRequest) -> bytes:
     except (GitProtocolError, HTTPUnauthorized, HangupException, NotGitRepository, SendPackError) as error:
         raise Unavailable(f"{place.authority} ended this: {str(error)[:300]!r}") from None
     except FileLocked:
-        raise moved() from None
+        raise branch_conflict() from None
     except OSError as error:
         raise Unavailable(f"the repository cannot be read: {error.strerror or type(error).__name__}") from None
     except Exception as error:  # dulwich raises many errors for bytes that are not a pack, object or packet

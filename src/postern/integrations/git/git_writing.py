@@ -42,7 +42,7 @@ def write(remote: Remote, branch: str, writing: Writing) -> str:
     root = commit_of(taken.objects, taken.head).tree if taken.head else None
     blob = Blob.from_string(writing.content.encode())
     made: list[ShaFile] = [blob]
-    tree = _changed(taken.objects, root, writing.path.encode().split(b"/"), blob, writing.overwrite, made)
+    tree = _write_file(taken.objects, root, writing.path.encode().split(b"/"), blob, writing.overwrite, made)
     if tree.id == root and taken.head:
         return taken.head.decode()
     commit = _commit(taken, tree, writing)
@@ -50,10 +50,10 @@ def write(remote: Remote, branch: str, writing: Writing) -> str:
     return commit.id.decode()
 
 
-def _changed(
-    objects: Objects, name: ObjectID | None, steps: list[bytes], blob: Blob, overwrite: bool, made: list[ShaFile]
+def _write_file(
+    objects: Objects, name: ObjectID | None, steps: list[bytes], blob: Blob, overwrite: bool, new_objects: list[ShaFile]
 ) -> Tree:
-    """Return the folder with the file in it; new objects are added to `made`."""
+    """Return the folder with the file in it; new objects are added to `new_objects`."""
     entries = {base: (mode, entry) for base, mode, entry in entries_of(objects, name)} if name else {}
     step = steps[0]
     mode, there = entries.get(step, (0, None))
@@ -63,7 +63,7 @@ def _changed(
     if len(steps) > 1:
         if there is not None and mode != FOLDER:
             raise Invalid(f"{step.decode()!r} in the path is no folder in the repository", field="path")
-        below = _changed(objects, there, steps[1:], blob, overwrite, made)
+        below = _write_file(objects, there, steps[1:], blob, overwrite, new_objects)
         tree.add(step, FOLDER, below.id)
     else:
         if there is not None and mode not in FILES:
@@ -71,7 +71,7 @@ def _changed(
         if there is not None and not overwrite and there != blob.id:
             raise Conflict("this file already exists; set overwrite to replace it")
         tree.add(step, mode or _FILE, blob.id)
-    made.append(tree)
+    new_objects.append(tree)
     return tree
 
 

@@ -71,14 +71,14 @@ class GitRequest:
     seconds: float
     writing: Writing | None = None
 
-    def encoded(self) -> bytes:
-        given = {name: getattr(self.repository, name) for name in _TEXTS}
-        given |= {name: getattr(self.repository, name).reveal() for name in _SECRETS}
+    def encode(self) -> bytes:
+        repository = {name: getattr(self.repository, name) for name in _TEXTS}
+        repository |= {name: getattr(self.repository, name).reveal() for name in _SECRETS}
         return json.dumps(
             {
                 "task": self.task,
                 "org_id": str(self.repository.org_id),
-                "repository": given,
+                "repository": repository,
                 "policy": asdict(self.policy),
                 "seconds": self.seconds,
                 "writing": asdict(self.writing) if self.writing else None,
@@ -86,16 +86,16 @@ class GitRequest:
         ).encode()
 
 
-def decoded(data: bytes) -> GitRequest:
+def decode_request(data: bytes) -> GitRequest:
     read: dict[str, Any] = json.loads(data)
-    given: dict[str, Any] = read["repository"]
-    given = given | {name: Secret(given[name]) for name in _SECRETS}
+    repository: dict[str, Any] = read["repository"]
+    repository = repository | {name: Secret(repository[name]) for name in _SECRETS}
     policy: dict[str, Any] = read["policy"]
     policy |= {name: tuple(policy[name]) for name in ("schemes", "networks", "folders")}
     policy["limits"] = RepositoryLimits(**policy["limits"])
     return GitRequest(
         read["task"],
-        Repository(org_id=UUID(read["org_id"]), **given),
+        Repository(org_id=UUID(read["org_id"]), **repository),
         RepositoryPolicy(**policy),
         read["seconds"],
         Writing(**read["writing"]) if read["writing"] else None,

@@ -58,7 +58,7 @@ def unpack(pack: bytes, limits: RepositoryLimits) -> PackObjects:
     except (PosternError, MemoryError):
         raise
     except Exception:  # of many kinds, here and in dulwich: truncated or contradictory bytes
-        raise _broken() from None
+        raise _malformed_pack_error() from None
 
 
 def _objects(pack: bytes) -> PackObjects:
@@ -77,7 +77,7 @@ def _objects(pack: bytes) -> PackObjects:
 
 def _count(pack: bytes, limits: RepositoryLimits) -> None:
     if pack[:4] != b"PACK" or len(pack) < _HEADER + _CHECKSUM:
-        raise _broken()
+        raise _malformed_pack_error()
     objects = int.from_bytes(pack[8:12], "big")
     if objects > limits.objects:
         raise Invalid(f"the repository has {objects} objects; {limits.objects} are the most that are read")
@@ -90,7 +90,7 @@ def _count(pack: bytes, limits: RepositoryLimits) -> None:
                 f"the repository unpacks to more than {limits.unpacked >> 20} MiB; keep runbooks in one of their own"
             )
     if at != len(pack) - _CHECKSUM:
-        raise _broken()
+        raise _malformed_pack_error()
 
 
 def _entry(pack: bytes, at: int, most: int) -> tuple[int, int]:
@@ -102,10 +102,10 @@ def _entry(pack: bytes, at: int, most: int) -> tuple[int, int]:
         size |= (pack[at] & 127) << shift
         shift += 7
         if at - start > _LONGEST:
-            raise _broken()
+            raise _malformed_pack_error()
     at += 1
     if kind not in _KINDS:
-        raise _broken()
+        raise _malformed_pack_error()
     if kind == _NAMED_DELTA:
         at += _NAME
     elif kind == _OFFSET_DELTA:
@@ -113,31 +113,31 @@ def _entry(pack: bytes, at: int, most: int) -> tuple[int, int]:
         while pack[at] & 128:
             at += 1
             if at - start > _LONGEST:
-                raise _broken()
+                raise _malformed_pack_error()
         at += 1
     if size > most:
         return at, size
-    end, first = _inflated(pack, at, size)
+    end, first = _inflate(pack, at, size)
     return end, size + (_result(first) if kind in (_OFFSET_DELTA, _NAMED_DELTA) else 0)
 
 
-def _inflated(pack: bytes, at: int, size: int) -> tuple[int, bytes]:
+def _inflate(pack: bytes, at: int, size: int) -> tuple[int, bytes]:
     """Return where the stream ends that begins at `at`, and its first bytes."""
     stream, length, first = zlib.decompressobj(), 0, b""
     while not stream.eof:
-        given = stream.unconsumed_tail
-        if not given:
-            given = pack[at : at + _CHUNK]
-            at += len(given)
-        found = stream.decompress(given, _CHUNK)
-        if not given and not found:
-            raise _broken()
-        first = first or found[: 2 * _LONGEST]
-        length += len(found)
+        compressed = stream.unconsumed_tail
+        if not compressed:
+            compressed = pack[at : at + _CHUNK]
+            at += len(compressed)
+        inflated = stream.decompress(compressed, _CHUNK)
+        if not compressed and not inflated:
+            raise _malformed_pack_error()
+        first = first or inflated[: 2 * _LONGEST]
+        length += len(inflated)
         if length > size:
-            raise _broken()
+            raise _malformed_pack_error()
     if length != size:
-        raise _broken()
+        raise _malformed_pack_error()
     return at - len(stream.unused_data), first
 
 
@@ -152,8 +152,8 @@ def _result(delta: bytes) -> int:
             if sizes == 2:
                 return size
             size = shift = 0
-    raise _broken()
+    raise _malformed_pack_error()
 
 
-def _broken() -> Unavailable:
+def _malformed_pack_error() -> Unavailable:
     return Unavailable("what the server sent is not a whole pack of git objects; ask again, and check the repository")

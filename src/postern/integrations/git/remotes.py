@@ -38,24 +38,24 @@ class Remote(Protocol):
         """Push a commit. Raises Conflict when the branch has moved meanwhile, Invalid, Unavailable."""
 
 
-def chosen(refs: Mapping[Ref, ObjectID], links: Mapping[Ref, Ref], branch: str) -> tuple[Ref, ObjectID | None]:
+def choose_branch(refs: Mapping[Ref, ObjectID], links: Mapping[Ref, Ref], branch: str) -> tuple[Ref, ObjectID | None]:
     """Return the branch and its commit. Raises Invalid."""
     if branch:
         ref = Ref(BRANCHES + branch.encode())
         if ref not in refs and any(name.startswith(BRANCHES) for name in refs):
             raise Invalid(f"the repository has no branch {branch!r}", field="branch")
         return ref, refs.get(ref)
-    own = links.get(HEAD)
-    if own is not None and own.startswith(BRANCHES) and (own in refs or not refs):
-        return own, refs.get(own)
+    default = links.get(HEAD)
+    if default is not None and default.startswith(BRANCHES) and (default in refs or not refs):
+        return default, refs.get(default)
     usual = [Ref(BRANCHES + name.encode()) for name in DEFAULTS]
     alike = [name for name in [*usual, *sorted(refs)] if name.startswith(BRANCHES) and name in refs]
     if HEAD in refs:
         return next((name for name in alike if refs[name] == refs[HEAD]), usual[0]), refs[HEAD]
-    own = next((name for name in usual if name in refs), None)
-    if own is None and alike:
+    default = next((name for name in usual if name in refs), None)
+    if default is None and alike:
         raise Invalid("the repository does not say which of its branches is its own; name one", field="branch")
-    return own or usual[0], refs.get(own) if own else None
+    return default or usual[0], refs.get(default) if default else None
 
 
 class ByDulwich:
@@ -72,7 +72,7 @@ class ByDulwich:
         pack = BytesIO()
 
         def wants(refs: Mapping[Ref, ObjectID], depth: int | None = None) -> list[ObjectID]:
-            head = chosen(refs, {}, branch)[1]
+            head = choose_branch(refs, {}, branch)[1]
             return [head] if head is not None else []
 
         found = self._client.fetch_pack(
@@ -89,13 +89,13 @@ class ByDulwich:
         if found.object_format not in (None, "sha1"):
             raise Invalid("the repository names its objects by SHA-256, which is not read here yet")
         refs = {name: value for name, value in found.refs.items() if value is not None}
-        ref, head = chosen(refs, found.symrefs, branch)
+        ref, head = choose_branch(refs, found.symrefs, branch)
         return BranchState(ref, head, unpack(pack.getvalue(), self._limits) if head else PackObjects({}, frozenset()))
 
     def put(self, taken: BranchState, objects: list[ShaFile], commit: ObjectID) -> None:
         def change(refs: Mapping[Ref, ObjectID]) -> dict[Ref, ObjectID]:
             if refs.get(taken.ref) != taken.head:
-                raise moved()
+                raise branch_conflict()
             return {taken.ref: commit}
 
         def data(*_: object, **__: object) -> tuple[int, Iterator[Any]]:
@@ -103,7 +103,7 @@ class ByDulwich:
 
         done = self._client.send_pack(self._path, change, data, progress=lambda _: None)
         if done.ref_status is None:
-            raise Unavailable("the server did not say whether it took the commit; look at the repository")
+            raise Unavailable("the server did not confirm the commit; check the repository")
         refused = done.ref_status.get(taken.ref)
         if refused is not None:
             raise refusal(str(refused))
@@ -122,12 +122,12 @@ class _Nothing:
     def nak(self) -> None: ...
 
 
-def moved() -> Conflict:
-    return Conflict("somebody else wrote to the branch meanwhile; look at what is there now, and try again")
+def branch_conflict() -> Conflict:
+    return Conflict("the branch was changed at the same time; read the current state, and try again")
 
 
 def refusal(words: str) -> Conflict | Invalid:
     """Return the error for the server's message about a branch."""
     if any(one in words for one in ("fetch first", "non-fast-forward", "stale info", "failed to", "cannot lock ref")):
-        return moved()
+        return branch_conflict()
     return Invalid(f"the server did not take the commit: {words!r}; the branch may be protected")

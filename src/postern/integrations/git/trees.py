@@ -1,4 +1,4 @@
-"""From a commit to its runbooks: folders are walked, without a checkout and without following links."""
+"""Reader of the runbooks of a commit: it walks folders, without a checkout and without following links."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _file(objects: Objects, entry: TreeEntry) -> RunbookFile:
     if kind != Blob.type_num:
         return RunbookFile(entry.path, None, "it is no file")
     if data.startswith(_LFS):
-        return RunbookFile(entry.path, None, "it is kept in Git LFS, which is not read; keep it in git itself")
+        return RunbookFile(entry.path, None, "it is stored in Git LFS, which is not supported; store it in git itself")
     if data.startswith(BOM_UTF8):
         why = "it begins with a byte order mark, which would be a part of its first command; save it without"
         return RunbookFile(entry.path, None, why)

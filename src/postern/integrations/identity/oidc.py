@@ -30,7 +30,7 @@ _ABSENT = object()
 
 def missing(claims: dict[str, Any], groups_claim: str) -> bool:
     """Return True if a claim is missing that the userinfo endpoint may have."""
-    return "email" not in claims or "name" not in claims or _found(claims, groups_claim) is _ABSENT
+    return "email" not in claims or "name" not in claims or _find_claim(claims, groups_claim) is _ABSENT
 
 
 def identity_of(issuer: str, subject: str, claims: dict[str, Any], groups_claim: str) -> Identity:
@@ -49,7 +49,7 @@ def identity_of(issuer: str, subject: str, claims: dict[str, Any], groups_claim:
 
 
 def _groups(claims: dict[str, Any], name: str) -> frozenset[str] | None:
-    given = _found(claims, name)
+    given = _find_claim(claims, name)
     if given is _ABSENT:
         elsewhere = claims.get("_claim_names")  # distributed claims, Core 5.6.2: they are not fetched
         if isinstance(elsewhere, dict) and name in elsewhere:
@@ -65,16 +65,16 @@ def _groups(claims: dict[str, Any], name: str) -> frozenset[str] | None:
     return frozenset(one for one in groups if one)
 
 
-def _found(claims: dict[str, Any], name: str) -> Any:
+def _find_claim(claims: dict[str, Any], name: str) -> Any:
     """Return a claim by its whole name, which may be a URL with dots in it; otherwise by its dotted path."""
     if name in claims:
         return claims[name]
-    found: Any = claims
+    value: Any = claims
     for part in name.split("."):
-        if not isinstance(found, dict) or part not in found:
+        if not isinstance(value, dict) or part not in value:
             return _ABSENT
-        found = found[part]
-    return found
+        value = value[part]
+    return value
 
 
 def _text(given: object) -> str:
@@ -146,7 +146,7 @@ class OpenIdClient:
         if not _same(claims.get("nonce"), begun.nonce):
             raise Unauthenticated("the identity provider's token is not good: it is not for this login (nonce)")
         identity = await self._identity(config, metadata, claims, given)
-        return Granted(identity, self._provided(given, claims.get("exp"), given.get("refresh_token")))
+        return Granted(identity, self._read_confirmation(given, claims.get("exp"), given.get("refresh_token")))
 
     async def renew(self, config: OidcConfig, refresh: Secret, subject: str) -> Granted:
         """Refresh a login. Raises Unauthenticated when the provider no longer confirms it, Unavailable."""
@@ -160,7 +160,7 @@ class OpenIdClient:
                 raise Unauthenticated("the identity provider answered for a different user; log in again")
         identity = await self._identity(config, metadata, claims, given, renewing=True)
         return Granted(
-            identity, self._provided(given, claims.get("exp"), given.get("refresh_token") or refresh.reveal())
+            identity, self._read_confirmation(given, claims.get("exp"), given.get("refresh_token") or refresh.reveal())
         )
 
     async def subject_of(self, config: OidcConfig, token: Secret) -> str:
@@ -255,10 +255,10 @@ class OpenIdClient:
             raise Unavailable(f"the identity provider answered {answer.status} to the userinfo request; try again")
         return answer.json()
 
-    def _provided(self, given: dict[str, Any], id_expires: object, refresh: str | None) -> Provided:
+    def _read_confirmation(self, answer: dict[str, Any], id_expires: object, refresh: str | None) -> Provided:
         """Return the confirmation with its expiry: that of the access token, or else of the ID token."""
         now = self._now()
-        seconds = given.get("expires_in")
+        seconds = answer.get("expires_in")
         if isinstance(seconds, str) and seconds.isdigit():
             seconds = int(seconds[:9])
         if _is_number(seconds):

@@ -72,7 +72,7 @@ class SamlAdapter:
     async def verify_response(
         self, config: SamlConfig, us: ServiceProvider, request_id: str, response: str
     ) -> Asserted:
-        content = _decoded(response)
+        content = _decode_answer(response)
         provider = await self._provider(config)
         checks = _responses()
         expected = checks.Expected(us, provider, request_id, self._now())
@@ -145,16 +145,16 @@ def _authn_request(us: ServiceProvider, destination: str, request: SamlLoginRequ
         f" ID={quoteattr(request.id)} IssueInstant={quoteattr(issued)} Destination={quoteattr(destination)}"
         f" AssertionConsumerServiceURL={quoteattr(us.acs_url)}"
         f' ProtocolBinding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST"{force}>'
-        f"<saml:Issuer>{_escaped(us.entity_id)}</saml:Issuer>"
+        f"<saml:Issuer>{_escape_xml(us.entity_id)}</saml:Issuer>"
         '<samlp:NameIDPolicy AllowCreate="true"/></samlp:AuthnRequest>'
     )
 
 
-def _escaped(text: str) -> str:
+def _escape_xml(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _decoded(response: str) -> bytes:
+def _decode_answer(response: str) -> bytes:
     """Decode an answer, which is never compressed: only the binding HTTP-Redirect compresses, and answers use
     another."""
     if len(response) > RESPONSE_LIMIT * 4 // 3 + RESPONSE_LIMIT // 16:  # with line ends in between

@@ -96,7 +96,7 @@ def _subject(name_id: etree._Element | None, us: ServiceProvider, attributes: At
         values = attributes.get(config.subject_attribute, ())
         if len(values) != 1 or not values[0]:
             raise Unauthenticated(f"the assertion must have one value of {config.subject_attribute!r}, the subject")
-        return _bounded(values[0])
+        return _check_subject_length(values[0])
     if name_id is None or not text_of(name_id):
         raise Unauthenticated("the assertion has no NameID")
     if name_id.get("Format") == _TRANSIENT:
@@ -106,10 +106,10 @@ def _subject(name_id: etree._Element | None, us: ServiceProvider, attributes: At
         )
     if name_id.get("SPNameQualifier", us.entity_id) != us.entity_id:
         raise Unauthenticated("the NameID is one for another service (SPNameQualifier)")
-    return _bounded(text_of(name_id))
+    return _check_subject_length(text_of(name_id))
 
 
-def _bounded(subject: str) -> str:
+def _check_subject_length(subject: str) -> str:
     if len(subject) > _MAX_SUBJECT:
         raise Unauthenticated(f"the subject is longer than {_MAX_SUBJECT} characters")
     return subject
@@ -168,8 +168,8 @@ def asserted_by(content: bytes, expected: Expected, config: SamlConfig) -> Asser
     root = parsed_message(content)
     assertion = _only_assertion(root)
     _check_envelope(root, expected)
-    verified = _verified(root, assertion, expected)
-    return _asserted(verified, expected, config)
+    verified = _verify_signature(root, assertion, expected)
+    return _read_assertion(verified, expected, config)
 
 
 def _only_assertion(root: etree._Element) -> etree._Element:
@@ -226,7 +226,7 @@ def _check_envelope(root: etree._Element, expected: Expected) -> None:
         raise _another_issuer()
 
 
-def _verified(root: etree._Element, assertion: etree._Element, expected: Expected) -> etree._Element:
+def _verify_signature(root: etree._Element, assertion: etree._Element, expected: Expected) -> etree._Element:
     """Return the assertion, parsed again from the signed bytes. A signature of the whole answer must be valid if there
     is one, and does not replace that of the assertion."""
     if root.find(f"{{{SIGNATURE}}}Signature") is not None:
@@ -286,7 +286,7 @@ def _check_signature(signed: etree._Element) -> None:
         raise Unauthenticated("the signature is by an algorithm that is not accepted; let the provider use SHA-256")
 
 
-def _asserted(assertion: etree._Element, expected: Expected, config: SamlConfig) -> Asserted:
+def _read_assertion(assertion: etree._Element, expected: Expected, config: SamlConfig) -> Asserted:
     """Return the content of a verified assertion."""
     if assertion.get("Version") != "2.0" or text_of(_one(assertion, "Issuer")) != expected.provider.entity_id:
         raise _another_issuer()
@@ -294,14 +294,14 @@ def _asserted(assertion: etree._Element, expected: Expected, config: SamlConfig)
     if issued is None or issued > expected.now + SKEW:
         raise Unauthenticated("the assertion was issued in the future; compare the clocks of provider and gateway")
     subject = _one(assertion, "Subject")
-    usable_until = _confirmed(subject, expected)
+    usable_until = _check_confirmation(subject, expected)
     _check_conditions(_one(assertion, "Conditions"), expected)
     ends = _session_end(assertion, expected.now)
     identity = identity_of(expected.provider.entity_id, expected.us, subject, attributes_of(assertion), config)
     return Asserted(identity, str(assertion.get("ID")), usable_until, ends)
 
 
-def _confirmed(subject: etree._Element, expected: Expected) -> datetime:
+def _check_confirmation(subject: etree._Element, expected: Expected) -> datetime:
     """Return until when the assertion is valid: by one bearer confirmation that matches completely (Profiles
     4.1.4.2)."""
     confirmations = subject.findall(f"{{{ASSERTION}}}SubjectConfirmation")

@@ -35,7 +35,7 @@ def parsed_message(content: bytes) -> etree._Element:
         raise UnreadableSaml(
             "the answer has a document type, comment, CDATA or processing instruction, which is refused"
         )
-    return _parsed(text)
+    return _parse_xml(text)
 
 
 def parsed_metadata(content: bytes) -> etree._Element:
@@ -43,7 +43,7 @@ def parsed_metadata(content: bytes) -> etree._Element:
     text = _text(content)
     if re.search(r"<!(?!--)", text):
         raise UnreadableSaml("the metadata has a document type or CDATA, which is refused")
-    return _parsed(text)
+    return _parse_xml(text)
 
 
 def text_of(element: etree._Element) -> str:
@@ -79,7 +79,7 @@ def _text(content: bytes) -> str:
     return text[declaration.end() :]
 
 
-def _parsed(text: str) -> etree._Element:
+def _parse_xml(text: str) -> etree._Element:
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, huge_tree=False, recover=False
     )
@@ -87,7 +87,7 @@ def _parsed(text: str) -> etree._Element:
         root = etree.fromstring(text.encode(), parser)
     except (etree.XMLSyntaxError, ValueError):
         raise UnreadableSaml("the document is not well-formed XML") from None
-    if any(one.tag is etree.Entity for one in root.iter()):
+    if any(element.tag is etree.Entity for element in root.iter()):
         raise UnreadableSaml("the document has a document type or entities, which are refused")
     if sum(1 for _ in root.iter()) > _MOST_ELEMENTS:
         raise UnreadableSaml(f"the document has more than {_MOST_ELEMENTS} elements")

@@ -52,7 +52,7 @@ class GoogleSecrets:
             raise Unavailable(_refusal(answer))
         payload = answer.fields.get("payload")
         data = payload.get("data") if isinstance(payload, Mapping) else None
-        content = _decoded(data) if isinstance(data, str) else None
+        content = _decode_base64(data) if isinstance(data, str) else None
         if content is None:
             raise Unavailable("Google Secret Manager did not answer with a secret")
         return Document(checked_text(content))
@@ -64,7 +64,7 @@ class GoogleSecrets:
             if self._credentials is None:
                 self._credentials, project = google.auth.default(scopes=[SCOPE])
                 self._project = self._project or project or ""
-            self._credentials.before_request(_bounded, "GET", self._endpoint, headers)
+            self._credentials.before_request(_send_with_timeout, "GET", self._endpoint, headers)
         except exceptions.DefaultCredentialsError:
             raise Unavailable("no Google credentials are found where the agent runs") from None
         except (exceptions.GoogleAuthError, OSError, ValueError) as error:
@@ -72,13 +72,15 @@ class GoogleSecrets:
         return headers
 
 
-def _bounded(url: str, method: str = "GET", body: bytes | None = None, headers: Any = None, **more: Any) -> Any:
+def _send_with_timeout(
+    url: str, method: str = "GET", body: bytes | None = None, headers: Any = None, **more: Any
+) -> Any:
     """Send a request of google-auth with our time limit; its own default is two minutes."""
     with requests.Session() as session:
         return Request(session)(url, method, body, headers, **{**more, "timeout": _TIMEOUT})
 
 
-def _decoded(data: str) -> bytes | None:
+def _decode_base64(data: str) -> bytes | None:
     try:
         return base64.b64decode(data, validate=True)
     except ValueError:

@@ -75,7 +75,7 @@ class VaultSecrets:
             url = f"{self._address}/v1/auth/approle/login"
             asked_at = asyncio.get_running_loop().time()
             answer = await rest.ask("POST", url, self._headers, trust=self._trust, body=self._role)
-            token, life = _granted(answer.fields.get("auth"))
+            token, life = _read_token(answer.fields.get("auth"))
             if answer.status != 200 or not token:
                 raise Unavailable(f"Vault does not accept the agent's app role (status {answer.status})")
             self._token = token
@@ -83,7 +83,7 @@ class VaultSecrets:
             return token
 
 
-def _granted(auth: Any) -> tuple[Secret, float]:
+def _read_token(auth: Any) -> tuple[Secret, float]:
     """Return the token and its lifetime in seconds, 0 for an unlimited one."""
     if not isinstance(auth, Mapping):
         return Secret(""), 0.0

@@ -67,13 +67,13 @@ def checked_text(content: bytes) -> Secret:
     """Return the text of a secret. Raises Unavailable."""
     if len(content) > LIMIT:
         raise Unavailable(f"it is larger than {LIMIT} bytes")
-    text = _decoded(content)
+    text = _decode_utf8(content)
     if text is None:
         raise Unavailable("it is not text in UTF-8")
     return Secret(text)
 
 
-def _decoded(content: bytes) -> str | None:
+def _decode_utf8(content: bytes) -> str | None:
     try:
         return content.decode()
     except UnicodeDecodeError:

@@ -40,7 +40,7 @@ class CachedSource:
         if asked is None:
             asked = asyncio.create_task(self._ask(name))
             self._asked[name] = asked
-            asked.add_done_callback(partial(self._answered, name))
+            asked.add_done_callback(partial(self._forget_task, name))
         return await asyncio.shield(asked)  # a cancelled caller does not cancel the request for others
 
     def forget(self, name: str) -> None:
@@ -63,11 +63,11 @@ class CachedSource:
         self._kept[name] = document, until, loop.call_at(until, self.forget, name)
         return document
 
-    def _answered(self, name: str, asked: asyncio.Task[Document]) -> None:
-        if self._asked.get(name) is asked:
+    def _forget_task(self, name: str, task: asyncio.Task[Document]) -> None:
+        if self._asked.get(name) is task:
             del self._asked[name]
-        if not asked.cancelled():
-            asked.exception()  # retrieved, even if all callers have gone
+        if not task.cancelled():
+            task.exception()  # retrieved, even if all callers have gone
 
 
 Environment = Mapping[str, str]

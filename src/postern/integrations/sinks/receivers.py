@@ -65,7 +65,7 @@ class Receivers:
         try:
             answer = await self._client(sink).send(request, stream=True, follow_redirects=False)
             try:
-                content = await _bounded(answer)
+                content = await _read_limited(answer)
             finally:
                 await answer.aclose()
         except (OSError, httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as error:
@@ -103,7 +103,7 @@ def trust(authority: str) -> ssl.SSLContext:
     return ssl.create_default_context(cadata=authority) if authority else _system_trust()
 
 
-async def _bounded(answer: httpx.Response) -> bytes:
+async def _read_limited(answer: httpx.Response) -> bytes:
     """Return a limited part of the answer; the rest is not read."""
     received = bytearray()
     async for chunk in answer.aiter_raw():

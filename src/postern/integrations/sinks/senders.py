@@ -58,7 +58,7 @@ class KindSender(Protocol):
         """Send deliveries. Raises as documented in `Sender` of services.events."""
 
 
-def _uncounted(_name: str, *_labels: str, by: float = 1) -> None:
+def _ignore_count(_name: str, *_labels: str, by: float = 1) -> None:
     """Discard a count, when metrics are off."""
 
 
@@ -70,7 +70,7 @@ class Senders:
         *,
         resolver: Resolve = resolve,
         tracer: Tracer = NO_TRACER,
-        count: Count = _uncounted,
+        count: Count = _ignore_count,
         chats: Callable[[Receivers], Mapping[SinkKind, KindSender]] = lambda _: {},
     ) -> None:
         """`count` is called with (metric, kind, outcome, by=events). `chats` makes the senders for chats."""

@@ -31,7 +31,7 @@ class OtlpSender:
         body = json.dumps(request(deliveries, self._host, now)).encode()
         headers = {"Content-Type": "application/json", "User-Agent": "postern"}
         answer = await self._receivers.post(sink, body, headers)
-        rejected, why = _rejected(answer)
+        rejected, why = _read_rejections(answer)
         if rejected:  # the protocol forbids a retry
             log.warning(
                 "the collector of sink %s rejected %d of %d events: %s", sink.id, rejected, len(deliveries), why
@@ -85,7 +85,7 @@ def _pairs(given: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"key": name, "value": _value(value)} for name, value in given.items()]
 
 
-def _rejected(answer: bytes) -> tuple[int, str]:
+def _read_rejections(answer: bytes) -> tuple[int, str]:
     try:
         partial = json.loads(answer or b"{}").get("partialSuccess") or {}
         return int(partial.get("rejectedLogRecords") or 0), one_line(str(partial.get("errorMessage", "")))[:200]

@@ -46,7 +46,7 @@ class OtlpTracer:
     """
 
     def __init__(self, facts: Mapping[str, str], version: str, dropped: Dropped) -> None:
-        logging.getLogger(_READER).addFilter(_unquoted)
+        logging.getLogger(_READER).addFilter(_redact_record)
         resource = Resource(dict(facts)).merge(Resource.create())
         if str(resource.attributes.get("service.name", "")).startswith("unknown_service"):
             resource = resource.merge(Resource({"service.name": facts["service.name"]}))
@@ -80,7 +80,7 @@ def _begin(
     tracer: api.Tracer, name: str, kind: SpanKind, attributes: Attributes | None, context: Context, began: int | None
 ) -> Span:
     try:
-        made = tracer.start_span(name, context, _KINDS[kind], _bounded(attributes or {}), start_time=began)
+        made = tracer.start_span(name, context, _KINDS[kind], _shorten_values(attributes or {}), start_time=began)
     except Exception:  # a failing library must not end a session
         log.exception("a span could not be begun")
         return NO_SPAN
@@ -112,7 +112,7 @@ class _OtlpSpan:
 
     def set(self, attributes: Attributes) -> None:
         if not self._ended:
-            self._span.set_attributes(_bounded(attributes))
+            self._span.set_attributes(_shorten_values(attributes))
 
     def event(self, name: str) -> None:
         if not self._ended:
@@ -129,7 +129,7 @@ class _OtlpSpan:
             self._span.end()
 
 
-def _bounded(attributes: Attributes) -> dict[str, Value]:
+def _shorten_values(attributes: Attributes) -> dict[str, Value]:
     return {name: _short(value) if isinstance(value, str) else value for name, value in attributes.items()}
 
 
@@ -217,7 +217,7 @@ class _Queue(BatchSpanProcessor):
             super().on_end(span)
 
 
-def _unquoted(record: logging.LogRecord) -> bool:
+def _redact_record(record: logging.LogRecord) -> bool:
     record.msg, record.args = "OTEL_EXPORTER_OTLP_HEADERS: one of them is not NAME=VALUE, URL-encoded; left out", ()
     return True
 

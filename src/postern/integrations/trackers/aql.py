@@ -8,13 +8,13 @@ from __future__ import annotations
 
 def search(object_type: str, query: str) -> str:
     """Return a query for objects whose name contains `query`; all of that type for "". Assets sorts by the label."""
-    of_type = f"objectType = {_quoted(object_type)}"
-    return f"{of_type} AND Name LIKE {_quoted(query)}" if query else of_type
+    of_type = f"objectType = {_quote(object_type)}"
+    return f"{of_type} AND Name LIKE {_quote(query)}" if query else of_type
 
 
-def named(object_type: str, name: str) -> str:
-    return f"objectType = {_quoted(object_type)} AND Name = {_quoted(name)}"
+def query_by_name(object_type: str, name: str) -> str:
+    return f"objectType = {_quote(object_type)} AND Name = {_quote(name)}"
 
 
-def _quoted(words: str) -> str:
+def _quote(words: str) -> str:
     return '"' + words.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -21,7 +21,7 @@ from postern.integrations.trackers.tracker_calls import (
     TrackerClient,
     TrackerResponse,
     clean_line,
-    made,
+    make_issue,
     pause_of,
     require_its,
     rows,
@@ -51,10 +51,10 @@ class GitHub(CodeHost):
 
     async def check(self, project_key: str = "") -> str:
         me = (await self._calls.ask("GET", "/user")).content
-        words = f"GitHub knows us as {clean_line(text(me, 'login'), 200)}"
+        words = f"GitHub accepts the credentials of {clean_line(text(me, 'login'), 200)}"
         if not project_key:
             return words
-        repository = (await self._calls.ask("GET", f"/repos/{_checked(project_key)}")).content
+        repository = (await self._calls.ask("GET", f"/repos/{_check_repository(project_key)}")).content
         if isinstance(repository, dict) and repository.get("has_issues") is False:
             raise Invalid(f"issues are switched off in {project_key}")
         return f"{words}, and shows us the repository {project_key}"
@@ -64,15 +64,17 @@ class GitHub(CodeHost):
         kind = new.request_type_id.strip()
         typed = {"type": kind} if kind and kind.lower() != "issue" else {}
         body = {**fields, **typed, "title": title, "body": words}
-        answer = await self._calls.ask("POST", f"/repos/{_checked(new.project_key)}/issues", body=body, makes=True)
-        return self._made(new.project_key, answer.content)
+        answer = await self._calls.ask(
+            "POST", f"/repos/{_check_repository(new.project_key)}/issues", body=body, makes=True
+        )
+        return self._read_issue(new.project_key, answer.content)
 
     async def find(self, new: NewIssue) -> Issue | None:
-        repository = _checked(new.project_key)
+        repository = _check_repository(new.project_key)
         newest: dict[str, str | int] = {"sort": "created", "direction": "desc"}
         newest |= {"state": "all", "per_page": _NEWEST}
         page = (await self._calls.ask("GET", f"/repos/{repository}/issues", query=newest)).content
-        found = _marked(rows(page), new.marker)
+        found = _filter_marked(rows(page), new.marker)
         if not found and len(rows(page)) == _NEWEST:
             # https://docs.github.com/en/rest/search/search#search-issues-and-pull-requests
             wanted: dict[str, str | int] = {
@@ -80,14 +82,14 @@ class GitHub(CodeHost):
                 "per_page": _NEWEST,
             }
             content = (await self._calls.ask("GET", "/search/issues", query=wanted)).content
-            found = _marked(rows(content, "items"), new.marker)
+            found = _filter_marked(rows(content, "items"), new.marker)
         oldest = min(found, key=_number, default=None)
-        return None if oldest is None else self._made(repository, oldest)
+        return None if oldest is None else self._read_issue(repository, oldest)
 
     async def transition(self, issue: Issue, name: str) -> bool:
         wanted = wanted_state(name, _STATES)
         repository, _, at = issue.key.rpartition("#")
-        path = f"/repos/{_checked(repository)}/issues/{number(at, 'issue')}"
+        path = f"/repos/{_check_repository(repository)}/issues/{number(at, 'issue')}"
         require_its(issue, issue.url == self._address(repository, at))
         is_closed = (await self._calls.ask("GET", path)).text("state") == "closed"
         if is_closed == (wanted != "open"):
@@ -96,11 +98,11 @@ class GitHub(CodeHost):
         await self._calls.ask("PATCH", path, body=body)
         return True
 
-    def _made(self, repository: str, content: Any) -> Issue:
+    def _read_issue(self, repository: str, content: Any) -> Issue:
         at = _number(content)
         if not at:
             raise Uncertain("GitHub answered without the number of the created issue")
-        return made(f"{repository}#{at}", self._address(repository, at))
+        return make_issue(f"{repository}#{at}", self._address(repository, at))
 
     def _address(self, repository: str, at: object) -> str:
         return f"{self._site}/{repository}/issues/{at}"
@@ -132,7 +134,7 @@ def headers_of(settings: TrackerSettings) -> dict[str, str | Secret]:
     }
 
 
-def said_of(content: Any) -> list[str]:
+def error_texts(content: Any) -> list[str]:
     errors = rows(content, "errors")
     whys = [text(one, "message") or f"{text(one, 'field')}: {text(one, 'code')}" for one in errors]
     return [text(content, "message"), *whys]
@@ -152,15 +154,15 @@ def verdict_of(reply: TrackerResponse, said: str) -> PosternError | None:
     return Unavailable(f"GitHub asks for a pause: {said}", retry_after=60 if pause is None else pause)
 
 
-def _checked(repository: str) -> str:
+def _check_repository(repository: str) -> str:
     if not _REPOSITORY.fullmatch(repository):
         raise Invalid("project_key: must be OWNER/REPOSITORY", field="project_key")
     return repository
 
 
-def _marked(found: list[Mapping[str, Any]], marker: str) -> list[Mapping[str, Any]]:
+def _filter_marked(issues: list[Mapping[str, Any]], marker: str) -> list[Mapping[str, Any]]:
     """Return the issues with the marker. Pull requests are among issues there."""
-    return [one for one in found if "pull_request" not in one and has_marker(text(one, "body"), marker)]
+    return [issue for issue in issues if "pull_request" not in issue and has_marker(text(issue, "body"), marker)]
 
 
 def _number(content: Any) -> int:

@@ -16,7 +16,7 @@ from postern.integrations.trackers.code_hosts import CodeHost, Shape, contents_o
 from postern.integrations.trackers.tracker_calls import (
     TrackerClient,
     clean_line,
-    made,
+    make_issue,
     require_its,
     rows,
     segment,
@@ -43,7 +43,7 @@ class GitLab(CodeHost):
 
     async def check(self, project_key: str = "") -> str:
         me = (await self._calls.ask("GET", "/user")).content
-        words = f"GitLab knows us as {clean_line(text(me, 'username'), 200)}"
+        words = f"GitLab accepts the credentials of {clean_line(text(me, 'username'), 200)}"
         if not project_key:
             return words
         project = (await self._calls.ask("GET", f"/projects/{segment(project_key, 'project_key')}")).content
@@ -58,7 +58,7 @@ class GitLab(CodeHost):
         title, words, fields = contents_of(new, _SHAPES)
         body = {**fields, "issue_type": kind, "title": title, "description": words}
         answer = await self._calls.ask("POST", _issues(new.project_key), body=body, makes=True)
-        return self._made(new.project_key, answer.content)
+        return self._read_issue(new.project_key, answer.content)
 
     async def find(self, new: NewIssue) -> Issue | None:
         query: dict[str, str | int] = {"search": new.marker, "in": "description", "per_page": _PAGE}
@@ -66,7 +66,7 @@ class GitLab(CodeHost):
         content = (await self._calls.ask("GET", _issues(new.project_key), query=query)).content
         found = [one for one in rows(content) if has_marker(text(one, "description"), new.marker)]
         oldest = min(found, key=_number, default=None)
-        return None if oldest is None else self._made(new.project_key, oldest)
+        return None if oldest is None else self._read_issue(new.project_key, oldest)
 
     async def transition(self, issue: Issue, name: str) -> bool:
         event = wanted_state(name, _STATES)
@@ -79,14 +79,14 @@ class GitLab(CodeHost):
         await self._calls.ask("PUT", path, body={"state_event": event})
         return True
 
-    def _made(self, project: str, content: Any) -> Issue:
+    def _read_issue(self, project: str, content: Any) -> Issue:
         at = _number(content)
         if not at:
             raise Uncertain("GitLab answered without the number of the created issue")
         # A number instead of a path is no usable link.
-        shown = text(content, "web_url")
-        url = shown if shown.startswith(f"{self._site}/") else f"{self._site}/{project}/-/issues/{at}"
-        return made(f"{project}#{at}", url)
+        web_url = text(content, "web_url")
+        url = web_url if web_url.startswith(f"{self._site}/") else f"{self._site}/{project}/-/issues/{at}"
+        return make_issue(f"{project}#{at}", url)
 
 
 def headers_of(settings: TrackerSettings) -> dict[str, str | Secret]:
@@ -94,7 +94,7 @@ def headers_of(settings: TrackerSettings) -> dict[str, str | Secret]:
     return {"PRIVATE-TOKEN": settings.token}
 
 
-def said_of(content: Any) -> list[str]:
+def error_texts(content: Any) -> list[str]:
     """Return the error texts. `message` is a text, or has texts by field
     (https://docs.gitlab.com/api/rest/troubleshooting/)."""
     found = [text(content, name) for name in ("message", "error", "error_description")]

@@ -25,7 +25,7 @@ from postern.integrations.trackers.tracker_calls import (
     TrackerClient,
     TrackerResponse,
     clean_line,
-    made,
+    make_issue,
     mapping,
     require_its,
     rows,
@@ -71,7 +71,7 @@ class Jira(ABC):
         """See `objects` in services.issues.tracker."""
 
     @abstractmethod
-    async def _named(self, object_type: str, name: str) -> Sequence[Asset]:
+    async def _assets_by_name(self, object_type: str, name: str) -> Sequence[Asset]:
         """Return the objects of exactly that name."""
 
     @abstractmethod
@@ -81,7 +81,7 @@ class Jira(ABC):
     async def check(self, project_key: str = "") -> str:
         """Check the credentials; see https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-myself/"""
         me = (await self._calls.ask("GET", f"{self.api}/myself")).content
-        words = f"Jira knows us as {clean_line(text(me, 'displayName'), 200) or 'somebody without a name'}"
+        words = f"Jira accepts the credentials of {clean_line(text(me, 'displayName'), 200) or 'a user without a name'}"
         if not project_key:
             return words
         project = await self._project(project_key)
@@ -101,7 +101,7 @@ class Jira(ABC):
             # The form may have changed since.
             self._forms.pop((new.project_key, new.request_type_id), None)
             raise
-        return _made(site, key)
+        return _issue_of_key(site, key)
 
     async def _issue(self, new: NewIssue, values: Mapping[str, Any]) -> str:
         """Create an issue; see
@@ -122,17 +122,17 @@ class Jira(ABC):
         return self._calls.url
 
     async def find(self, new: NewIssue) -> Issue | None:
-        marker = _quoted(new.marker)
+        marker = _quote_jql(new.marker)
         # A phrase, in its own quotes.
-        phrase = _quoted(f'"{new.marker}"')
-        where = f"project = {_quoted(new.project_key)} AND (labels = {marker} OR text ~ {phrase})"
+        phrase = _quote_jql(f'"{new.marker}"')
+        where = f"project = {_quote_jql(new.project_key)} AND (labels = {marker} OR text ~ {phrase})"
         for one in await self._search(f"{where} ORDER BY created ASC"):
             fields = mapping(one, "fields")
             labels = fields.get("labels")
             words = f"{text(fields, 'summary')} {document_text(fields.get('description'))}"
             # Equal for the index does not mean identical.
             if (isinstance(labels, list) and new.marker in labels) or has_marker(words, new.marker):
-                return _made(await self._site(), text(one, "key"))
+                return _issue_of_key(await self._site(), text(one, "key"))
         return None
 
     async def transition(self, issue: Issue, name: str) -> bool:
@@ -164,7 +164,7 @@ class Jira(ABC):
         await self._calls.close()
 
     async def _object(self, name: str, object_type: str, wanted: str) -> Any:
-        like = await self._named(object_type, wanted)
+        like = await self._assets_by_name(object_type, wanted)
         # Assets ignores case.
         found = [one for one in like if one.name == wanted] or like
         if len(found) != 1:
@@ -208,7 +208,7 @@ class Jira(ABC):
     async def _request_form(self, project_key: str, type_id: str) -> IssueForm:
         """Return the form of a request type; see
         https://developer.atlassian.com/cloud/jira/service-desk/rest/api-group-servicedesk/ ("fields")"""
-        desk = await self._desk(project_key)
+        desk = await self._service_desk_id(project_key)
         kind = segment(type_id, "request_type_id")
         path = f"{_DESK}/servicedesk/{segment(desk, 'desk')}/requesttype/{kind}/field"
         found = rows((await self._calls.ask("GET", path)).content, "requestTypeFields")
@@ -216,7 +216,7 @@ class Jira(ABC):
         fields = [field_of(one, "jiraSchema") for one in found if one.get("visible") is not False]
         return IssueForm(desk, {one.id: one for one in fields})
 
-    async def _desk(self, project_key: str) -> str:
+    async def _service_desk_id(self, project_key: str) -> str:
         """Return the project's service desk. Raises NotFound."""
         start = 0
         for _ in range(_PAGES):
@@ -229,13 +229,13 @@ class Jira(ABC):
             start += len(found)
             if not found or page.get("isLastPage") is not False:
                 break
-        raise NotFound(f"Jira shows us no service desk of the project {project_key}")
+        raise NotFound(f"Jira shows no service desk for project {project_key}")
 
 
-def _made(site: str, key: str) -> Issue:
+def _issue_of_key(site: str, key: str) -> Issue:
     if not _KEY.fullmatch(key):
         raise Uncertain("Jira answered without the key of the created issue")
-    return made(key, _address(site, key))
+    return make_issue(key, _address(site, key))
 
 
 def _address(site: str, key: str) -> str:
@@ -256,7 +256,7 @@ def headers_of(settings: TrackerSettings) -> dict[str, str | Secret]:
     return {"Authorization": Secret(given), "X-ExperimentalApi": opted}
 
 
-def said_of(content: Any) -> list[str]:
+def error_texts(content: Any) -> list[str]:
     """Return the error texts, in each of the formats of Jira's parts."""
     messages = content.get("errorMessages") if isinstance(content, dict) else None
     found = [one for one in messages if isinstance(one, str)] if isinstance(messages, list) else []
@@ -272,6 +272,6 @@ def verdict_of(reply: TrackerResponse, said: str) -> PosternError | None:
     return None
 
 
-def _quoted(words: str) -> str:
+def _quote_jql(words: str) -> str:
     """Quote a text for JQL (https://support.atlassian.com/jira-software-cloud/docs/jql-fields/)."""
     return '"' + words.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from postern.domain.issue import Asset, Assets
 from postern.domain.lists import Page
 from postern.errors import Invalid
-from postern.integrations.trackers.aql import named, search
+from postern.integrations.trackers.aql import query_by_name, search
 from postern.integrations.trackers.jira import SEARCHED, Jira
 from postern.integrations.trackers.jira_fields import Dialect
 from postern.integrations.trackers.tracker_calls import TrackerClient, checked_base, rows, segment, text
@@ -65,8 +65,8 @@ class JiraCloud(Jira):
     async def objects(self, object_type: str, query: str, page: Page) -> Assets:
         return await self._assets(search(object_type, query), page.offset, page.limit)
 
-    async def _named(self, object_type: str, name: str) -> Sequence[Asset]:
-        return (await self._assets(named(object_type, name), 0, _MOST)).items
+    async def _assets_by_name(self, object_type: str, name: str) -> Sequence[Asset]:
+        return (await self._assets(query_by_name(object_type, name), 0, _MOST)).items
 
     def _reference(self, asset: Asset) -> Any:
         """See https://support.atlassian.com/jira/kb/format-the-payload-to-update-assets-custom-fields-via-rest-api"""
@@ -75,7 +75,7 @@ class JiraCloud(Jira):
 
     async def _assets(self, aql: str, offset: int, limit: int) -> Assets:
         """Search objects; see https://developer.atlassian.com/cloud/assets/rest/api-group-object/ ("object/aql")"""
-        workspace = await self._discovered()
+        workspace = await self._find_workspace()
         path = f"/jsm/assets/workspace/{segment(workspace, 'workspace')}/v1/object/aql"
         query: dict[str, str | int] = {"startAt": offset, "maxResults": limit, "includeAttributes": "false"}
         answer = await self._calls.ask("POST", path, query=query, body={"qlQuery": aql}, url=self._atlassian)
@@ -84,11 +84,11 @@ class JiraCloud(Jira):
         total = content.get("total")
         return Assets(items, total if isinstance(total, int) else None, content.get("isLast") is False)
 
-    async def _discovered(self) -> str:
+    async def _find_workspace(self) -> str:
         """Find the workspace; see https://developer.atlassian.com/cloud/jira/service-desk/rest/api-group-assets/"""
         if not self._workspace:
-            found = rows((await self._calls.ask("GET", "/rest/servicedeskapi/assets/workspace")).content, "values")
-            self._workspace = text(found[0], "workspaceId") if found else ""
+            workspaces = rows((await self._calls.ask("GET", "/rest/servicedeskapi/assets/workspace")).content, "values")
+            self._workspace = text(workspaces[0], "workspaceId") if workspaces else ""
         if not self._workspace:
             raise Invalid("this Jira has no Assets; they come with Jira Service Management Premium")
         return self._workspace

@@ -8,7 +8,7 @@ from typing import Any
 from postern.domain.issue import Asset, Assets
 from postern.domain.lists import Page
 from postern.errors import Invalid, NotFound
-from postern.integrations.trackers.aql import named, search
+from postern.integrations.trackers.aql import query_by_name, search
 from postern.integrations.trackers.jira import SEARCHED, Jira
 from postern.integrations.trackers.jira_fields import WIKI
 from postern.integrations.trackers.tracker_calls import rows, text
@@ -51,8 +51,8 @@ class JiraDataCenter(Jira):
             raise Invalid("offset: must be a multiple of the limit, since this Jira counts pages", field="offset")
         return await self._assets(search(object_type, query), page.offset // page.limit + 1, page.limit)
 
-    async def _named(self, object_type: str, name: str) -> Sequence[Asset]:
-        return (await self._assets(named(object_type, name), 1, _MOST)).items
+    async def _assets_by_name(self, object_type: str, name: str) -> Sequence[Asset]:
+        return (await self._assets(query_by_name(object_type, name), 1, _MOST)).items
 
     def _reference(self, asset: Asset) -> Any:
         """See https://confluence.atlassian.com/assetapps/assets-with-jira-rest-api-1168847899.html"""

@@ -84,7 +84,7 @@ def values_of(form: IssueForm, new: NewIssue, dialect: Dialect) -> dict[str, Any
         if field is not None and field.id in said and own is not None:
             said[field.id] = own
         else:
-            values[field.id if field else name] = shaped(field, name, given, dialect)
+            values[field.id if field else name] = format_value(field, name, given, dialect)
     if "description" in form.fields:
         values["description"] = dialect.whole(append_marker(dialect.escaped(said["description"]), new.marker))
         values["summary"] = line(said["summary"])
@@ -100,18 +100,18 @@ def values_of(form: IssueForm, new: NewIssue, dialect: Dialect) -> dict[str, Any
     return values
 
 
-def shaped(field: JiraField | None, name: str, given: Any, dialect: Dialect) -> Any:
+def format_value(field: JiraField | None, name: str, value: Any, dialect: Dialect) -> Any:
     """Return the value in Jira's format for that field; a value for an unknown format is unchanged. Raises Invalid."""
-    said = plain(given)
-    if said is None:
-        return given
+    text = plain(value)
+    if text is None:
+        return value
     if field is None:
-        return stamp(said, name) if _is_moment(given) else given
+        return stamp(text, name) if _is_moment(value) else value
     if field.type == "array":
         return (
-            said.replace(" ", "_").split(",") if field.items == "string" else [_one(field.items, field, said, dialect)]
+            text.replace(" ", "_").split(",") if field.items == "string" else [_one(field.items, field, text, dialect)]
         )
-    return _one(field.type, field, said, dialect)
+    return _one(field.type, field, text, dialect)
 
 
 def _one(kind: str, field: JiraField, said: str, dialect: Dialect) -> Any:

@@ -137,12 +137,12 @@ class TrackerClient:
             request = client.build_request(
                 method,
                 url.copy_with(host=address),
-                headers={**self._given(body), "Host": url.netloc.decode()},
+                headers={**self._make_headers(body), "Host": url.netloc.decode()},
                 content=None if body is None else json.dumps(dict(body)).encode(),
                 extensions={"sni_hostname": url.host},
             )
             try:
-                return await _answer(client, request, url.host, lost, self._hidden())
+                return await _answer(client, request, url.host, lost, self._list_credentials())
             except _UNSENT as error:
                 problem = error
             except (OSError, httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as error:
@@ -150,12 +150,14 @@ class TrackerClient:
                 raise lost(f"the connection to {url.host} broke: {type(error).__name__}") from None
         raise Unavailable(f"{url.host} cannot be reached: {clean_line(str(problem) or type(problem).__name__)}")
 
-    def _given(self, body: Mapping[str, Any] | None) -> dict[str, str]:
+    def _make_headers(self, body: Mapping[str, Any] | None) -> dict[str, str]:
         # A compressed answer could be far larger than the bytes that are counted here.
         fixed = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "postern"}
         more = {} if body is None else {"Content-Type": "application/json"}
-        own = {name: one.reveal() if isinstance(one, Secret) else one for name, one in self._headers.items()}
-        return {**fixed, **own, **more}
+        configured = {
+            name: value.reveal() if isinstance(value, Secret) else value for name, value in self._headers.items()
+        }
+        return {**fixed, **configured, **more}
 
     async def _ready(self, host: str) -> httpx.AsyncClient:
         """Return the client of a name: connections are pooled by address, which two names may share."""
@@ -192,14 +194,14 @@ class TrackerClient:
     def _words(self, reply: TrackerResponse) -> str:
         """Return the error texts without our credentials in any form: some servers quote a request in their errors."""
         found = "; ".join(part for part in self._said(reply.content) if part)
-        for one in self._hidden():
+        for one in self._list_credentials():
             found = found.replace(one, "***")
         return clean_line(found)
 
-    def _hidden(self) -> list[str]:
+    def _list_credentials(self) -> list[str]:
         """Return the credentials, the longest first: some are parts of others."""
-        sent = [one.reveal() for one in (self._secret, *self._headers.values()) if isinstance(one, Secret)]
-        return sorted({*sent, *(one.rpartition(" ")[2] for one in sent)} - {""}, key=len, reverse=True)
+        sent = [value.reveal() for value in (self._secret, *self._headers.values()) if isinstance(value, Secret)]
+        return sorted({*sent, *(value.rpartition(" ")[2] for value in sent)} - {""}, key=len, reverse=True)
 
 
 # Not executed, and not because of the request: concurrent change, locked, too early, rate limit.
@@ -255,7 +257,7 @@ def segment(text: str, field: str) -> str:
     return quote(text, safe="")
 
 
-def made(key: str, url: str) -> Issue:
+def make_issue(key: str, url: str) -> Issue:
     """Return the created issue. Raises Uncertain for values that cannot be stored, or contain control characters."""
     if len(key) > MAX_KEY or len(url) > MAX_URL or not (key + url).isprintable():
         raise Uncertain("the tracker answered with a key or URL that is too long or has control characters")

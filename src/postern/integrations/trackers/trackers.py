@@ -45,7 +45,7 @@ def tracker_of(
     calls = TrackerClient(
         api,
         vendor.headers_of(settings),
-        vendor.said_of,
+        vendor.error_texts,
         secret=settings.token,
         verdict=vendor.verdict_of,
         authority=settings.authority,
@@ -60,17 +60,19 @@ def tracker_of(
 class _Vendor:
     make: Callable[[TrackerClient, str], AnyTracker]
     headers_of: Callable[[TrackerSettings], dict[str, str | Secret]]
-    said_of: Callable[[Any], list[str]]
+    error_texts: Callable[[Any], list[str]]
     verdict_of: Callable[[TrackerResponse, str], PosternError | None] = lambda _reply, _said: None
 
 
 _VENDORS = {
-    TrackerKind.JIRA_CLOUD: _Vendor(lambda calls, _: JiraCloud(calls), jira.headers_of, jira.said_of, jira.verdict_of),
-    TrackerKind.JIRA_DATA_CENTER: _Vendor(
-        lambda calls, _: JiraDataCenter(calls), jira.headers_of, jira.said_of, jira.verdict_of
+    TrackerKind.JIRA_CLOUD: _Vendor(
+        lambda calls, _: JiraCloud(calls), jira.headers_of, jira.error_texts, jira.verdict_of
     ),
-    TrackerKind.GITHUB: _Vendor(GitHub, github.headers_of, github.said_of, github.verdict_of),
-    TrackerKind.GITLAB: _Vendor(GitLab, gitlab.headers_of, gitlab.said_of),
+    TrackerKind.JIRA_DATA_CENTER: _Vendor(
+        lambda calls, _: JiraDataCenter(calls), jira.headers_of, jira.error_texts, jira.verdict_of
+    ),
+    TrackerKind.GITHUB: _Vendor(GitHub, github.headers_of, github.error_texts, github.verdict_of),
+    TrackerKind.GITLAB: _Vendor(GitLab, gitlab.headers_of, gitlab.error_texts),
 }
 
 

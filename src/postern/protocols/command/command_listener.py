@@ -26,7 +26,9 @@ class CommandGate:
     def __init__(self, fronts: SessionSetup) -> None:
         self._fronts = fronts
 
-    async def carried(self, stream: StreamHandshake, wanted: TunnelRequest, start: Start) -> Awaitable[None] | None:
+    async def serve_tunnel(
+        self, stream: StreamHandshake, wanted: TunnelRequest, start: Start
+    ) -> Awaitable[None] | None:
         """Admit a client whose principal is known, and start its command."""
         return await self._fronts.by_tunnel(CommandClient(stream, wanted.since, start, wanted), wanted)
 

@@ -85,7 +85,7 @@ class MysqlGate:
         text, hint = log_rejection(stream, error, level=logging.DEBUG)
         login.reject(stream, _CODES[TooMany][0], f"{text}. {hint}" if hint else text)
 
-    async def carried(self, stream: StreamHandshake, wanted: TunnelRequest) -> Awaitable[None] | None:
+    async def serve_tunnel(self, stream: StreamHandshake, wanted: TunnelRequest) -> Awaitable[None] | None:
         """Serve a tunnel client, which needs no password."""
         thread, client = self._login(stream)
         try:
@@ -120,7 +120,7 @@ class _Client(ClientSession):
         self._thread = thread
         self._startup = startup
 
-    def tell(self, text: str, hint: str) -> None:
+    def send_notice(self, text: str, hint: str) -> None:
         """Do nothing: the protocol has no message for a client whose login is not complete."""
 
     def check(self) -> None:

@@ -28,7 +28,7 @@ def carried_line(host: str, port: int, database: str) -> str:
     return f'psql "postgresql://{host}:{port}/{quote(database or _DATABASE, safe="")}?user=me&sslmode=disable"'
 
 
-def moved(line: str, host: str, port: int) -> str:
+def replace_address(line: str, host: str, port: int) -> str:
     """Return a line of `psql_line` with a new address of the gateway."""
     parts = _parts(line)
     who = parts.netloc.rpartition("@")[0]

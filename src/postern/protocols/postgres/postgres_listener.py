@@ -74,7 +74,7 @@ class PostgresGate:
             self._fronts.engine.turned_away(error)
             _turn_away(stream, error, level=logging.DEBUG)
 
-    async def carried(self, stream: StreamHandshake, wanted: TunnelRequest) -> Awaitable[None] | None:
+    async def serve_tunnel(self, stream: StreamHandshake, wanted: TunnelRequest) -> Awaitable[None] | None:
         """Serve a tunnel client. It has no deadline for its first message."""
         try:
             startup = await self._greet(stream, False)
@@ -110,7 +110,7 @@ class _Client(ClientSession):
         super().__init__(stream, since, _metadata(startup, stream.peer, self._database), wanted)
         self._was_told = False
 
-    def tell(self, text: str, hint: str) -> None:
+    def send_notice(self, text: str, hint: str) -> None:
         login.keep_waiting(self.stream, text, hint, first=not self._was_told)
         self._was_told = True
 

@@ -33,10 +33,10 @@ MOST_PARTS: Final = 20
 # Settings on which a text's meaning depends. The client's other start parameters do not apply to the count.
 _KEPT: Final = frozenset({"datestyle", "intervalstyle", "options", "role", "timezone"})
 _ROWS: Final = 10_000  # of an answer about the catalogue
-_BUSY: Final = "the gateway counts too much else now"
+_BUSY: Final = "the gateway is busy with other counts"
 _AWAY: Final = "the target could not be asked"
-_STIRRED: Final = "what stands before it may change what it means"
-_UNSETTLED: Final = "its session has asked for more before, which may change what it means"
+_STIRRED: Final = "statements before it may change what it means"
+_UNSETTLED: Final = "earlier statements of its session are not answered yet, and may change what it means"
 
 Plans = Callable[[str], CountPlans]
 
@@ -79,10 +79,10 @@ class RowCountEstimates:
         """
         try:
             standing = standing or TransactionState()
-            plans, more = await asyncio.to_thread(self._planned, statements, unsettled=standing.unsettled)
+            plans, more = await asyncio.to_thread(self._plan_counts, statements, unsettled=standing.unsettled)
             if not plans:
                 return None
-            parts = await self._counted(permit, start, plans, standing)
+            parts = await self._count_parts(permit, start, plans, standing)
         except Exception:
             log.exception("counting the rows of a held statement failed")
             return None
@@ -99,32 +99,35 @@ class RowCountEstimates:
             notes.append("what runs several times is counted once")
         return RowCount(tuple(parts), datetime.now(UTC), tuple(notes))
 
-    def _planned(
+    def _plan_counts(
         self, statements: Sequence[HeldStatement], *, unsettled: bool
     ) -> tuple[list[tuple[CountPlan, HeldStatement]], bool]:
         """Return the plans, and True if any effect is not counted."""
-        found: list[tuple[CountPlan, HeldStatement]] = []
+        parts: list[tuple[CountPlan, HeldStatement]] = []
         more, stirred = False, None
-        for one in dict.fromkeys(statements):
-            plans = self._plans(one.text)
-            why = _UNSETTLED if unsettled else _STIRRED if stirred is not None and stirred < one.exchange else ""
-            found += [(replace(plan, why_not=plan.why_not or why), one) for plan in plans.parts]
+        for statement in dict.fromkeys(statements):
+            plans = self._plans(statement.text)
+            why = _UNSETTLED if unsettled else _STIRRED if stirred is not None and stirred < statement.exchange else ""
+            parts += [(replace(plan, why_not=plan.why_not or why), statement) for plan in plans.parts]
             more |= plans.more
             if plans.stirs and stirred is None:
-                stirred = one.exchange
-        if len(found) > MOST_PARTS:  # otherwise the parts that are left out would count as zero
+                stirred = statement.exchange
+        if len(parts) > MOST_PARTS:  # otherwise the parts that are left out would count as zero
             rest = CountPlan("the rest", ("", ""), f"there are more than {MOST_PARTS} parts that change rows")
-            found[MOST_PARTS:] = [(rest, HeldStatement(""))]
-        return found, more
+            parts[MOST_PARTS:] = [(rest, HeldStatement(""))]
+        return parts, more
 
-    async def _counted(
+    async def _count_parts(
         self, permit: Permit, start: Start, plans: Sequence[tuple[CountPlan, HeldStatement]], standing: TransactionState
     ) -> list[PartCount]:
         counted: dict[int, PartCount] = {}
         left = [number for number, (plan, _) in enumerate(plans) if not plan.why_not]
         if left:
             why = await self._in_turn(permit, start, plans, left, counted, standing)
-        return [counted.get(number) or _uncounted(plan, plan.why_not or why) for number, (plan, _) in enumerate(plans)]
+        return [
+            counted.get(number) or _make_uncounted_part(plan, plan.why_not or why)
+            for number, (plan, _) in enumerate(plans)
+        ]
 
     async def _in_turn(
         self,
@@ -208,7 +211,7 @@ class Counter:
             await self._rows(PostgresQuery(counting.BEGIN))
             part = await self._within(plan, values, _types(plan, asked))
         except Uncountable as error:
-            part = _uncounted(plan, error.message)
+            part = _make_uncounted_part(plan, error.message)
         # Only for Uncountable: after another error the connection closes, which rolls back.
         with contextlib.suppress(Uncountable):
             await self._rows(PostgresQuery(counting.ROLLBACK))
@@ -225,7 +228,7 @@ class Counter:
             raise Uncountable("its tables were replaced meanwhile")
         counting.calm(await self._rows(counting.facts(plan, found, types, in_transaction=self._in_transaction)))
         schemas = {name: schema for name, (_, schema) in found.items()}
-        notes = counting.noted(await self._rows(counting.notes(plan, found[plan.target][0])))
+        notes = counting.read_notes(await self._rows(counting.notes(plan, found[plan.target][0])))
         (((count,),)) = await self._rows(PostgresQuery(plan.query(schemas), values, types))
         rows = int(count or 0)
         table = f"{schemas[plan.target]}.{plan.target[1]}"
@@ -272,5 +275,5 @@ def _types(plan: CountPlan, asked: HeldStatement) -> list[int]:
     return [asked.types[number - 1] if number <= len(asked.types) else 0 for number in plan.values]
 
 
-def _uncounted(plan: CountPlan, why: str) -> PartCount:
+def _make_uncounted_part(plan: CountPlan, why: str) -> PartCount:
     return PartCount(plan.action, ".".join(filter(None, plan.target)), why_not=why)

@@ -46,7 +46,7 @@ def refuse(number: str) -> bytes:
     return f"{_REFUSE} {number}".encode()
 
 
-def read_told(data: bytes) -> ListeningMessage | WaitingConnection:
+def read_message(data: bytes) -> ListeningMessage | WaitingConnection:
     """Parse a message of the agent. Raises ProtocolViolation."""
     match data.decode("ascii", "replace").split(" "):
         case [word, port] if word == _LISTENS and _is_port(port):

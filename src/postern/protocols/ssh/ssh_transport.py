@@ -150,7 +150,7 @@ class ChannelFrames(FramedTransport):
         self._throttled = False  # the protocol was told to pause
         self._gone = False  # the protocol was told that the channel is gone
 
-    def filled(self, full: bool) -> None:
+    def set_channel_full(self, full: bool) -> None:
         self._channel_full = full
         self.throttle()
 
@@ -194,14 +194,14 @@ def bound_channel(channel: Any) -> None:
     """Limit what a channel of asyncssh buffers. It carries bytes, and has received nothing yet."""
     deliver = channel._deliver_data
 
-    def delivered(data: bytes, datatype: int | None) -> None:
+    def deliver_data(data: bytes, datatype: int | None) -> None:
         session = channel._session
         if channel._recv_buf and session is not None:
             session.data_received(data, datatype)
         else:
             deliver(data, datatype)
 
-    channel._deliver_data = delivered
+    channel._deliver_data = deliver_data
     channel._recv_buf = ReceiveBuffer(channel._recv_buf)
 
 

@@ -49,7 +49,7 @@ class ProgramClient(ClientSession):
         self._reader = m.TerminalFrameReader()
         self._seen = 0  # bytes
 
-    def tell(self, text: str, hint: str) -> None:
+    def send_notice(self, text: str, hint: str) -> None:
         self.stream.write(gateway_message(f"{text}. {hint}", terminal=self._is_terminal) + m.waits(True))
         self._waited = True
 

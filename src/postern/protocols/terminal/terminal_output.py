@@ -74,7 +74,7 @@ class ProgramOutput(Output):
             for place, text in zip(self._overwritten, texts[1:], strict=True)
             if text != self._lines[place].linear.encode("utf-8", "surrogateescape")
         }
-        self._data = _replaced(self._lines, texts[0], changed)
+        self._data = _apply_changes(self._lines, texts[0], changed)
         self._row.become(TerminalRow())  # what follows is after a row that is not the program's any more
 
     def withheld(self) -> None:
@@ -86,7 +86,7 @@ class ProgramOutput(Output):
         return m.frames(self._kind, self._data)
 
 
-def _replaced(lines: list[TerminalLine], shown: bytes, overwritten: set[int]) -> bytes:
+def _apply_changes(lines: list[TerminalLine], shown: bytes, overwritten: set[int]) -> bytes:
     """Return the lines with their changes. An unchanged line keeps its bytes; a changed line is sent as plain text.
     `overwritten` are indexes of lines whose text is correct only in its final state."""
     texts: list[bytes] = []
@@ -98,14 +98,14 @@ def _replaced(lines: list[TerminalLine], shown: bytes, overwritten: set[int]) ->
         rest = parts[count] if len(parts) > count else b""
     if rest or shown.count(b"\n") != sum(line.shown.count("\n") + 1 for line in lines) - 1:
         return shown + lines[-1].end  # a replaced value spans line ends
-    made: list[bytes] = []
+    pieces: list[bytes] = []
     for place, (line, text) in enumerate(zip(lines, texts, strict=True)):
         if place not in overwritten and text == line.shown.encode("utf-8", "surrogateescape"):
-            made.append(line.data)
+            pieces.append(line.data)
         else:
             text = text.replace(b"\n", line.end) if line.end else text
-            made.append((_OVERWRITE if line.continues else b"") + text + line.end)
-    return b"".join(made)
+            pieces.append((_OVERWRITE if line.continues else b"") + text + line.end)
+    return b"".join(pieces)
 
 
 class OutputBuffer:

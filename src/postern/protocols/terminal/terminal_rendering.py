@@ -158,17 +158,17 @@ def _split(data: bytes) -> list[bytes]:
 def _line(data: bytes, text: str, row: TerminalRow, *, continues: bool) -> TerminalLine:
     plain = _INVISIBLE.sub("", text)
     if row.is_fresh and plain.endswith("\n") and _MOVING.search(plain) is None:
-        return TerminalLine(data, _composed(plain.rstrip("\r\n")), "", continues=continues)
+        return TerminalLine(data, _compose_marks(plain.rstrip("\r\n")), "", continues=continues)
     painter = _Painter(row)
     painter.paint(text)
     shown = painter.rows
     if not data.endswith(b"\n"):
-        shown = [*shown, _narrowed(row.text)]
+        shown = [*shown, _narrow_gaps(row.text)]
     linear = "".join(painter.linear) if painter.is_lossy else ""
-    return TerminalLine(data, _composed("\n".join(shown)), _composed(linear), continues=continues)
+    return TerminalLine(data, _compose_marks("\n".join(shown)), _compose_marks(linear), continues=continues)
 
 
-def _composed(text: str) -> str:
+def _compose_marks(text: str) -> str:
     """Compose a combining mark with its letter if such a character exists; otherwise drop it, so that it does not hide
     an ASCII letter."""
     if text.isascii() or _COMBINED.search(text) is None:
@@ -296,7 +296,7 @@ class _Painter:
     def _end_row(self, cursor: int) -> None:
         row = self._row
         if row.cells:
-            self.rows.append(_narrowed(row.text))
+            self.rows.append(_narrow_gaps(row.text))
         row.cells.clear()
         row.cursor = cursor
         row.addressed = ""
@@ -393,5 +393,5 @@ def _number(given: str) -> int:
     return min(max(int(digits[-5:] if len(digits) < 6 else "99999"), 1), _WIDEST)
 
 
-def _narrowed(text: str) -> str:
+def _narrow_gaps(text: str) -> str:
     return _GAPS.sub(" " * _GAP, text) if len(text) > _GAP else text

@@ -26,7 +26,7 @@ from postern.protocols.wire_base import Piece, Request
 
 _RECORDED = 1 << 20  # bytes of piped input that are recorded if no rule inspects it
 _TOO_MUCH = "this command was ended, since it printed more than %d bytes"
-_OPAQUE = "rules of this connection look at what is shown, and what a forwarded port carries cannot be masked"
+_OPAQUE = "rules of this connection inspect output, and the data of a forwarded port cannot be masked"
 _OPAQUE_HINT = "Ask an administrator for a connection without such rules"
 _TOO_LARGE = "this input is too large to be judged, so it was refused"
 
@@ -192,7 +192,7 @@ class ScriptWire(PrintingWire):
         if self._script_size > self._max_message:
             request.forced = Refuse("size", _TOO_LARGE)
         text = data.decode("utf-8", "surrogateescape")
-        request.operations.append(Operation(self._next(), text, values=_encoded(self._arguments)))
+        request.operations.append(Operation(self._next(), text, values=_encode_arguments(self._arguments)))
         return request
 
     def _must_end(self, kind: int, payload: bytes) -> bool:
@@ -271,7 +271,9 @@ class ConversationWire(PrintingWire):
         request = InputRequest(m.START_FRAME, starts=True)
         if self._arguments:
             several = self._arguments if len(self._arguments) > 1 else ()  # a single argument is the operation's text
-            request.operations.append(Operation(self._next(), " ".join(self._arguments), values=_encoded(several)))
+            request.operations.append(
+                Operation(self._next(), " ".join(self._arguments), values=_encode_arguments(several))
+            )
         return request
 
     def _drop_lines(self, request: InputRequest, refusal: Refuse) -> bytes:
@@ -456,5 +458,5 @@ class ForwardWire(ConversationWire):
         return f"{self._passed} bytes to the target, {self._printed} bytes from it, exit {code}"
 
 
-def _encoded(arguments: tuple[str, ...]) -> tuple[bytes, ...]:
+def _encode_arguments(arguments: tuple[str, ...]) -> tuple[bytes, ...]:
     return tuple([argument.encode("utf-8", "surrogateescape") for argument in arguments])

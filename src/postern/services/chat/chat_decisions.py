@@ -39,7 +39,7 @@ class ChatFormClient(Protocol):
     async def ask_why(self, sink: Sink, press: Press, form: str) -> None:
         """Ask for a reason. `form` comes back with it."""
 
-    async def ask_who(self, sink: Sink, trigger: str) -> None: ...
+    async def open_link_form(self, sink: Sink, trigger: str) -> None: ...
 
     async def whisper(self, sink: Sink, channel: str, user: str, text: str) -> None: ...
 
@@ -111,7 +111,7 @@ class ChatDecisions:
             return
         principal = await self._links.find_principal(sink, press.user)
         if principal is None:
-            await self._forms.ask_who(sink, press.trigger)
+            await self._forms.open_link_form(sink, press.trigger)
             return
         try:
             review = await self._reviews.get(principal, str(press.review_id))

@@ -53,7 +53,7 @@ class ChatLinks:
         before = await self._store.link(sink.org_id, realm, chat_id)
         link = ChatLink(uuid4(), sink.org_id, realm, chat_id, principal.id, principal.email, self._now())
         await self._store.add_link(link)
-        record_change(before and _shown(before), _shown(link))
+        record_change(before and _audit_fields(before), _audit_fields(link))
         return principal
 
     async def find_principal(self, sink: Sink, chat_id: str) -> Principal | None:
@@ -71,7 +71,7 @@ class ChatLinks:
         removed = await self._store.remove_link(principal.org_id, link_id, owner)
         if removed is None:
             raise NotFound(f"there is no chat account {link_id}, or it is not yours")
-        record_change(_shown(removed), None)
+        record_change(_audit_fields(removed), None)
 
     async def _active(self, org_id: UUID, principal_id: UUID) -> Principal | None:
         account = await self._principals.get(org_id, principal_id)
@@ -91,5 +91,5 @@ def realm_of(sink: Sink) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def _shown(link: ChatLink) -> dict[str, object]:
+def _audit_fields(link: ChatLink) -> dict[str, object]:
     return {"id": link.id, "chat_id": link.chat_id, "user": link.email}

@@ -62,15 +62,15 @@ class Groups(ResourceService[UserGroup]):
     async def write(self, before: UserGroup | None, after: UserGroup) -> UserGroup:
         if before is None:
             return await super().write(before, after)
-        async with self._telling_members(before):
+        async with self._notifying_members(before):
             return await super().write(before, after)
 
     async def delete(self, current: UserGroup) -> None:
-        async with self._telling_members(current):
+        async with self._notifying_members(current):
             await super().delete(current)
 
     @asynccontextmanager
-    async def _telling_members(self, group: UserGroup) -> AsyncIterator[None]:
+    async def _notifying_members(self, group: UserGroup) -> AsyncIterator[None]:
         """Signal a change to those who are members before the change."""
         members = await self._groups.members(group)
         yield

@@ -95,7 +95,7 @@ class SshKeys:
                 raise Conflict(f"public_key: you have this key already, as {held.name!r}", field="public_key")
         if not await self._store.add(key, MOST_KEYS):
             raise Invalid(f"public_key: at most {MOST_KEYS} keys for one user; remove one first", field="public_key")
-        record_change(None, _noted(key))
+        record_change(None, _audit_fields(key))
         return key
 
     async def remove(self, principal: Principal, called: str, user: str | None = None) -> None:
@@ -105,7 +105,7 @@ class SshKeys:
         if not (found.user_id == principal.id or principal.is_admin):
             raise NotFound(f"there is no SSH key {called!r}, or it is not yours")
         await self._store.remove(found.id)
-        record_change(_noted(found), None)
+        record_change(_audit_fields(found), None)
         await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(found.user_id))
 
     async def find(self, user: str, fingerprint: str, *, organisation: str | None = None) -> KeyHolder:
@@ -166,7 +166,7 @@ def is_called(account: Account, user: str) -> bool:
     return user == principal.subject or fold_name(user) in (email, email.rpartition("@")[0])
 
 
-def _noted(key: SshKey) -> dict[str, object]:
+def _audit_fields(key: SshKey) -> dict[str, object]:
     """Return the audited fields. Any field called "key" would be redacted as a secret."""
-    shown = {"algorithm": key.key.algorithm, "fingerprint": key.key.fingerprint}
-    return {"id": key.id, "name": key.name, "user_id": key.user_id, **shown}
+    public_key = {"algorithm": key.key.algorithm, "fingerprint": key.key.fingerprint}
+    return {"id": key.id, "name": key.name, "user_id": key.user_id, **public_key}

@@ -48,10 +48,10 @@ class AccountService(ResourceService[Account]):
 
     async def merge(self, current: Account, base: Account, fields: Mapping[str, Any]) -> Account:
         if base is not current:
-            fields = {"name": current.name, "groups": await self.groups_kept(current), **fields}
+            fields = {"name": current.name, "groups": await self.groups_to_keep(current), **fields}
         return await super().merge(current, current, fields)
 
-    async def groups_kept(self, account: Account) -> frozenset[str]:
+    async def groups_to_keep(self, account: Account) -> frozenset[str]:
         """Return the groups that a replacement without groups keeps."""
         return frozenset()
 
@@ -148,7 +148,7 @@ class Users(AccountService):
     async def _hash_password(self, principal: Principal, password: Secret) -> str:
         return await self._accounts.hash_password(principal, password, "password")
 
-    async def groups_kept(self, account: Account) -> frozenset[str]:
+    async def groups_to_keep(self, account: Account) -> frozenset[str]:
         """Return the groups that other sources gave; only those remove them."""
         provider = await self._principals.groups_by(account.id, GroupSource.PROVIDER)
         return provider | await self._principals.groups_by(account.id, GroupSource.SCIM)

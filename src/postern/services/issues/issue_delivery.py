@@ -53,7 +53,7 @@ class _NotThere(Exception):
 
 
 @dataclass(slots=True)
-class _Desk:
+class _TrackerQueue:
     """Deliveries of one organisation under these settings."""
 
     settings: TrackerSettings
@@ -86,7 +86,7 @@ class IssueDelivery:
         self._now = now
         self._count = count
         self._lease = Lease(leases, LEASE, now)
-        self._desks: dict[UUID, _Desk] = {}
+        self._queues: dict[UUID, _TrackerQueue] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._pruned_at: datetime | None = None
         signals.subscribe(Topic.ISSUE_CHANGED, self._wake)
@@ -123,21 +123,21 @@ class IssueDelivery:
 
     async def _begin(self, org_id: UUID, now: datetime) -> None:
         waiting = await self._store.due(org_id, now, 2 * OF_ONE)  # some may be running, and not say so yet
-        desk = self._desks.get(org_id)
-        running = desk.running if desk else set()
+        queue = self._queues.get(org_id)
+        running = queue.running if queue else set()
         room = min(OF_ONE - len(running), OF_ALL - len(self._tasks))
         waiting = [one for one in waiting if one.session_id not in running][: max(0, room)]
-        desk = await self._desk_of(org_id, waiting) if waiting else None
-        if desk is None:
+        queue = await self._queue_of(org_id, waiting) if waiting else None
+        if queue is None:
             return
         for one in waiting:
-            desk.running.add(one.session_id)
-            task = asyncio.create_task(self._work(org_id, desk, one))
+            queue.running.add(one.session_id)
+            task = asyncio.create_task(self._work(org_id, queue, one))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _desk_of(self, org_id: UUID, waiting: list[SessionIssue]) -> _Desk | None:
-        """Return the desk; None where no tracker is usable, so that the issues wait.
+    async def _queue_of(self, org_id: UUID, waiting: list[SessionIssue]) -> _TrackerQueue | None:
+        """Return the queue; None where no tracker is usable, so that the issues wait.
 
         None also while deliveries under earlier settings are still running: new ones use the current settings.
         """
@@ -145,32 +145,32 @@ class IssueDelivery:
             settings = await self._settings(org_id)
             if settings is None or not settings.enabled:
                 raise Unavailable(NO_TRACKER)
-            desk = self._desks.get(org_id)
-            if desk is None:
-                desk = self._desks[org_id] = _Desk(settings, self._trackers(settings))
-            return desk if desk.settings == settings else None
+            queue = self._queues.get(org_id)
+            if queue is None:
+                queue = self._queues[org_id] = _TrackerQueue(settings, self._trackers(settings))
+            return queue if queue.settings == settings else None
         except PosternError as error:
             for one in waiting:
                 await self._record_failure(one, error.message, LONGEST_DELAY)
                 await self._signals.publish(Topic.ISSUE_CHANGED, session_id=str(one.session_id))
             return None
 
-    async def _work(self, org_id: UUID, desk: _Desk, one: SessionIssue) -> None:
+    async def _work(self, org_id: UUID, queue: _TrackerQueue, one: SessionIssue) -> None:
         try:
-            quiet = timedelta(seconds=LEFT_ALONE + desk.tracker.lag)
+            quiet = timedelta(seconds=LEFT_ALONE + queue.tracker.lag)
             now = self._now()
             if await self._lease.have() and await self._store.claim_attempt(one, now, now + quiet):
-                await self._attempt(desk.tracker, one)
+                await self._attempt(queue.tracker, one)
                 await self._signals.publish(Topic.ISSUE_CHANGED, session_id=str(one.session_id))
         except PosternError as error:  # of the store: whoever looks next makes up for it
             log.warning("the issue of session %s: %s", one.session_id, error)
         except Exception:
             log.exception("the issue of session %s could not be processed", one.session_id)
         finally:
-            desk.running.discard(one.session_id)
-            if not desk.running:
-                self._desks.pop(org_id, None)
-                await desk.tracker.close()
+            queue.running.discard(one.session_id)
+            if not queue.running:
+                self._queues.pop(org_id, None)
+                await queue.tracker.close()
 
     async def _attempt(self, tracker: Tracker, one: SessionIssue) -> None:
         again: float | None = delay(one.attempts + 1, LONGEST_DELAY)

@@ -76,7 +76,7 @@ class IssueTrackers:
         if not given.token:
             raise Invalid("token: is required", field="token")
         settings = await self._validate(given, given.token)
-        if not await self._store.add(principal.org_id, SETTING, _stored(settings), self._now()):
+        if not await self._store.add(principal.org_id, SETTING, _to_json(settings), self._now()):
             raise Conflict("a tracker is already configured; change it, or remove it first")
         await self._announce(principal, None, settings)
         return replace(settings, token=Secret(""))
@@ -96,7 +96,7 @@ class IssueTrackers:
                 field="token",
             )
         settings = await self._validate(given, given.token or current.token)
-        if not await self._store.change(principal.org_id, SETTING, stored, _stored(settings), self._now()):
+        if not await self._store.change(principal.org_id, SETTING, stored, _to_json(settings), self._now()):
             raise Conflict("the tracker was changed or removed meanwhile; read it again, and retry")
         await self._announce(principal, current, settings)
         return replace(settings, token=Secret(""))
@@ -186,7 +186,7 @@ class IssueTrackers:
         self, principal: Principal, before: TrackerSettings | None, after: TrackerSettings | None
     ) -> None:
         self._kept.forget()
-        record_change(_shown(before), _shown(after))
+        record_change(_audit_fields(before), _audit_fields(after))
         await self._signals.publish(Topic.SETTINGS_CHANGED, name=SETTING, org_id=str(principal.org_id))
 
 
@@ -205,13 +205,13 @@ def _settings_of(stored: Mapping[str, Any]) -> TrackerSettings:
     return TrackerSettings(**{**stored, **typed})
 
 
-def _stored(settings: TrackerSettings) -> dict[str, Any]:
+def _to_json(settings: TrackerSettings) -> dict[str, Any]:
     """Return the settings as JSON; the store seals it."""
     assert settings.updated_at is not None
     typed = {"token": settings.token.reveal(), "updated_at": settings.updated_at.isoformat()}
     return {spec.name: getattr(settings, spec.name) for spec in fields(settings)} | typed
 
 
-def _shown(settings: TrackerSettings | None) -> dict[str, Any] | None:
+def _audit_fields(settings: TrackerSettings | None) -> dict[str, Any] | None:
     """Return the settings for the audit log."""
-    return None if settings is None else {**_stored(settings), "token": "***"}
+    return None if settings is None else {**_to_json(settings), "token": "***"}

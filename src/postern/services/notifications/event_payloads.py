@@ -141,7 +141,7 @@ def of_session(one: Pending, sinks: Iterable[SinkOutline]) -> Iterator[NewDelive
         if one.end_reason in KILLED:
             found.append((EventKind.SESSION_KILL, ended))
     for kind, at in found:
-        told = _opened if kind is EventKind.SESSION_OPEN else _closed
+        told = _open_payload if kind is EventKind.SESSION_OPEN else _close_payload
         for sink in _for(sinks, session.org_id, kind, at):
             data = told(one, with_script=sink.with_script)
             yield _delivery(sink, uuid5(_NAMESPACE, f"{session.id} {kind}"), kind, at, data)
@@ -179,7 +179,7 @@ def of_entry(entry: AuditEntry, sinks: Iterable[SinkOutline]) -> Iterator[NewDel
 
 def test_of(sink: Sink, at: datetime) -> NewDelivery:
     key = uuid4()
-    data: SinkTest = {"sink": sink.name, "message": "an administrator asked for this test"}
+    data: SinkTest = {"sink": sink.name, "message": "an administrator requested this test"}
     return NewDelivery(sink.id, sink.org_id, key, EventKind.SINK_TEST, at, _body(key, EventKind.SINK_TEST, at, data))
 
 
@@ -202,9 +202,9 @@ def _plain(value: object) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def _opened(one: Pending, *, with_script: bool) -> SessionOpen:
-    session = one.session
-    found: SessionOpen = {
+def _open_payload(pending: Pending, *, with_script: bool) -> SessionOpen:
+    session = pending.session
+    payload: SessionOpen = {
         "session_id": session.id,
         "user": session.user,
         "user_id": session.user_id,
@@ -219,17 +219,17 @@ def _opened(one: Pending, *, with_script: bool) -> SessionOpen:
         "start_date": session.start_date,
     }
     if with_script and session.script is not None:
-        found["script"] = session.script[:MAX_SCRIPT]
-        found["script_truncated"] = len(session.script) > MAX_SCRIPT
-    return found
+        payload["script"] = session.script[:MAX_SCRIPT]
+        payload["script_truncated"] = len(session.script) > MAX_SCRIPT
+    return payload
 
 
-def _closed(one: Pending, *, with_script: bool) -> SessionClose:
-    session = one.session
+def _close_payload(pending: Pending, *, with_script: bool) -> SessionClose:
+    session = pending.session
     return {
-        **_opened(one, with_script=with_script),
+        **_open_payload(pending, with_script=with_script),
         "end_date": session.end_date,
-        "end_reason": one.end_reason,
+        "end_reason": pending.end_reason,
         "end_detail": session.metadata.get("end_detail"),
         "exit_code": session.exit_code,
         "metrics": dict(session.metrics),

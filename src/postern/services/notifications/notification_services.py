@@ -14,16 +14,18 @@ from postern.store.stores import Stores
 
 
 @dataclass(frozen=True)
-class TellingServices:
+class NotificationServices:
     postprocessing: SessionPostprocessor
     reports: Reports
     sinks: Sinks
     violations: ViolationStore
 
 
-def build_telling(stores: Stores, signals: Signals, now: Clock, networks: AllowedNetworks) -> TellingServices:
+def build_notifications(
+    stores: Stores, signals: Signals, now: Clock, networks: AllowedNetworks
+) -> NotificationServices:
     """Build the services of events and reports. `networks`: the private ones in which sinks may be."""
-    return TellingServices(
+    return NotificationServices(
         postprocessing=SessionPostprocessor(
             stores.postprocessing, stores.reviews, stores.sinks, stores.leases, signals, now
         ),

@@ -53,56 +53,56 @@ class SessionClose(SessionOpen):
 class GuardrailViolation(TypedDict):
     session_id: UUID
     number: int
-    """Of the violations of its session, from 1, those included that are not told one by one"""
+    """Position among the violations of its session, from 1; unreported ones count"""
     rule: str
     """The guardrail and its rule, or another part of the gateway that refused"""
     action: Done
-    """deny: it was refused; warn: let through, and the client was told; review: held until somebody decides"""
+    """deny: it was refused; warn: it was forwarded with a warning; review: it waits for a decision"""
     message: str
-    """What the client was told"""
+    """The client's message"""
     user: str
     """E-mail address"""
     user_id: str
     connection: str
     connection_id: UUID
     left_out: int
-    """How many of this session, right before this one, are not told one by one since there were too many"""
+    """Number of violations of this session right before this one that were too many to report"""
     statement: NotRequired[str | None]
     """10,000 characters at most, null for an answer; for sinks with `with_script`"""
 
 
 class ReviewPerson(TypedDict):
     id: UUID | None
-    """Of the user, null for who has none here any more"""
+    """The user's id; null for a deleted user"""
     subject: str
     name: str
     email: str
     chat_id: str
-    """Theirs in the chat by which it came"""
+    """The user's id in the chat, for a decision made there"""
 
 
 class ReviewVoice(TypedDict):
     reviewed_by: ReviewPerson
     status: Literal["APPROVED", "REJECTED", "REVOKED"]
     groups: list[str]
-    """Groups of the review for which they spoke"""
+    """Groups of the review for which the reviewer voted"""
     review_date: datetime
     forced_review: bool
-    """By the right to approve alone"""
+    """True if the reviewer used the right to approve alone"""
     own: bool
-    """They had asked for it themselves, which the organisation allows"""
+    """True for the requester's own vote, which the organisation allows"""
     comment: str
 
 
 class ReviewDemand(TypedDict):
     rule: str
-    """Of the review rule or guardrail; empty for the connection's own reviewers"""
+    """The review rule or guardrail; empty for the connection's own reviewers"""
     groups: list[str]
     min_approvals: int
     all_groups: bool
-    """One person for each of the groups"""
+    """True if one member of each group must approve"""
     force_groups: list[str]
-    """Whose members may approve alone"""
+    """Groups whose members can approve alone"""
 
 
 class WindowConfiguration(TypedDict):
@@ -120,28 +120,28 @@ class ReviewWindow(TypedDict):
 class ReviewData(TypedDict):
     id: UUID
     type: Literal["onetime", "jit", "statement"]
-    """onetime: a script; jit: access for a while; statement: one that a guardrail holds"""
+    """onetime: a script; jit: temporary access; statement: a statement that a guardrail holds"""
     status: Literal["PENDING", "APPROVED", "REJECTED", "REVOKED", "EXPIRED", "WITHDRAWN", "PROCESSING", "EXECUTED"]
-    """By this event"""
+    """The state after this event"""
     session: UUID | None
-    """That waits for it, or whose statement it is"""
+    """The session that waits for the review, or that sent the statement"""
     connection: str
     connection_id: UUID
     owner: ReviewPerson
-    """Who asked"""
+    """The requester"""
     reason: str
-    """In the owner's words"""
+    """The requester's reason"""
     demands: list[ReviewDemand]
-    """Each of which must be met"""
+    """All of them must be met"""
     voices: list[ReviewVoice]
-    """What was said until this event"""
+    """Votes up to this event"""
     access_duration: int
-    """Seconds of access that are asked for; 0 for what is no access"""
+    """Requested seconds of access; 0 for scripts and statements"""
     time_window: ReviewWindow | None
     """Set by a reviewer"""
     created_at: datetime
     expires_at: datetime
-    """Until when it may be decided; of an approved script, until when it may be started"""
+    """Deadline of the decision; for an approved script, deadline of its start"""
     decided_at: datetime | None
     revoke_at: datetime | None
     """When the access ends"""

@@ -74,7 +74,7 @@ class Exports:
         org_id = principal.org_id
         await self._ledger.write()
         if await self._checkpoints.sign(org_id) is None:
-            raise Conflict("the ledger is empty; sessions are added a moment after they start")
+            raise Conflict("the ledger is empty; sessions are added shortly after they start")
         key = await self._checkpoints.signing(org_id)
         head = await self._ledger.head(org_id)
         # One entry from before shows that nothing of the time was left out.
@@ -257,7 +257,7 @@ def _name_of(segment: Segment) -> str:
 
 def _left_out(segment: Segment, error: PosternError) -> None:
     log.warning(
-        "the export goes on without segment %d of session %s: %s", segment.number, segment.session_id, error.message
+        "the export continues without segment %d of session %s: %s", segment.number, segment.session_id, error.message
     )
 
 

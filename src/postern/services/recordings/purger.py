@@ -138,7 +138,7 @@ class Purger:
             return
         before = now - timedelta(days=retentions.shortest)
         found = await self._store.find_closed(org_id, before, after, PAGE)
-        doomed = _doomed(found, retentions, now)
+        doomed = _find_due(found, retentions, now)
         for at in range(0, len(doomed), BATCH):
             await self._begin(org_id, doomed[at : at + BATCH])
             await asyncio.sleep(PAUSE)
@@ -222,21 +222,21 @@ class Purger:
         await self._store.mark_failed(purge.session_id, attempts, error, self._now() + pause)
 
 
-def _doomed(
-    found: Sequence[RetainedSession], retentions: Retentions, at: datetime
+def _find_due(
+    candidates: Sequence[RetainedSession], retentions: Retentions, at: datetime
 ) -> list[tuple[RetainedSession, PurgeScope, str]]:
-    doomed = []
-    for kept in found:
-        retention = retentions.of(kept.connection_id)
-        what = due(kept, retention, at)
-        if what is not None:
-            doomed.append((kept, what, _reason(what, retention)))
-    return doomed
+    due_purges = []
+    for session in candidates:
+        retention = retentions.of(session.connection_id)
+        purge_scope = due(session, retention, at)
+        if purge_scope is not None:
+            due_purges.append((session, purge_scope, _reason(purge_scope, retention)))
+    return due_purges
 
 
 def _reason(what: PurgeScope, retention: Retention) -> str:
     days = retention.session_days if what is PurgeScope.SESSION else retention.recording_days
-    return f"retention: {what.value}s are kept for {days} days"
+    return f"retention: {what.value}s are stored for {days} days"
 
 
 def require_own(segment: Segment) -> None:

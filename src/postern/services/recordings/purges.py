@@ -116,14 +116,14 @@ class Purges:
         kept = await self._store.find_retained(session.org_id, session.id)
         if kept is None:
             raise Conflict(
-                "this session is not closed in the ledger yet: that is a moment after its recording is stored, and a "
-                "week after its end where that never comes; try again then"
+                "this session is not closed in the ledger yet; that happens when its recording is stored, or a "
+                "week after its end without a recording. Try again then"
             )
         if what is PurgeScope.RECORDING and not kept.has_recording:
             raise Conflict("this session has no recording, or it was purged; `session` purges the session itself")
         if session.id not in await self._store.purgeable([session.id]):
             raise Conflict(
-                "this session cannot be purged now: a purge of it goes on, it is not counted for reports yet, or the "
-                "ledger says that it is held; try again in a minute, and verify the record if it stays so"
+                "this session cannot be purged now: a purge is in progress, reports have not counted it yet, or the "
+                "ledger has a legal hold on it. Try again in a minute; if this stays, run `postern recordings verify`"
             )
         return kept

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 BATCH = 500  # sessions, or records, in one transaction
 ROUND = 40  # batches at a time; the rest is for the next round
-# How long is waited for segments that are not stored: an archivist may be away, and a machine may come back.
+# How long is waited for segments that are not stored: an archiver may be away, and a machine may come back.
 LOST_AFTER = timedelta(days=7)
 DAMAGED_AFTER = timedelta(hours=1)  # where the last one is stored and its end cannot be read
 _TRIES = 20

@@ -107,7 +107,7 @@ class RetentionRules:
         await self._store.set(setting)
         kept = [one for one in settings if one.connection_id != setting.connection_id]
         after = self._view([*kept, setting], setting)
-        record_change(_told(before), _told(after))
+        record_change(_audit_fields(before), _audit_fields(after))
         return after
 
     async def _find_setting(
@@ -135,14 +135,14 @@ def _setting(settings: Sequence[RetentionSetting], org_id: UUID, key: UUID, name
     return found or RetentionSetting(org_id, key, name, None)
 
 
-def _told(view: RetentionView) -> dict[str, object]:
+def _audit_fields(view: RetentionView) -> dict[str, object]:
     """Return the setting for the audit log."""
-    wanted = view.setting.wanted
+    retention = view.setting.wanted
     return {
         "connection": view.setting.connection or None,
-        "recording_days": wanted.recording_days if wanted else None,
-        "session_days": wanted.session_days if wanted else None,
-        "is_own": wanted is not None,
+        "recording_days": retention.recording_days if retention else None,
+        "session_days": retention.session_days if retention else None,
+        "is_own": retention is not None,
         "in_force": view.in_force,
         "effective_at": view.effective_at,
     }

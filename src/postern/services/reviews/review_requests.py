@@ -78,7 +78,7 @@ class ReviewRequired(Denied):
     """The principal needs approval first. A caller that can wait requests it with `requested_access`."""
 
     def __init__(self, requested_access: RequestedAccess) -> None:
-        super().__init__(_required(requested_access))
+        super().__init__(_describe_requirement(requested_access))
         self.requested_access = requested_access
 
 
@@ -262,10 +262,12 @@ class ReviewRequests:
         if holds:
             return
         if not window_open and review.time_window is not None and not review.has_lapsed(now):
-            raise Denied(f"the time window of review {review.id} is over: {opening_time_text(review.time_window, now)}")
+            raise Denied(
+                f"the time window of review {review.id} has ended: {opening_time_text(review.time_window, now)}"
+            )
         if review.status is ReviewStatus.APPROVED and review.revoke_at is not None:
-            raise Denied(f"the access that review {review.id} gave ended at {time_text(review.revoke_at)}")
-        raise Denied(f"the access that review {review.id} gave is over: {final_state_text(review)}")
+            raise Denied(f"the access of review {review.id} expired at {time_text(review.revoke_at)}")
+        raise Denied(f"the access of review {review.id} has expired: {final_state_text(review)}")
 
     async def require_same(
         self, review: Review | None, principal: Principal, connection: Connection, verb: Verb
@@ -333,7 +335,7 @@ def _needs(connection: Connection, demands: Sequence[ApprovalRequirement]) -> st
     return f"connection {connection.name!r} needs a review: {requirements_text(demands)}"
 
 
-def _required(requested_access: RequestedAccess) -> str:
+def _describe_requirement(requested_access: RequestedAccess) -> str:
     name, text = requested_access.connection.name, _needs(requested_access.connection, requested_access.demands)
     if requested_access.waiting is not None:
         return f"{text}; review {requested_access.waiting.id} waits for them"

@@ -61,7 +61,7 @@ def _check(rule: ReviewRule) -> None:
     check_tags(rule.connection_tags)
     if not rule.connection_ids and not rule.connection_tags:
         raise Invalid(
-            "connection_names: must list a connection, or connection_tags a tag; else it is about nothing",
+            "connection_names: list at least one connection, or one tag in connection_tags",
             field="connection_names",
         )
     if not rule.reviewers_groups:

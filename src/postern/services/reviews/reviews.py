@@ -120,11 +120,11 @@ class Reviews:
         own_allowed = await self._features.is_enabled(principal.org_id, Feature.SELF_REVIEW)
         ruling = Ruling(choice, self._now(), force, comment, time_window)
 
-        def weighed(locked: Review, seats: Mapping[UUID, Seat]) -> Weighed:
+        def weigh_locked(locked: Review, seats: Mapping[UUID, Seat]) -> Weighed:
             return weigh(locked, person_of(principal, chat_id), ruling, seats, own_allowed=own_allowed)
 
-        moved = await self._store.decide(review.id, principal.id, weighed, ruling.at)
-        record_change(_shown(review), _shown(moved.review))
+        moved = await self._store.decide(review.id, principal.id, weigh_locked, ruling.at)
+        record_change(_audit_fields(review), _audit_fields(moved.review))
         await signal_change(self._signals, moved)
         return moved.review
 
@@ -138,7 +138,7 @@ class Reviews:
         if moved is None:
             now = await self._store.get(review.id) or review
             raise Conflict(f"this review cannot be withdrawn any more: {final_state_text(now)}")
-        record_change(_shown(review), _shown(moved.review))
+        record_change(_audit_fields(review), _audit_fields(moved.review))
         await signal_change(self._signals, moved)
         return moved.review
 
@@ -202,7 +202,7 @@ def _sees(principal: Principal, review: Review) -> bool:
     return review.may_review(principal.groups)
 
 
-def _shown(review: Review) -> dict[str, object]:
+def _audit_fields(review: Review) -> dict[str, object]:
     """Return the audited fields: what was decided, and by whom. The statement itself is in the recording."""
     return {
         "id": review.id,

@@ -284,11 +284,11 @@ def _caveats(rail: Guardrail) -> list[str]:
         )
     if rail.output:
         found.append(
-            "answers are judged as they were shown: what masking or a rule of that time has replaced or kept back "
-            "cannot hit a rule, and what went beyond the recording's limit of output was not kept"
+            "answers are evaluated as recorded: values that masking replaced and output that a rule withheld "
+            "cannot match, and output beyond the recording's limit is not recorded"
         )
     if rail.counts_rows:
-        found.append("rows are counted by statement; those that nobody was shown are not counted")
+        found.append("rows are counted by statement; rows that were not sent to the client are not counted")
     return found
 
 

@@ -152,7 +152,7 @@ class RunbookLibrary:
 
     async def _shelf(self, org_id: UUID, outline: Outline, *, wait: bool = False) -> Shelf:
         if outline.tried_at is None:
-            return Shelf(outline, None, "it is being read for the first time; ask again in a moment")
+            return Shelf(outline, None, "it is being read for the first time; try again in a few seconds")
         if outline.commit is None:
             return Shelf(outline, None, outline.error)
         held = self._held.get((org_id, outline.id))
@@ -168,7 +168,7 @@ class RunbookLibrary:
         if held is not None and is_known and not (wait and task.done()):
             return Shelf(replace(outline, commit=held.books.commit), held.books, outline.error)
         if not task.done():
-            return Shelf(outline, None, "what was read of it is still being opened; ask again in a moment")
+            return Shelf(outline, None, "its last state is being loaded; try again in a few seconds")
         try:
             return Shelf(outline, task.result(), outline.error)
         except Unavailable:

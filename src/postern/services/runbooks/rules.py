@@ -45,7 +45,7 @@ class RunbookRules(ResourceService[RunbookRule]):
             if current.nowhere and not found["connections"]:
                 # An answer that is edited and sent back must not open what was closed.
                 raise Invalid(
-                    "connections: all that this rule listed were deleted, and none would stand for every connection; "
+                    "connections: all connections of this rule were deleted, and an empty list means every connection; "
                     "list some, or delete the rule and create another",
                     field="connections",
                 )
@@ -55,7 +55,7 @@ class RunbookRules(ResourceService[RunbookRule]):
     async def check(self, resource: RunbookRule) -> None:
         if not resource.runbooks:
             raise Invalid(
-                f"runbooks: must be 1 to {MAX_PATTERNS}; a repository without a name stands for all of its runbooks",
+                f"runbooks: must be 1 to {MAX_PATTERNS}; a repository without a runbook name means all of its runbooks",
                 field="runbooks",
             )
 

@@ -93,7 +93,7 @@ class Runs:
         """
         check_correlation_id(wanted.batch_id, "session_batch_id")
         ready = await self._ready(principal, wanted)
-        labels = {PARAMETERS_LABEL: _told(ready.found.parameters, wanted.parameters)}
+        labels = {PARAMETERS_LABEL: _parameters_label(ready.found.parameters, wanted.parameters)}
         if schedule:
             labels[SCHEDULE_LABEL] = schedule
         if wanted.batch_id is not None:
@@ -186,8 +186,8 @@ def _require_commit(found: Runbook, wanted: str) -> None:
         return
     if len(wanted) < _SHORTEST_HASH or not found.commit.startswith(wanted.lower()):
         raise Conflict(
-            f"ref_hash: {found.repository} is at commit {found.commit} now; look at what it says there and run that, "
-            "or leave ref_hash out to run what is newest"
+            f"ref_hash: {found.repository} is at commit {found.commit} now; review the runbook at that commit "
+            "and run it, or leave ref_hash out to run the newest version"
         )
 
 
@@ -214,16 +214,16 @@ def _environment(ready: _Ready, given: Mapping[str, Secret]) -> Mapping[str, Sec
     return check_variables(environment, "file_name")
 
 
-def _told(parameters: tuple[Parameter, ...], given: Mapping[str, Secret]) -> str:
+def _parameters_label(parameters: tuple[Parameter, ...], inputs: Mapping[str, Secret]) -> str:
     """Return JSON of the given parameters, without hidden ones, bounded by the length of a label."""
-    told: dict[str, str] = {}
+    values: dict[str, str] = {}
     text = "{}"
-    for one in parameters:
-        if one.name not in given:
+    for parameter in parameters:
+        if parameter.name not in inputs:
             continue
-        value = MASK if one.is_hidden else given[one.name].reveal()
-        told[one.name] = value if len(value) <= _LONGEST_VALUE else value[:_LONGEST_VALUE] + "…"
-        longer = json.dumps(told, ensure_ascii=False)
+        value = MASK if parameter.is_hidden else inputs[parameter.name].reveal()
+        values[parameter.name] = value if len(value) <= _LONGEST_VALUE else value[:_LONGEST_VALUE] + "…"
+        longer = json.dumps(values, ensure_ascii=False)
         if len(longer) > _LONGEST_LABEL:
             break
         text = longer

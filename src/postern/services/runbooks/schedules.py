@@ -198,7 +198,7 @@ class Schedules(ResourceService[Schedule]):
             base = replace(base, owner_id=by.id)
         merged = await super().merge(current, base, fields)
         if not _FILLED.isdisjoint(fields) or (merged.enabled and not current.enabled):
-            filled = await self._runs.fill(by, _wanted(merged), with_issue=True)
+            filled = await self._runs.fill(by, _make_run_request(merged), with_issue=True)
             merged = replace(merged, repository=filled.runbook.repository, file=filled.runbook.file)
         if not merged.enabled and _TIMES.isdisjoint(fields):
             return replace(merged, next_at=None)
@@ -293,7 +293,7 @@ class Schedules(ResourceService[Schedule]):
     async def _submit(self, owner: Principal, schedule: Schedule, session_id: UUID | None = None) -> Session:
         return await self._runs.submit(
             owner,
-            _wanted(schedule),
+            _make_run_request(schedule),
             source=SOURCE,
             means=f"schedule:{schedule.id}",
             session_id=session_id,
@@ -331,7 +331,7 @@ def _require_open(schedule: Schedule) -> None:
         raise Conflict(f"{schedule.problem}; delete this schedule and create it again")
 
 
-def _wanted(schedule: Schedule) -> RunRequest:
+def _make_run_request(schedule: Schedule) -> RunRequest:
     return RunRequest(
         str(schedule.connection_id),
         schedule.file,

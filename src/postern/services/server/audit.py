@@ -37,7 +37,7 @@ _MAX_TEXT, _MAX_ITEMS, _MAX_DEPTH = 1_000, 100, 8
 
 
 @dataclass(frozen=True, slots=True)
-class _Deed:
+class _Action:
     """An action; `method` and `path` say how it was done, `source` from where."""
 
     action: str
@@ -92,8 +92,8 @@ class Audit:
             source=_storable(source)[:255],
             request_id=request_id,
             body=redact(body) if isinstance(body, Mapping) else {},
-            before=_shown(audit_context.before) if audit_context else None,
-            after=_shown(audit_context.after) if audit_context else None,
+            before=_redact_resource(audit_context.before) if audit_context else None,
+            after=_redact_resource(audit_context.after) if audit_context else None,
         )
         await self._store.add(entry)
 
@@ -115,8 +115,8 @@ class Audit:
         The entry names the system user, and goes to the default organisation.
         """
         org_id, subject = (await self._organisations.default()).id, f"host:{_system_user()}"
-        deed = _Deed(action, resource_type, resource, "COMMAND", command, "host")
-        await self._store.add(self._gateway_entry(org_id, subject, deed, audit_context))
+        described = _Action(action, resource_type, resource, "COMMAND", command, "host")
+        await self._store.add(self._gateway_entry(org_id, subject, described, audit_context))
 
     async def by_agent(
         self,
@@ -131,17 +131,19 @@ class Audit:
     ) -> None:
         """Store what an agent changed by a `call` of the control service, from the address `source`; the entry is its
         organisation's."""
-        deed = _Deed(action, resource_type, resource, "CONTROL", call, source)
-        await self._store.add(self._gateway_entry(agent.org_id, f"agent:{agent.name}", deed, audit_context))
+        described = _Action(action, resource_type, resource, "CONTROL", call, source)
+        await self._store.add(self._gateway_entry(agent.org_id, f"agent:{agent.name}", described, audit_context))
 
     def by_gateway(
         self, org_id: UUID, work: str, *, action: str, resource_type: str, resource: str, audit_context: AuditContext
     ) -> AuditEntry:
         """Return an entry for what the gateway itself does, so that the caller can store it with the change."""
-        deed = _Deed(action, resource_type, resource, "GATEWAY", work, "gateway")
-        return self._gateway_entry(org_id, "gateway", deed, audit_context)
+        described = _Action(action, resource_type, resource, "GATEWAY", work, "gateway")
+        return self._gateway_entry(org_id, "gateway", described, audit_context)
 
-    def _gateway_entry(self, org_id: UUID, subject: str, deed: _Deed, audit_context: AuditContext | None) -> AuditEntry:
+    def _gateway_entry(
+        self, org_id: UUID, subject: str, described: _Action, audit_context: AuditContext | None
+    ) -> AuditEntry:
         """Return an entry without an API request, and so without a status."""
         return AuditEntry(
             id=uuid4(),
@@ -150,18 +152,18 @@ class Audit:
             actor_id=None,
             actor_subject=subject,
             actor_email="",
-            action=deed.action,
-            resource_type=deed.resource_type,
-            resource=deed.resource,
-            method=deed.method,
-            path=deed.path,
+            action=described.action,
+            resource_type=described.resource_type,
+            resource=described.resource,
+            method=described.method,
+            path=described.path,
             status=0,
             outcome="success",
-            source=_storable(deed.source)[:255],
+            source=_storable(described.source)[:255],
             request_id="",
             body={},
-            before=_shown(audit_context.before) if audit_context else None,
-            after=_shown(audit_context.after) if audit_context else None,
+            before=_redact_resource(audit_context.before) if audit_context else None,
+            after=_redact_resource(audit_context.after) if audit_context else None,
         )
 
     async def get(self, principal: Principal, entry_id: str) -> AuditEntry:
@@ -201,7 +203,7 @@ def redact(body: Mapping[str, Any]) -> dict[str, Any]:
     return cleaned
 
 
-def _shown(resource: object) -> dict[str, Any] | None:
+def _redact_resource(resource: object) -> dict[str, Any] | None:
     """Return a resource of the domain as JSON, without its secrets."""
     if resource is None:
         return None

@@ -52,7 +52,7 @@ class AuthConfigs:
 
     async def put(self, org_id: UUID, config: AuthConfig) -> None:
         """Store a configuration that the caller has checked."""
-        await self._store.put(org_id, SETTING, _stored(config), self._now())
+        await self._store.put(org_id, SETTING, _to_json(config), self._now())
         self._kept.forget()
         await self._signals.publish(Topic.SETTINGS_CHANGED, name=SETTING, org_id=str(org_id))
 
@@ -72,7 +72,7 @@ def _oidc_of(stored: Mapping[str, Any]) -> OidcConfig:
     return OidcConfig(**{**stored, "client_secret": Secret(stored["client_secret"]), "scopes": tuple(stored["scopes"])})
 
 
-def _stored(config: AuthConfig) -> dict[str, Any]:
+def _to_json(config: AuthConfig) -> dict[str, Any]:
     """Return the configuration as JSON; the store seals it."""
     values = asdict(config)
     if config.oidc is not None:

@@ -117,7 +117,7 @@ class AuthSettings:
             raise Denied("only administrators can change how this organisation logs in")
         before, current = await self._configs.of(principal.org_id), await self._own(principal.org_id)
         roles = checked_roles(current.role_groups, given.admin_role_name, given.auditor_role_name)
-        config = _merged(before, given)
+        config = _merge_fields(before, given)
         if roles != current.role_groups or config not in (before, replace(before, method=LoginMethod.LOCAL)):
             # Whoever chooses the provider says who everybody is. Back to local login is the way out of a wrong one.
             require_person(principal, "change how this organisation logs in, but back to local login")
@@ -132,7 +132,7 @@ class AuthSettings:
             wanted = await self._organisations.update(wanted)
             await tell_of_roles(self._signals, current, wanted)
         await self._configs.put(principal.org_id, config)
-        record_change(_shown(before, current), _shown(config, wanted))
+        record_change(_audit_fields(before, current), _audit_fields(config, wanted))
         return config, wanted
 
     async def reset(self) -> tuple[AuthConfig, bool]:
@@ -144,7 +144,7 @@ class AuthSettings:
         before = await self._configs.of(organisation.id)
         after = replace(before, method=LoginMethod.LOCAL, require_second_factor=False)
         await self._configs.put(organisation.id, after)
-        record_change(_shown(before, organisation), _shown(after, organisation))
+        record_change(_audit_fields(before, organisation), _audit_fields(after, organisation))
         wanted = PrincipalFilter(group=organisation.role_groups.admin, status=PrincipalStatus.ACTIVE)
         found = await self._principals.find(organisation.id, wanted, Page(MAX_LIMIT))
         return before, any(account.password_hash for account in found.items)
@@ -239,15 +239,15 @@ def _metadata_url(config: AuthConfig) -> str:
     return config.saml.idp_metadata_url if config.saml else ""
 
 
-def _merged(current: AuthConfig, given: AuthFields) -> AuthConfig:
-    oidc = current.oidc if given.oidc is None else checked_oidc(given.oidc, current.oidc)
-    saml = current.saml if given.saml is None else checked_saml(given.saml)
-    _check_text("provider_name", given.provider_name)
-    if given.method is LoginMethod.OIDC and oidc is None:
+def _merge_fields(current: AuthConfig, changes: AuthFields) -> AuthConfig:
+    oidc = current.oidc if changes.oidc is None else checked_oidc(changes.oidc, current.oidc)
+    saml = current.saml if changes.saml is None else checked_saml(changes.saml)
+    _check_text("provider_name", changes.provider_name)
+    if changes.method is LoginMethod.OIDC and oidc is None:
         raise Invalid("oidc_config: is required for auth_method oidc", field="oidc_config")
-    if given.method is LoginMethod.SAML and saml is None:
+    if changes.method is LoginMethod.SAML and saml is None:
         raise Invalid("saml_config: is required for auth_method saml", field="saml_config")
-    return AuthConfig(given.method, oidc, saml, given.provider_name, given.require_second_factor)
+    return AuthConfig(changes.method, oidc, saml, changes.provider_name, changes.require_second_factor)
 
 
 def checked_oidc(given: OidcFields, current: OidcConfig | None = None) -> OidcConfig:
@@ -303,7 +303,7 @@ def _check_text(field: str, text: str) -> None:
         raise Invalid(f"{field}: at most {_MAX_TEXT} characters, and no control characters", field=field)
 
 
-def _shown(config: AuthConfig, organisation: Organisation) -> dict[str, object]:
+def _audit_fields(config: AuthConfig, organisation: Organisation) -> dict[str, object]:
     """Return the audited fields; the audit log redacts the secret."""
     return {
         "auth_method": config.method,

@@ -51,7 +51,7 @@ class Idempotency:
                 field="Idempotency-Key",
             )
         if known.status == 0:
-            raise Conflict("the same request is in progress; try again in a moment", retry_after=RETRY_AFTER)
+            raise Conflict("the same request is in progress; try again in a few seconds", retry_after=RETRY_AFTER)
         return known
 
     async def finish(self, ticket: IdempotencyTicket, status: int, headers: dict[str, str], body: bytes) -> None:

@@ -90,9 +90,9 @@ class ServerConfigs:
             old = before.listeners[name]
             if listener.enabled and (listener.endpoint != old.endpoint or not old.enabled):
                 self._machine.probe(listener.endpoint, _field(name))
-        await self._store.put(principal.org_id, SETTING, _stored(after, self._machine.config), self._now())
+        await self._store.put(principal.org_id, SETTING, _find_overrides(after, self._machine.config), self._now())
         self._forget()
-        record_change(_shown(before), _shown(after))
+        record_change(_audit_fields(before), _audit_fields(after))
         await self._signals.publish(Topic.SETTINGS_CHANGED, name=SETTING)
         return after
 
@@ -171,7 +171,7 @@ def _is_ipv6(host: str) -> bool:
         return False
 
 
-def _stored(config: ServerConfig, default: ServerConfig) -> dict[str, Any]:
+def _find_overrides(config: ServerConfig, default: ServerConfig) -> dict[str, Any]:
     """Return only what differs from the environment, so that the environment can still change the rest."""
     listeners: dict[str, Any] = {}
     for name, listener in config.listeners.items():
@@ -198,7 +198,7 @@ def _config_of(stored: Mapping[str, Any], default: ServerConfig) -> ServerConfig
     )
 
 
-def _shown(config: ServerConfig) -> dict[str, Any]:
+def _audit_fields(config: ServerConfig) -> dict[str, Any]:
     return {
         **{
             f"{name}_server_config": {"enabled": listener.enabled, "listen_address": str(listener.endpoint)}

@@ -80,11 +80,11 @@ class AgentKeys(ResourceService[Agent]):
         if online is not None:
             wanted = replace(wanted, seen_after=limit) if online else replace(wanted, not_seen_after=limit)
         found = await self._agent_store.search(principal.org_id, wanted, page)
-        return Listed([_shown_to(principal, agent) for agent in found.items], found.total)
+        return Listed([_hide_facts(principal, agent) for agent in found.items], found.total)
 
     async def get(self, principal: Principal, name_or_id: str) -> Agent:
         """Return it, with its facts only for admins and auditors. Raises NotFound."""
-        return _shown_to(principal, await self.existing(principal, name_or_id))
+        return _hide_facts(principal, await self.existing(principal, name_or_id))
 
     async def create(self, principal: Principal, fields: Mapping[str, Any]) -> Agent:
         """Return the agent with its key; the store has only the SHA-256 of the secret. Raises as any creation."""
@@ -149,7 +149,7 @@ def make_secret() -> Secret:
     return Secret(SECRET_PREFIX + secrets.token_urlsafe(_BYTES))
 
 
-def _shown_to(principal: Principal, agent: Agent) -> Agent:
+def _hide_facts(principal: Principal, agent: Agent) -> Agent:
     return agent if principal.sees_all else replace(agent, facts={})
 
 

@@ -125,10 +125,10 @@ class Agents:
     def listen(self, handler: Callable[[UUID, AgentChange], None]) -> None:
         """Call `handler` on the event loop for each announced change; it must return at once."""
 
-        def heard(payload: Mapping[str, str]) -> None:
+        def handle_change(payload: Mapping[str, str]) -> None:
             handler(UUID(payload["agent_id"]), AgentChange(payload["change"]))
 
-        self._signals.subscribe(Topic.AGENT_CHANGED, heard)
+        self._signals.subscribe(Topic.AGENT_CHANGED, handle_change)
 
     async def ensure_embedded(self) -> Agent:
         """Return the agent inside the gateway's own processes; created at the first start."""

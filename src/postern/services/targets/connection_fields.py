@@ -162,7 +162,7 @@ def _secret_of(current: Connection, fields: Mapping[str, Any]) -> dict[str, Secr
     secret: Mapping[str, Secret | None] = fields.get("secret", current.secret)
     database = fields.get("default_database")
     if database is None or database == current.default_database:
-        return _kept_values(current.secret, secret)
+        return _merge_values(current.secret, secret)
     if fields.get("type", current.type) is not ConnectionType.DATABASE:
         raise Invalid("default_database: only connections of type database have one", field="default_database")
     check_database(database)
@@ -172,7 +172,7 @@ def _secret_of(current: Connection, fields: Mapping[str, Any]) -> dict[str, Secr
             f"default_database: the secret {DATABASE_KEY!r} names a different database; give one of them",
             field="default_database",
         )
-    return _kept_values(current.secret, {**secret, DATABASE_KEY: encoded})
+    return _merge_values(current.secret, {**secret, DATABASE_KEY: encoded})
 
 
 def check_keys(current: Connection, saved: Connection) -> None:
@@ -181,13 +181,13 @@ def check_keys(current: Connection, saved: Connection) -> None:
     Checked only where keys or subtype change, so that a connection of an earlier version can be changed in every other
     way. A connection without any secret can be saved (spec 2.1), and be opened once it has one.
     """
-    if not saved.secret or (saved.subtype, _filled(saved)) == (current.subtype, _filled(current)):
+    if not saved.secret or (saved.subtype, _filled_keys(saved)) == (current.subtype, _filled_keys(current)):
         return
-    empty = [key for key, is_filled in _filled(saved).items() if not is_filled]
+    empty = [key for key, is_filled in _filled_keys(saved).items() if not is_filled]
     check_target_keys(saved.subtype, saved.secret.keys(), empty)
 
 
-def _filled(connection: Connection) -> dict[str, bool]:
+def _filled_keys(connection: Connection) -> dict[str, bool]:
     """Return, for each key of its secret, whether it has a value."""
     return {key: bool(value) for key, value in connection.secret.items()}
 
@@ -205,14 +205,14 @@ def _check_values(saved: Connection) -> None:
         raise Invalid(f"tags: each must be 1 to {MAX_LABEL} characters", field="tags")
 
 
-def _kept_values(stored: Mapping[str, Secret], given: Mapping[str, Secret | None]) -> dict[str, Secret]:
-    found = {}
-    for key, value in given.items():
-        kept = stored.get(key) if value is None else value
-        if kept is None:
+def _merge_values(stored: Mapping[str, Secret], changes: Mapping[str, Secret | None]) -> dict[str, Secret]:
+    values = {}
+    for key, value in changes.items():
+        secret = stored.get(key) if value is None else value
+        if secret is None:
             raise Invalid(f"secret: {key!r} has no stored value that null could keep; give one", field="secret")
-        found[key] = kept
-    return found
+        values[key] = secret
+    return values
 
 
 async def withdraw(store: ConnectionStore, signals: Signals, connection: Connection) -> None:

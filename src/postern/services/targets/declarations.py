@@ -118,7 +118,7 @@ class Declarations:
         others = tuple(one for one in own.items if one.name != given.name and _is_of(agent, one))
         at = self._now()
         base = named or _successor(agent, given, others)
-        merged = await self._checks.merge(base, _declared(given))
+        merged = await self._checks.merge(base, _connection_fields(given))
         merged = replace(merged, managed_by=_managed_by(agent))
         if named is None:
             return _Plan(None, replace(merged, created_at=at, updated_at=at), others)
@@ -144,19 +144,19 @@ class _Plan:
         return self.before is self.after and not self.others
 
 
-def _declared(given: Declaration) -> Mapping[str, Any]:
+def _connection_fields(declaration: Declaration) -> Mapping[str, Any]:
     """Return the connection with the declared fields; others stay. The database's name is not
     secret: clients see it."""
-    encoded = base64.b64encode(given.default_database.encode()).decode()
+    encoded = base64.b64encode(declaration.default_database.encode()).decode()
     return {
-        "type": given.type,
-        "subtype": given.subtype,
-        "command": given.command,
-        "reviewers": given.reviewers,
-        "redact_enabled": bool(given.redact_types),
-        "redact_types": given.redact_types,
-        "connection_tags": dict(given.connection_tags),
-        "secret": {"envvar:DB": Secret(encoded)} if given.default_database else {},
+        "type": declaration.type,
+        "subtype": declaration.subtype,
+        "command": declaration.command,
+        "reviewers": declaration.reviewers,
+        "redact_enabled": bool(declaration.redact_types),
+        "redact_types": declaration.redact_types,
+        "connection_tags": dict(declaration.connection_tags),
+        "secret": {"envvar:DB": Secret(encoded)} if declaration.default_database else {},
     }
 
 

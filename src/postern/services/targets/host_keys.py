@@ -38,7 +38,7 @@ class HostKeys:
         wanted = HostKey(connection.id, connection.org_id, connection.place, met, self._now(), session_id)
         pinned = await self._find_pinned(connection) or await self._store.pin(wanted)
         if pinned.key.text != met.text:
-            raise _changed(connection, pinned, met)
+            raise _changed_key_error(connection, pinned, met)
 
     async def find(self, principal: Principal, connection: str) -> tuple[Connection, list[HostKey]]:
         """Return the pinned key, for administrators and auditors. Raises Denied, NotFound."""
@@ -52,7 +52,7 @@ class HostKeys:
         require_admin(principal, "have host keys forgotten")
         target, found = await self.find(principal, connection)
         await self._store.forget(target.id)
-        record_change({"fingerprints": [_noted(one) for one in found]}, {"fingerprints": []})
+        record_change({"fingerprints": [_describe_key(one) for one in found]}, {"fingerprints": []})
 
     async def _find_pinned(self, connection: Connection) -> HostKey | None:
         return None if connection.place is None else await self._store.get(connection.id, connection.place)
@@ -64,7 +64,7 @@ class HostKeys:
         return found
 
 
-def _changed(connection: Connection, pinned: HostKey, met: PublicKey) -> Denied:
+def _changed_key_error(connection: Connection, pinned: HostKey, met: PublicKey) -> Denied:
     since = pinned.pinned_at.strftime("%Y-%m-%d %H:%M:%S UTC")
     return Denied(
         f"the target of connection {connection.name!r} has a different host key than before: the connection may be "
@@ -74,5 +74,5 @@ def _changed(connection: Connection, pinned: HostKey, met: PublicKey) -> Denied:
     )
 
 
-def _noted(key: HostKey) -> str:
+def _describe_key(key: HostKey) -> str:
     return f"{key.key.algorithm} {key.key.fingerprint}"

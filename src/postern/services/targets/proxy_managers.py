@@ -156,7 +156,7 @@ class ProxyManagers:
     def _of(self, principal: Principal) -> Attached:
         found = self._attached.get(principal.id)
         if found is None:
-            raise NotFound("no proxy manager of yours attends; start one: postern proxy-manager")
+            raise NotFound("none of your proxy managers is connected; start one: postern proxy-manager")
         return found
 
     def _state(self, attached: Attached) -> ProxyState:
@@ -189,4 +189,6 @@ async def _within(waiting: Awaitable[T]) -> T:
         async with asyncio.timeout(ANSWER):
             return await waiting
     except TimeoutError:
-        raise Unavailable(f"your proxy manager did not answer within {ANSWER:.0f} s; look at it") from None
+        raise Unavailable(
+            f"your proxy manager did not answer within {ANSWER:.0f} s; check that it is running"
+        ) from None

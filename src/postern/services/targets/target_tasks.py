@@ -75,7 +75,7 @@ class TargetTasks:
         self._signals = signals
         self._now = now
         self._answerable = answerable
-        self._done = CompletionSignals(signals, Topic.TARGET_TASK_DONE, "errand_id")
+        self._done = CompletionSignals(signals, Topic.TARGET_TASK_DONE, "target_task_id")
         self._waiting = 0
 
     async def ask(
@@ -104,7 +104,7 @@ class TargetTasks:
         for field, value in given.items():
             _check_name(field, value)
         if self._waiting >= MOST:
-            raise TooMany(f"{MOST} tests and look-ups run already; try again in a moment", retry_after=1)
+            raise TooMany(f"{MOST} tests and schema queries are running; try again in a few seconds", retry_after=1)
         target_task = TargetTask(
             uuid4(), principal.org_id, principal.id, permit.connection.id, kind, given, source, self._now()
         )
@@ -114,7 +114,7 @@ class TargetTasks:
         finally:
             self._waiting -= 1
         outcome = answer.failure or "answered"
-        log.info("%s asked for %s of connection %s: %s", principal.email, kind, permit.connection.name, outcome)
+        log.info("%s requested %s of connection %s: %s", principal.email, kind, permit.connection.name, outcome)
         if kind is TargetTaskKind.TEST and answer.failure is not Failure.REFUSED:
             await self._save_test(permit, answer)
         if answer.failure is not None:
@@ -147,7 +147,7 @@ class TargetTasks:
         if len(text.encode()) > MAX_ANSWER + 8 * _MAX_REASON:
             raise ValueError("the answer to a target task exceeds its maximum size")
         if await self._store.answer(task_id, worker, text, self._now()):
-            await self._signals.publish(Topic.TARGET_TASK_DONE, errand_id=str(task_id))
+            await self._signals.publish(Topic.TARGET_TASK_DONE, target_task_id=str(task_id))
 
     async def prune(self) -> None:
         await self._store.prune(self._now() - _STAYS)
@@ -172,7 +172,9 @@ class TargetTasks:
         async with self._done.subscribe(target_task.id) as event:
             await self._store.add(target_task)
             try:
-                await self._signals.publish(Topic.TARGET_TASK_RUN, errand_id=str(target_task.id), **trace_payload())
+                await self._signals.publish(
+                    Topic.TARGET_TASK_RUN, target_task_id=str(target_task.id), **trace_payload()
+                )
                 return await self._wait(target_task, event, wait)
             finally:
                 await asyncio.shield(self._store.remove(target_task.id))

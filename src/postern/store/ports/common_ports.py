@@ -10,26 +10,47 @@ Clock = Callable[[], datetime]
 
 
 class Topic:
-    """The signals' topics; payloads are in docs/architecture.md."""
+    """The signals' topics. Comments give the payload, and the processes that act on it."""
 
+    # session_id, and traceparent if it is traced: the worker that claims the row runs the script.
     SESSION_RUN = "session.run"
+    # session_id, reason: the session's worker ends it.
     SESSION_KILL = "session.kill"
+    # session_id: wakes the API requests that wait for it.
     SESSION_DONE = "session.done"
+    # credential_id: workers end its links.
     CREDENTIAL_REVOKED = "credential.revoked"
+    # principal_id: workers end the links of a principal that is no longer active.
     PRINCIPAL_CHANGED = "principal.changed"
+    # name (auth, features, runbooks, server, token-keys, tracker), org_id: every process drops its cached copy, and
+    # workers move their listeners.
     SETTINGS_CHANGED = "settings.changed"
+    # connection_id, or org_id for all of an organisation, or empty for all: workers drop cached policies, and check
+    # and renew running links.
     POLICY_CHANGED = "policy.changed"
+    # agent_id, change (came, went, renewed, deleted, drained): workers end the tunnels of an agent whose key is no
+    # longer valid; the API tells the agent.
     AGENT_CHANGED = "agent.changed"
+    # No payload: the API tells every agent which relay workers are alive.
     WORKERS_CHANGED = "workers.changed"
-    TARGET_TASK_RUN = "errand.run"
-    TARGET_TASK_DONE = "errand.done"
+    # target_task_id, and traceparent if it is traced: the worker that claims the row asks the target.
+    TARGET_TASK_RUN = "target_task.run"
+    # target_task_id: wakes the API request that waits for the answer.
+    TARGET_TASK_DONE = "target_task.done"
+    # key, address; or key, by, query where keys can be guessed: the worker whose link owns that cancel key,
+    # if the link belongs to the principal `by`.
     CANCEL = "cancel"
+    # review_id, status, session_id, principal_id: workers look at it for waiting logins, and check the links that it
+    # admitted.
     REVIEW_CHANGED = "review.changed"
+    # session_id: the archiver looks for work in trackers; requests that wait for the issue look again.
     ISSUE_CHANGED = "issue.changed"
+    # ssh_login_id: the worker whose SSH client waits for a login in a browser.
     SSH_LOGIN_SETTLED = "ssh_login.settled"
+    # No payload: every process reads the data keys again.
     DATA_KEYS_CHANGED = "data_keys.changed"
-    # Told by the signals client itself, never sent: the hub was lost and found again, so messages
-    # may have been missed. Drop what is cached and check what is live.
+    # Never sent: each process gets it from its own client after the hub was lost and found again. Messages may have
+    # been missed: drop caches, check live links.
     RESUMED = "signals.resumed"
 
 

@@ -40,7 +40,7 @@ class Utc(TypeDecorator[datetime]):
         if value is None:
             return None
         if value.tzinfo is None:
-            raise ValueError("a moment without time zone must not be stored")
+            raise ValueError("a timestamp without a time zone must not be stored")
         return value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:

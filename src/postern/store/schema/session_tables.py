@@ -61,7 +61,7 @@ sessions = Table(
     Column("runbook", JSON(none_as_null=True)),  # a RunbookRef, of one that runs a runbook
     Column("refused", Integer, nullable=False, server_default="0"),
     Column("masked", Integer, nullable=False, server_default="0"),
-    # What is yet to be done about it (ports/telling.py): bits, and the ledger's entries.
+    # Pending work on it (ports/notification_ports.py): bits, and the ledger's entries.
     Column("pending", Integer, nullable=False, server_default="1"),
     Column("holds", Integer, nullable=False, server_default="0"),  # how many
     Column("recording_purged_at", Utc),
@@ -156,7 +156,7 @@ session_counts = Table(
     "session_counts",
     metadata,
     Column("org_id", Uuid, ForeignKey("orgs.id"), primary_key=True),
-    Column("level", Integer, primary_key=True, autoincrement=False),  # what a row tells apart (ports/telling.py)
+    Column("level", Integer, primary_key=True, autoincrement=False),  # aggregation level (ports/notification_ports.py)
     Column("slot", BigInteger, primary_key=True, autoincrement=False),
     Column("connection_id", Uuid, primary_key=True),
     Column("principal_id", Uuid, primary_key=True),

@@ -84,7 +84,7 @@ async def reseal_direct(database: Database, encryption: Encryption) -> int:
     """Reseal values of an earlier version, which used the key file itself, under data keys; return how many."""
     done = 0
     for place in PLACES:
-        async for _ in _resealed(database, encryption, place, _begin(place, 1) == DIRECT):
+        async for _ in _reseal_each(database, encryption, place, _begin(place, 1) == DIRECT):
             done += 1
     return done
 
@@ -103,7 +103,7 @@ async def reseal(
         conditions = [_begin(place, PREFIX) != current, func.length(place.sealed) > 0]
         if org_id is not None:
             conditions.append(place.org_id == org_id)
-        async for _ in _resealed(database, encryption, place, and_(*conditions)):
+        async for _ in _reseal_each(database, encryption, place, and_(*conditions)):
             done += 1
             tell(1)
     return done
@@ -123,15 +123,15 @@ async def count_by_key(database: Database) -> Mapping[UUID, int]:
     return found
 
 
-async def _resealed(
+async def _reseal_each(
     database: Database, encryption: Encryption, place: _Place, condition: ColumnElement[bool]
 ) -> AsyncIterator[None]:
     """Reseal values one by one, in short statements that hold no lock for long."""
     keys = list(place.table.primary_key)
-    wanted = place.select(*keys, place.sealed.label("sealed_value"), place.org_id.label("owner_id")).where(condition)
+    query = place.select(*keys, place.sealed.label("sealed_value"), place.org_id.label("owner_id")).where(condition)
     while True:
         async with database.statement() as connection:
-            rows = (await connection.execute(wanted.limit(BATCH))).all()
+            rows = (await connection.execute(query.limit(BATCH))).all()
         if not rows:
             return
         for row in rows:

@@ -44,7 +44,7 @@ from postern.store.sql.rows import SEPARATOR, as_uuid, count_of, split
 from postern.store.threaded import Executor
 
 R = TypeVar("R", bound=NamedResource)
-CHANGED_MEANWHILE = "was changed by somebody else meanwhile; read it again, and repeat the change"
+CHANGED_MEANWHILE = "was changed by another request at the same time; read it again, and repeat the change"
 
 L = TypeVar("L", bound=NamedResource, contravariant=True)
 
@@ -278,7 +278,7 @@ class ResourceTable(Generic[R]):
         await one_at_a_time(transaction)
         there = (await transaction.execute(count_of(self.table, self.table.c.org_id == org_id))).scalar_one()
         if there >= self.most:
-            raise self.full(f"an organisation may have {self.most} {plural(self.noun)}; delete what nobody needs")
+            raise self.full(f"an organisation may have {self.most} {plural(self.noun)}; delete unused ones")
 
     async def _missing_error(self, transaction: Executor, resource: R) -> Conflict | NotFound:
         there = select(self.table.c.id).where(*self._this(resource))

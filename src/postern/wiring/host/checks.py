@@ -33,7 +33,7 @@ def read_policy(file: str) -> None:
     agent_policy.read(Path(file))
 
 
-def attended(key: AgentKey, patience: float) -> str:
+def fetch_tunnel_url(key: AgentKey, patience: float) -> str:
     """Return the tunnel's URL. Raises Unauthenticated if the key is rejected, Malformed if it is valid and must declare
     its connection, Unavailable on a timeout."""
 

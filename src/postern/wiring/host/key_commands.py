@@ -124,7 +124,7 @@ async def _rotate(settings: Settings, to: str, tell: Callable[[int], None]) -> t
         done = 0
         # Until none is left: a running gateway can have created one under the old master key meanwhile.
         while left := [key for key in await store.all() if key.master != new.id][:GROUP]:
-            wrapped = await asyncio.to_thread(_wrapped, left, known, new)
+            wrapped = await asyncio.to_thread(_rewrap_keys, left, known, new)
             rewrapped = await store.rewrap(wrapped, {key.id: key.master for key in left})
             tell(rewrapped)
             done += rewrapped
@@ -136,9 +136,9 @@ async def _rotate(settings: Settings, to: str, tell: Callable[[int], None]) -> t
     return new.id, done
 
 
-def _wrapped(keys: list[DataKey], known: dict[str, MasterKey], new: MasterKey) -> list[DataKey]:
+def _rewrap_keys(keys: list[DataKey], known: dict[str, MasterKey], new: MasterKey) -> list[DataKey]:
     """Return the keys encrypted by `new`. Each is decrypted again before its old form is replaced."""
-    found = []
+    rewrapped = []
     for key in keys:
         if key.master not in known:
             raise Misconfigured(
@@ -149,8 +149,8 @@ def _wrapped(keys: list[DataKey], known: dict[str, MasterKey], new: MasterKey) -
         wrapped = new.wrap(material, key.context)
         if new.unwrap(wrapped, key.context) != material:
             raise Misconfigured(f"the new master key {new.id} cannot decrypt what it encrypted; nothing was changed")
-        found.append(replace(key, wrapped=wrapped, master=new.id))
-    return found
+        rewrapped.append(replace(key, wrapped=wrapped, master=new.id))
+    return rewrapped
 
 
 async def _renew(settings: Settings, organisation: str | None, tell: Callable[[int], None]) -> list[Renewed]:
@@ -166,7 +166,7 @@ async def _renew(settings: Settings, organisation: str | None, tell: Callable[[i
         await encryption.load()
         for _, org_id in owners:
             await encryption.renew(org_id)
-        await _tell(settings)
+        await _notify_gateway(settings)
         done = [Renewed(name, await reseal(database, encryption, org_id, tell)) for name, org_id in owners]
         with collect_change() as trail:
             record_change(None, {one.organisation or "server": one.values for one in done})
@@ -178,7 +178,7 @@ def _audit(database: Database) -> Audit:
     return Audit(SqlAudit(database), SqlOrganisations(database), lambda: datetime.now(UTC))
 
 
-async def _tell(settings: Settings) -> None:
+async def _notify_gateway(settings: Settings) -> None:
     """Notify a running gateway, so that it uses the new keys before the old values are searched for."""
     path = paths.signals_socket(settings)
     if not path.exists():

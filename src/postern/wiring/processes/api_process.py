@@ -30,7 +30,7 @@ from postern.store.signals import SocketSignals
 from postern.transport.http_bounds import HttpLimits, bounded_http
 from postern.wiring import paths, tls
 from postern.wiring.app import App, open_app
-from postern.wiring.metrics_wiring import telling
+from postern.wiring.metrics_wiring import exporting_metrics
 from postern.wiring.tracing_wiring import tracing
 
 GRACE = 3  # seconds that requests have to end when the gateway stops
@@ -123,7 +123,7 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
         control = build_control(settings, app)
         await control.start()
         try:
-            async with telling(settings, meters, app.database, "api"):
+            async with exporting_metrics(settings, meters, app.database, "api"):
                 await server.serve()
         finally:
             await asyncio.gather(control.stop(), return_exceptions=True)

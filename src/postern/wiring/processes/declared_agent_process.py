@@ -50,7 +50,7 @@ def run(settings: AgentSettings, environ: Mapping[str, str], wanted: AgentRunReq
             "admin agents create NAME --mode embedded`, or start this one with `postern agent`",
             field="key",
         )
-    declaration, secrets = declared(environ, wanted)
+    declaration, secrets = read_declaration(environ, wanted)
     reach = TargetDialer(Resolver(None, SecretFiles(environ)), local_policy(settings), environ)
     agent_process.serve(key, DeclaredConnection(reach, declaration, secrets), settings.agent_grace, declaration)
 
@@ -62,24 +62,24 @@ def local_policy(settings: AgentSettings) -> LocalPolicy:
     return replace(policy, hooks=policy.hooks is True)
 
 
-def declared(environ: Mapping[str, str], wanted: AgentRunRequest) -> tuple[Declaration, dict[str, Secret]]:
+def read_declaration(environ: Mapping[str, str], request: AgentRunRequest) -> tuple[Declaration, dict[str, Secret]]:
     """Return the declaration, and the secrets that stay here, by their bare names. Raises Misconfigured, Invalid."""
-    database = _database(environ, _kind(wanted.database), wanted.variable) if wanted.database else None
+    database = _database(environ, _kind(request.database), request.variable) if request.database else None
     declaration = Declaration(
-        name=wanted.name,
+        name=request.name,
         type=ConnectionType.CUSTOM if database is None else ConnectionType.DATABASE,
-        subtype=wanted.database,
-        command=wanted.command,
-        reviewers=wanted.reviewers,
-        redact_types=wanted.redact_types,
-        connection_tags=wanted.tags,
+        subtype=request.database,
+        command=request.command,
+        reviewers=request.reviewers,
+        redact_types=request.redact_types,
+        connection_tags=request.tags,
         default_database="" if database is None or "DB" not in database else database["DB"].reveal(),
     )
     declaration.check()
     if database is not None:
         return declaration, database
-    _check_command(environ, wanted.command)
-    return declaration, select_exported(environ, wanted.exports)
+    _check_command(environ, request.command)
+    return declaration, select_exported(environ, request.exports)
 
 
 def _kind(protocol: str) -> DatabaseUri:

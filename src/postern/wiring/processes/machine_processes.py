@@ -65,7 +65,7 @@ async def _run(settings: Settings, environ: Mapping[str, str]) -> None:
         is_first = not first_run_file(settings).exists()
         await supervisor.run_once(_child("prepare"))
         names = [f"w{number}" for number in range(1, settings.workers + 1)]
-        served = [_child("api"), _child("archivist"), *(_child(name, "worker", "--name", name) for name in names)]
+        served = [_child("api"), _child("archiver"), *(_child(name, "worker", "--name", name) for name in names)]
         await supervisor.start(*(replace(spec, heartbeat=True) for spec in served))
         click.echo(_banner(settings, is_first))
         await supervisor.wait()

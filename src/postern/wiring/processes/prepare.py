@@ -21,7 +21,7 @@ from postern.domain.identity.principal import Account, Principal
 from postern.domain.secret import Secret
 from postern.errors import Unavailable
 from postern.protocols.clients import NativeCredential
-from postern.protocols.postgres.postgres_client import moved, psql_line, user_of
+from postern.protocols.postgres.postgres_client import psql_line, replace_address, user_of
 from postern.protocols.registry import PROTOCOLS
 from postern.services.identity.accounts import FIRST_ADMIN
 from postern.services.identity.logins.logins import ClientFacts
@@ -90,11 +90,11 @@ async def _psql(app: App, settings: Settings, known: str) -> str:
     setter = await _setter(app)
     target = demo.load(settings.home)
     config = await app.services.server_configs.current()
-    host, port = config.told_host("postgres", settings.address), config.listeners["postgres"].endpoint.port
+    host, port = config.client_host("postgres", settings.address), config.listeners["postgres"].endpoint.port
     if known:
         await demo_shop.follow(app.services, setter, target)
         if not await _has_expired(app, known):
-            return moved(known, host, port)
+            return replace_address(known, host, port)
     else:
         await demo_shop.make(app.services, setter, target)
     account = await _first_admin(app)

@@ -76,7 +76,7 @@ from postern.wiring.blobs import rows_from_threads
 from postern.wiring.host.claim import build_claim
 from postern.wiring.language_wiring import provide_language_model
 from postern.wiring.masking_wiring import masking
-from postern.wiring.metrics_wiring import telling
+from postern.wiring.metrics_wiring import exporting_metrics
 from postern.wiring.parsers import client_encodings, parser_for, session_parser
 from postern.wiring.tracing_wiring import tracing
 
@@ -140,10 +140,10 @@ class SpoolRecording:
         loop = asyncio.get_running_loop()
         finished: asyncio.Future[None] = loop.create_future()
 
-        def done(error: Exception | None) -> None:
+        def handle_finished(error: Exception | None) -> None:
             loop.call_soon_threadsafe(_settle, finished, error)
 
-        self._segments.finish(reason, micros, done, soon=soon)
+        self._segments.finish(reason, micros, handle_finished, soon=soon)
         return finished
 
 
@@ -293,8 +293,8 @@ def _sample(
 ) -> None:
     """Register metrics that are read when they are requested."""
     meters.sample("postern_sessions_open", lambda: links.running)
-    meters.sample("postern_relayed_bytes", lambda: links.relayed(Side.CLIENT), "client")
-    meters.sample("postern_relayed_bytes", lambda: links.relayed(Side.TARGET), "target")
+    meters.sample("postern_relayed_bytes", lambda: links.count_relayed_bytes(Side.CLIENT), "client")
+    meters.sample("postern_relayed_bytes", lambda: links.count_relayed_bytes(Side.TARGET), "target")
     meters.sample("postern_clients_waiting", lambda: waiting.held)
     meters.sample("postern_logins_begun", lambda: logins.begun)
     meters.sample("postern_logins_succeeded", lambda: logins.succeeded)
@@ -369,7 +369,7 @@ async def _serve_worker(settings: Settings, name: str, meters: Meters, tracer: T
 
         await signals.start()
         try:
-            async with telling(settings, meters, app.database, name):
+            async with exporting_metrics(settings, meters, app.database, name):
                 await worker.serve(serves)
         finally:
             await signals.stop()

@@ -112,7 +112,7 @@ def test_schemas_are_objects_where_they_are_named_themselves(parser: PostgresPar
         ("select 1" + " union select 1" * 20_000, "nested too deeply"),
         ("select '\\', '" + "+1" * 100_000 + "'", "too large to be read in both ways"),  # deep by the other reading
         ("do $$ begin null; end $$", "block of code"),
-        ("select f()", "nobody knows what the function f() does"),
+        ("select f()", "function f() is unknown"),
     ],
 )
 def test_what_cannot_be_judged_is_unknown_and_says_why(parser: PostgresParser, text: str, says: str) -> None:

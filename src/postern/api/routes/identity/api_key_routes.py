@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.crud import Key, ResourceRoutes, Version, etag_of
-from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.paging import ListAnswer, Paging, make_list_answer
 from postern.api.responses import errors
 from postern.api.schemas.identity.program_schemas import (
     ApiKeyAnswer,
@@ -41,7 +41,7 @@ ResourceRoutes(
     request=ApiKeyRequest,
     answer=ApiKeyAnswer,
     written={"create": IssuedApiKeyAnswer},
-    answer_of=lambda key, services, _: ApiKeyAnswer.shown(key, services.now()),
+    answer_of=lambda key, services, _: ApiKeyAnswer.from_key(key, services.now()),
     texts={
         "create": "The key is shown only once; the store contains its SHA-256. Only logged-in users can create keys.",
         "update": "Expiry and networks that are left out keep their values.",
@@ -59,7 +59,7 @@ async def list_api_key_credentials(
     key."""
     issued = await services.api_keys.find_issued(caller, key)
     found = Listed(issued[page.offset : page.offset + page.limit], len(issued))
-    return listed([KeyCredentialAnswer.of(one) for one in found.items], found, page)
+    return make_list_answer([KeyCredentialAnswer.of(one) for one in found.items], found, page)
 
 
 @router.post("/api-keys/{nameOrID}/reactivate", responses=errors(403, 404, 409, 412))
@@ -69,4 +69,4 @@ async def reactivate_api_key(
     """Accept a revoked key again. 422 if it is not revoked."""
     found = await services.api_keys.reactivate(caller, key, version)
     response.headers["ETag"] = etag_of(found.version)
-    return ApiKeyAnswer.shown(found, services.now())
+    return ApiKeyAnswer.from_key(found, services.now())

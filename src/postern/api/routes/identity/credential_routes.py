@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.info import Info
-from postern.api.paging import LongListAnswer, LongPaging, long_listed
+from postern.api.paging import LongListAnswer, LongPaging, make_long_list_answer
 from postern.api.responses import errors
 from postern.api.schemas.identity.program_schemas import issued_answer
 from postern.api.schemas.targets.connection_schemas import CredentialAnswer, CredentialRequest, IssuedCredentialAnswer
@@ -36,7 +36,7 @@ async def list_credentials(
     """Return the caller's own credentials, newest first; those of all users for administrators and auditors."""
     connection, found = await services.credentials.find(caller, key, page)
     now = services.now()
-    return long_listed([CredentialAnswer.of(one, connection.name, now) for one in found.items], found)
+    return make_long_list_answer([CredentialAnswer.of(one, connection.name, now) for one in found.items], found)
 
 
 @router.post("/{credential_id}/revoke", status_code=204, responses=errors(404))

@@ -12,7 +12,7 @@ from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Facts, Use
 from postern.api.browser import pages
 from postern.api.browser.browser import SHOWN
-from postern.api.browser.code_pages import answered, code_page, form_schema
+from postern.api.browser.code_pages import code_page, form_schema, read_code_form
 from postern.api.info import Info
 from postern.api.responses import open_errors
 from postern.api.schemas.identity.login_schemas import DeviceAnswer, DeviceRequest, DeviceTokenRequest, PendingAnswer
@@ -92,7 +92,7 @@ async def device_page(
 )
 async def confirm_device(request: Request, services: Use, info: Info) -> HTMLResponse:
     """Receive the page's form: the answer of a logged-in user."""
-    given = await answered(request, services, info)
+    given = await read_code_form(request, services, info)
     await services.device_login.answer(given.account, given.login, given.code, allow=given.allow)
     if given.allow:
         return pages.render_message("Done", "The command line is logged in. You can close this page.")

@@ -10,10 +10,10 @@ from fastapi import APIRouter, Query, Request, Response
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, CallerInFull, EnrollingCaller, Use, session_token_of
 from postern.api.browser.cookies import clear_login_cookie, csrf_token_of
-from postern.api.browser.hand_over import RenewsLogin
+from postern.api.browser.token_delivery import RenewsToken
 from postern.api.crud import Key
 from postern.api.info import Info
-from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.paging import ListAnswer, Paging, make_list_answer
 from postern.api.responses import errors
 from postern.api.schemas.identity.logins_schemas import EndedAnswer, LoginSessionAnswer, LoginShown, RotateRequest
 from postern.api.schemas.identity.user_schemas import StatusAnswer
@@ -29,11 +29,11 @@ async def login_session(request: Request, caller: EnrollingCaller) -> LoginSessi
 
 
 @router.post("/login/refresh", responses=errors())
-async def refresh_login(caller: CallerInFull, services: Use, hand_back: RenewsLogin) -> LoginSessionAnswer:
+async def refresh_login(caller: CallerInFull, services: Use, delivery: RenewsToken) -> LoginSessionAnswer:
     """Return a token that is valid for longer, in the header `Token` or in the session's cookie, until the login itself
     ends."""
     opened = await services.own_logins.refresh(caller)
-    return LoginSessionAnswer.of(caller, hand_back(opened), opened.login)
+    return LoginSessionAnswer.of(caller, delivery.deliver(opened), opened.login)
 
 
 @router.post("/logout", status_code=204, responses=errors())
@@ -48,7 +48,7 @@ async def logout(request: Request, caller: EnrollingCaller, services: Use, info:
 async def list_logins(caller: CallerInFull, services: Use, page: Paging) -> ListAnswer[LoginShown]:
     """List the caller's active logins, newest first."""
     found = await services.own_logins.live(caller.principal, page)
-    return listed([LoginShown.of(login, caller) for login in found.items], found, page)
+    return make_list_answer([LoginShown.of(login, caller) for login in found.items], found, page)
 
 
 @router.delete("/logins", responses=errors())
@@ -77,7 +77,7 @@ async def end_login(login_id: UUID, caller: Caller, services: Use) -> None:
 async def list_logins_of(key: Key, caller: CallerInFull, services: Use, page: Paging) -> ListAnswer[LoginShown]:
     """List a user's active logins, for administrators and auditors."""
     found = await services.own_logins.live_of(caller.principal, key, page)
-    return listed([LoginShown.of(login, caller) for login in found.items], found, page)
+    return make_list_answer([LoginShown.of(login, caller) for login in found.items], found, page)
 
 
 @router.delete("/users/{nameOrID}/logins", responses=errors(404))

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.crud import Version, etag_of
-from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.paging import ListAnswer, Paging, make_list_answer
 from postern.api.responses import errors
 from postern.api.schemas.identity.organisation_schemas import (
     NewOrganisationAnswer,
@@ -27,7 +27,7 @@ router = APIRouter(prefix="/orgs", tags=["Organization Management"], route_class
 async def list_organisations(caller: Caller, services: Use, page: Paging) -> ListAnswer[OrganisationAnswer]:
     """List organisations by name; all for administrators of the default organisation, else the caller's own."""
     found = await services.organisations.find(caller, page)
-    return listed([OrganisationAnswer.of(one) for one in found.items], found, page)
+    return make_list_answer([OrganisationAnswer.of(one) for one in found.items], found, page)
 
 
 @router.post("", status_code=201, responses=errors(403, 409, 413, 429))
@@ -35,7 +35,7 @@ async def create_organisation(body: OrganisationRequest, caller: Caller, service
     """Create an organisation, as an administrator of the default one. The answer contains the set-up link's secret for
     its administrator."""
     made = await services.organisations.create(caller, body.name, body.admin_email, embedded_agent=body.embedded_agent)
-    return NewOrganisationAnswer.made(made)
+    return NewOrganisationAnswer.from_new_organisation(made)
 
 
 @router.get("/self", responses=errors(404))

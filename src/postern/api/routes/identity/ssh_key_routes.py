@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.crud import Key
-from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.paging import ListAnswer, Paging, make_list_answer
 from postern.api.responses import errors
 from postern.api.rule_filter_query import NameFilter
 from postern.api.schemas.identity.ssh_schemas import SshKeyAnswer, SshKeyRequest
@@ -24,7 +24,7 @@ router = APIRouter(tags=["User Management"], route_class=AuditedRoute)
 async def list_ssh_keys(caller: Caller, services: Use, page: Paging, where: NameFilter) -> ListAnswer[SshKeyAnswer]:
     """List the caller's keys, by name."""
     found = await services.ssh_keys.list_page(caller, page, where)
-    return listed([SshKeyAnswer.of(one) for one in found.items], found, page)
+    return make_list_answer([SshKeyAnswer.of(one) for one in found.items], found, page)
 
 
 @router.post("/sshkeys", status_code=201, responses=errors(403, 409, 413))
@@ -52,4 +52,4 @@ async def list_ssh_keys_of(
 ) -> ListAnswer[SshKeyAnswer]:
     """List a user's keys, by name, for administrators and auditors."""
     found = await services.ssh_keys.list_page(caller, page, where, user)
-    return listed([SshKeyAnswer.of(one) for one in found.items], found, page)
+    return make_list_answer([SshKeyAnswer.of(one) for one in found.items], found, page)

@@ -12,7 +12,7 @@ from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import CallerInFull, Use, address_of
 from postern.api.browser import pages, ssh_pages
 from postern.api.browser.browser import SHOWN
-from postern.api.browser.code_pages import answered, code_page, form_schema
+from postern.api.browser.code_pages import code_page, form_schema, read_code_form
 from postern.api.info import Info
 from postern.api.responses import errors, open_errors
 from postern.api.schemas.identity.ssh_schemas import SshLoginAnswer, SshLoginDecision
@@ -55,7 +55,7 @@ async def ssh_login_page(
 )
 async def confirm_ssh_login_on_page(request: Request, services: Use, info: Info) -> HTMLResponse:
     """Receive the page's form: the answer of a logged-in user."""
-    given = await answered(request, services, info)
+    given = await read_code_form(request, services, info)
     number = given.form.get("number", "")
     await services.ssh_logins.decide(given.account, given.login, given.code, allow=given.allow, number=number)
     if given.allow:

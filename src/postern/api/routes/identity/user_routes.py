@@ -8,9 +8,9 @@ from fastapi import APIRouter, Depends, Query
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Facts, Use
-from postern.api.browser.hand_over import RenewsLogin
+from postern.api.browser.token_delivery import RenewsToken
 from postern.api.crud import ResourceRoutes
-from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.paging import ListAnswer, Paging, make_list_answer
 from postern.api.responses import errors
 from postern.api.schemas.identity.local_auth_schemas import LoginAnswer
 from postern.api.schemas.identity.user_schemas import PasswordRequest, UserAnswer, UserChange, UserRequest
@@ -35,18 +35,18 @@ async def list_users(
     caller: Caller, services: Use, page: Paging, wanted: Annotated[PrincipalFilter, Depends(filter_of)]
 ) -> ListAnswer[UserAnswer]:
     found = await services.users.search(caller, wanted, page)
-    return listed([UserAnswer.of(account) for account in found.items], found, page)
+    return make_list_answer([UserAnswer.of(account) for account in found.items], found, page)
 
 
 @router.put("/self/password", response_model_exclude_none=True, responses=errors(403, 413, 429))
 async def change_password(
-    body: PasswordRequest, caller: Caller, services: Use, facts: Facts, hand_back: RenewsLogin
+    body: PasswordRequest, caller: Caller, services: Use, facts: Facts, delivery: RenewsToken
 ) -> LoginAnswer:
     """Change the caller's password. All their logins end; the header `Token`, or the session's cookie, has
     a new token."""
     current, new = Secret(body.current_password), Secret(body.new_password)
-    opened = await services.local_login.change_password(caller, current, new, hand_back.client(facts))
-    return LoginAnswer(csrf_token=hand_back(opened))
+    opened = await services.local_login.change_password(caller, current, new, delivery.client(facts))
+    return LoginAnswer(csrf_token=delivery.deliver(opened))
 
 
 ResourceRoutes(

@@ -100,7 +100,7 @@ async def web_second_factor(request: Request, services: Use, info: Info, facts: 
     back, ticket, code = form.get("back", "/"), Secret(form.get("ticket", "")), form.get("code", "").strip()
     redirect_target_of(back, None, info.api_url)
     try:
-        known = await services.local_login.whose(TokenPurpose.SECOND_FACTOR, ticket)
+        known = await services.local_login.find_account(TokenPurpose.SECOND_FACTOR, ticket)
     except Unauthenticated as error:
         return web_login_pages.login(Back(back), error.message, status_of(error))
     request.state.principal = known.principal
@@ -128,7 +128,7 @@ async def web_set_up(request: Request, services: Use, info: Info, facts: Facts) 
     try:
         if form.get("password", "") != form.get("again", ""):
             raise Invalid("password: the two passwords differ", field="password")
-        request.state.principal = (await services.local_login.whose(TokenPurpose.SETUP, token)).principal
+        request.state.principal = (await services.local_login.find_account(TokenPurpose.SETUP, token)).principal
         step = await services.local_login.set_up(token, Secret(form.get("password", "")), None, _in_browser(facts))
     except _TOLD as error:
         return web_login_pages.set_up(error.message, token.reveal(), status_of(error))

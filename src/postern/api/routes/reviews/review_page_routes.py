@@ -63,7 +63,7 @@ async def review_page(id: str, request: Request, services: Use, info: Info) -> R
     except Unauthenticated:
         return await to_login(request, services, info, f"/api/reviews/page/{quote(id, safe='')}")
     try:
-        return await _shown(services, info, account.principal, id, held)
+        return await _render_review(services, info, account.principal, id, held)
     except NotFound as problem:
         return review_pages.missing(problem.message)
 
@@ -94,10 +94,10 @@ async def decide_on_page(id: str, request: Request, services: Use, info: Info) -
     except (Denied, Conflict, Invalid) as error:
         problem = error.message
         status = {Denied: 403, Conflict: 409, Invalid: 422}[type(error)]
-    return await _shown(services, info, account.principal, id, held, problem, status)
+    return await _render_review(services, info, account.principal, id, held, problem, status)
 
 
-async def _shown(
+async def _render_review(
     services: Services,
     info: ServerAddresses,
     principal: Principal,
@@ -110,7 +110,7 @@ async def _shown(
     script = await services.reviews.script(review)
     url = address(info.api_url, review.id)
     card = card_of(review, script, url, with_input=True, with_estimate=shows_estimate(review, principal))
-    wanted = review_pages.ReviewPage(
+    page = review_pages.ReviewPage(
         principal.email, csrf_token_of(held), review_pages.answers(review, principal), problem
     )
-    return review_pages.review(card, wanted, status)
+    return review_pages.review(card, page, status)

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Path, Query
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Address, Caller, CallerInFull, Use
 from postern.api.info import Info
-from postern.api.paging import LongListAnswer, LongPaging, long_listed
+from postern.api.paging import LongListAnswer, LongPaging, make_long_list_answer
 from postern.api.responses import errors
 from postern.api.schemas.reviews.review_schemas import AccessRequest, AccessRequestAnswer, DecisionRequest, ReviewAnswer
 from postern.api.sessions.session_filters import review_status
@@ -86,7 +86,7 @@ async def list_reviews(
     and those that a group of theirs reviews."""
     asked = services.reviews.find_waiting if waiting_for_me else services.reviews.find
     found = await asked(caller, wanted, page)
-    return long_listed([ReviewAnswer.of(review, info.api_url, caller) for review in found.items], found)
+    return make_long_list_answer([ReviewAnswer.of(review, info.api_url, caller) for review in found.items], found)
 
 
 @router.post("/reviews", status_code=201, responses=errors(403, 404, 429))
@@ -112,14 +112,14 @@ async def request_access(
 @router.get("/reviews/{id}", responses=errors(404))
 async def get_review(key: Key, caller: Caller, services: Use, info: Info) -> ReviewAnswer:
     """Return a review with its script or statement."""
-    return await _shown(services, info.api_url, caller, await services.reviews.get(caller, key))
+    return await _full_answer(services, info.api_url, caller, await services.reviews.get(caller, key))
 
 
 @router.put("/reviews/{id}", responses=errors(403, 404, 409))
 async def decide_review(key: Key, body: DecisionRequest, caller: Caller, services: Use, info: Info) -> ReviewAnswer:
     """Approve, reject or revoke a review. Each reviewer counts once, and cannot approve their own request, unless the
     feature `self-review` is on. 409 if it can no longer be decided, or the reviewer has already voted."""
-    return await _decided(key, body, caller, services, info.api_url)
+    return await _decide_review(key, body, caller, services, info.api_url)
 
 
 @router.put("/sessions/{session_id}/review", responses=errors(403, 404, 409))
@@ -127,17 +127,17 @@ async def decide_review_of_session(
     session_id: str, body: DecisionRequest, caller: Caller, services: Use, info: Info
 ) -> ReviewAnswer:
     """Decide the review that this session waits for."""
-    return await _decided(session_id, body, caller, services, info.api_url)
+    return await _decide_review(session_id, body, caller, services, info.api_url)
 
 
 @router.post("/reviews/{id}/withdraw", responses=errors(403, 404, 409))
 async def withdraw_review(key: Key, caller: Caller, services: Use, info: Info) -> ReviewAnswer:
     """Withdraw a review, as its requester. Access that it gave ends."""
     review = await services.reviews.withdraw(caller, key)
-    return await _shown(services, info.api_url, caller, review)
+    return await _full_answer(services, info.api_url, caller, review)
 
 
-async def _decided(
+async def _decide_review(
     key: str, body: DecisionRequest, caller: Principal, services: Services, api_url: str
 ) -> ReviewAnswer:
     review = await services.reviews.decide(
@@ -145,11 +145,11 @@ async def _decided(
         key,
         body.choice(),
         force=body.force_review,
-        comment=body.said(),
+        comment=body.merge_comments(),
         time_window=body.time_window.window() if body.time_window else None,
     )
-    return await _shown(services, api_url, caller, review)
+    return await _full_answer(services, api_url, caller, review)
 
 
-async def _shown(services: Services, api_url: str, caller: Principal, review: Review) -> ReviewAnswer:
+async def _full_answer(services: Services, api_url: str, caller: Principal, review: Review) -> ReviewAnswer:
     return ReviewAnswer.in_full(review, api_url, caller, await services.reviews.script(review))

@@ -57,7 +57,7 @@ async def test_guardrail(body: TrialRequest, caller: Caller, services: Use) -> T
 async def simulate_draft(body: SimulationRequest, caller: Caller, services: Use) -> StreamingResponse:
     """Simulate a draft on recorded sessions: what it would have denied, held or warned about. It ends with the
     request's connection."""
-    return await _simulated(None, body, caller, services)
+    return await _stream_simulation(None, body, caller, services)
 
 
 @simulations.post(
@@ -65,10 +65,10 @@ async def simulate_draft(body: SimulationRequest, caller: Caller, services: Use)
 )
 async def simulate_guardrail(key: Key, body: SimulationRequest, caller: Caller, services: Use) -> StreamingResponse:
     """Simulate a saved guardrail, or other rules instead of its own."""
-    return await _simulated(key, body, caller, services)
+    return await _stream_simulation(key, body, caller, services)
 
 
-async def _simulated(
+async def _stream_simulation(
     name_or_id: str | None, body: SimulationRequest, caller: Principal, services: Services
 ) -> StreamingResponse:
     trials = services.guardrail_trials

@@ -11,7 +11,7 @@ from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Address, Caller, CallerInFull, Use
 from postern.api.info import Info
 from postern.api.responses import errors
-from postern.api.routes.sessions.script_routes import RUNNING, Patience, told, wait_for_end
+from postern.api.routes.sessions.script_routes import RUNNING, Patience, make_answer, wait_for_end
 from postern.api.schemas.runbooks.runbook_run_schemas import (
     RunbookExecRequest,
     RunbookRenderAnswer,
@@ -55,7 +55,7 @@ async def run_runbook(
         )
         if session.status is SessionStatus.READY:
             session = await wait_for_end(services, caller.principal, session, event, patience)
-    return await told(services, caller.principal, session, body.format, response, info.api_url)
+    return await make_answer(services, caller.principal, session, body.format, response, info.api_url)
 
 
 @router.post("/runbooks/render", responses=errors(400, 403, 404, 409, 413, 503))

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 
 from postern.api.authentication_of_requests import Caller, Use
-from postern.api.paging import LongListAnswer, LongPaging, long_listed
+from postern.api.paging import LongListAnswer, LongPaging, make_long_list_answer
 from postern.api.query_times import Moment
 from postern.api.responses import errors
 from postern.api.route import Route
@@ -51,7 +51,7 @@ async def list_audit_logs(
         created_before=created_before,
     )
     found = await services.audit.find(caller, wanted, page)
-    return long_listed([AuditEntryAnswer.of(entry) for entry in found.items], found)
+    return make_long_list_answer([AuditEntryAnswer.of(entry) for entry in found.items], found)
 
 
 @router.get("/{id}", responses=errors(403, 404))

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
-from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.paging import ListAnswer, Paging, make_list_answer
 from postern.api.responses import errors, open_errors
 from postern.api.schemas.server.chat_schemas import ChatCodeAnswer, ChatLinkAnswer
 from postern.errors import Malformed, Unauthenticated
@@ -39,7 +39,7 @@ async def make_chat_code(caller: Caller, services: Use) -> ChatCodeAnswer:
 async def list_chat_accounts(caller: Caller, services: Use, page: Paging) -> ListAnswer[ChatLinkAnswer]:
     """List the caller's linked accounts; those of all users for administrators and auditors. Newest first."""
     found = await services.chat_links.find(caller, page)
-    return listed([ChatLinkAnswer.of(link) for link in found.items], found, page)
+    return make_list_answer([ChatLinkAnswer.of(link) for link in found.items], found, page)
 
 
 @router.delete("/accounts/{id}", status_code=204, responses=errors(404))

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
-from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.paging import ListAnswer, Paging, make_list_answer
 from postern.api.responses import errors
 from postern.api.schemas.server.server_schemas import FeatureAnswer, FeatureRequest
 from postern.domain.lists import Listed
@@ -19,7 +19,7 @@ async def list_feature_flags(caller: Caller, services: Use, page: Paging) -> Lis
     """List the features of the caller's organisation, by name."""
     states = await services.features.all(caller.org_id)
     shown = [FeatureAnswer.of(state) for state in states[page.offset : page.offset + page.limit]]
-    return listed(shown, Listed(states, len(states)), page)
+    return make_list_answer(shown, Listed(states, len(states)), page)
 
 
 @router.put("/{name}", responses=errors(403, 404, 413))

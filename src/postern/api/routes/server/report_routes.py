@@ -29,7 +29,7 @@ async def _days(
     return ReportDays(start_date, end_date, time_zone)
 
 
-async def _wanted(
+async def _read_filter(
     user: Annotated[str | None, Query(description="E-mail")] = None,
     connection: Annotated[str | None, Query(description="Name")] = None,
     type: str | None = None,  # noqa: A002 - the API's name
@@ -39,7 +39,7 @@ async def _wanted(
 
 
 Days = Annotated[ReportDays, Depends(_days)]
-Wanted = Annotated[ReportFilter, Depends(_wanted)]
+Wanted = Annotated[ReportFilter, Depends(_read_filter)]
 
 
 @router.get("/sessions", responses=errors(403))

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.crud import ResourceRoutes
-from postern.api.paging import LongListAnswer, LongPaging, long_listed
+from postern.api.paging import LongListAnswer, LongPaging, make_long_list_answer
 from postern.api.responses import errors
 from postern.api.schemas.server.sink_schemas import (
     DeliveryAnswer,
@@ -69,4 +69,4 @@ async def list_deliveries(
 ) -> LongListAnswer[DeliveryAnswer]:
     """List deliveries, newest first. Delivered ones are kept for a day, those given up for 30 days."""
     found = await services.sinks.deliveries(caller, nameOrID, state, page)
-    return long_listed([DeliveryAnswer.of(one) for one in found.items], found)
+    return make_long_list_answer([DeliveryAnswer.of(one) for one in found.items], found)

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.crud import Key
-from postern.api.paging import LongListAnswer, LongPaging, long_listed
+from postern.api.paging import LongListAnswer, LongPaging, make_long_list_answer
 from postern.api.responses import errors
 from postern.api.schemas.sessions.retention_schemas import (
     HoldAnswer,
@@ -24,7 +24,7 @@ router = APIRouter(tags=["Sessions"], route_class=AuditedRoute)
 async def list_holds(caller: Caller, services: Use, page: LongPaging) -> LongListAnswer[HoldAnswer]:
     """List legal holds on all sessions, newest first; for administrators and auditors."""
     found = await services.holds.find(caller, page)
-    return long_listed([HoldAnswer.of(hold) for hold in found.items], found)
+    return make_long_list_answer([HoldAnswer.of(hold) for hold in found.items], found)
 
 
 @router.get("/sessions/{session_id}/holds", responses=errors(403, 404))

@@ -9,7 +9,7 @@ from fastapi.responses import StreamingResponse
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
-from postern.api.paging import LongListAnswer, LongPaging, long_listed
+from postern.api.paging import LongListAnswer, LongPaging, make_long_list_answer
 from postern.api.query_times import Moment
 from postern.api.responses import errors
 from postern.api.schemas.sessions.recording_schemas import CheckpointAnswer, LedgerKeyAnswer, LedgerKeysAnswer
@@ -23,7 +23,7 @@ _TAR = {"description": "A tar file, streamed", "content": {"application/x-tar": 
 async def list_checkpoints(caller: Caller, services: Use, page: LongPaging) -> LongListAnswer[CheckpointAnswer]:
     """List checkpoints, newest first, each with its anchors; for administrators and auditors."""
     found = await services.checkpoints.find(caller, page)
-    return long_listed([CheckpointAnswer.of(*one) for one in found.items], found)
+    return make_long_list_answer([CheckpointAnswer.of(*one) for one in found.items], found)
 
 
 @router.post("/checkpoints", status_code=201, responses=errors(403, 409))

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
-from postern.api.paging import LongListAnswer, LongPaging, long_listed
+from postern.api.paging import LongListAnswer, LongPaging, make_long_list_answer
 from postern.api.responses import errors
 from postern.api.schemas.sessions.retention_schemas import (
     PreviewAnswer,
@@ -59,7 +59,7 @@ async def list_purges(caller: Caller, services: Use, page: LongPaging) -> LongLi
     """List purges that have started and are not finished, oldest first, with their errors; for administrators and
     auditors."""
     found = await services.purges.find(caller, page)
-    return long_listed([PurgeAnswer.of(one) for one in found.items], found)
+    return make_long_list_answer([PurgeAnswer.of(one) for one in found.items], found)
 
 
 @router.get("/connections", responses=errors(403))

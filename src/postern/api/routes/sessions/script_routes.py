@@ -96,7 +96,7 @@ async def run_script(
         )
         if session.status is SessionStatus.READY:
             session = await wait_for_end(services, caller.principal, session, event, patience)
-    return await told(services, caller.principal, session, body.format, response, info.api_url)
+    return await make_answer(services, caller.principal, session, body.format, response, info.api_url)
 
 
 @router.post("/sessions/{session_id}/exec", responses={**errors(403, 404, 409), 202: RUNNING})
@@ -117,7 +117,7 @@ async def run_reviewed_script(
     async with done.subscribe(session.id) as event:
         session = await services.sessions.execute(caller, session_id)
         session = await wait_for_end(services, caller, session, event, patience)
-    return await told(services, caller, session, format, response, info.api_url)
+    return await make_answer(services, caller, session, format, response, info.api_url)
 
 
 @router.get("/sessions/{session_id}/exec", responses={**errors(403, 404), 202: RUNNING})
@@ -139,10 +139,10 @@ async def script_end(
         session = await services.sessions.script(caller, session_id)  # it may have ended before anybody listened
         if session.status is not SessionStatus.DONE:
             session = await wait_for_end(services, caller, session, event, patience)
-    return await told(services, caller, session, format, response, info.api_url)
+    return await make_answer(services, caller, session, format, response, info.api_url)
 
 
-async def told(
+async def make_answer(
     services: Services, caller: Principal, session: Session, form: Format, response: Response, api_url: str
 ) -> ExecAnswer:
     """Return the answer about a script in any state."""

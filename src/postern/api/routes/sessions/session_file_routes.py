@@ -89,12 +89,12 @@ async def export_session(
 ) -> Response:
     """Export a session as a file: `asciicast` (v2) and `asciicast-v3` for terminals, `timeline` as one JSON object on
     each line, or `file` as GET of the session writes it for `extension`."""
-    wanted = _wanted(form, extension, event_time, events, new_line, start, end)
+    wanted = _make_file_request(form, extension, event_time, events, new_line, start, end)
     session = await services.sessions.get(caller, session_id)
     await services.sessions.require_download(caller)
     places = services.download_links.places
     places.require(caller.id)
-    return _counted(await downloads.answer(services, session, wanted), places, caller.id)
+    return _hold_slot(await downloads.answer(services, session, wanted), places, caller.id)
 
 
 @router.post("/{session_id}/download", responses=errors(403, 404, 410))
@@ -113,7 +113,7 @@ async def make_download_link(
 ) -> LinkAnswer:
     """Create a link to the session's file, with the parameters of GET. It is valid for five minutes without a token, as
     long as the caller can download the session and is logged in."""
-    wanted = _wanted(form, extension, event_time, events, new_line, start, end)
+    wanted = _make_file_request(form, extension, event_time, events, new_line, start, end)
     link = await services.download_links.make(caller, session_id, wanted.texts())
     base = (await info_of(request)).api_url
     url = f"{base}/api/sessions/{quote(session_id, safe='')}/download?token={link.token.reveal()}"
@@ -167,10 +167,10 @@ async def _download(
         answer = await downloads.answer(
             services, opened.session, wanted, asked=asked, condition=condition, is_head=is_head
         )
-    return _counted(answer, links.places, opened.principal.id)
+    return _hold_slot(answer, links.places, opened.principal.id)
 
 
-def _counted(answer: Response, places: ConcurrencyLimit, principal_id: Any) -> Response:
+def _hold_slot(answer: Response, places: ConcurrencyLimit, principal_id: Any) -> Response:
     """Hold a slot for as long as the answer is sent."""
     if isinstance(answer, StreamingResponse):
         answer.body_iterator = _holding(answer.body_iterator, places, principal_id)
@@ -183,7 +183,7 @@ async def _holding(pieces: Any, places: ConcurrencyLimit, principal_id: Any) -> 
             yield piece
 
 
-def _wanted(
+def _make_file_request(
     form: recording_files.RecordingForm,
     extension: str,
     event_time: str,

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
-from postern.api.paging import LongListAnswer, LongPaging, long_listed
+from postern.api.paging import LongListAnswer, LongPaging, make_long_list_answer
 from postern.api.responses import errors
 from postern.api.schemas.sessions.session_issue_schemas import RetryAnswer, SessionIssueAnswer
 from postern.domain.issue import IssueState
@@ -22,7 +22,7 @@ async def list_session_issues(
 ) -> LongListAnswer[SessionIssueAnswer]:
     """List issues, newest first. Closed ones are kept for 30 days."""
     found = await services.session_issues.find(caller, state, page)
-    return long_listed([SessionIssueAnswer.of(one) for one in found.items], found)
+    return make_long_list_answer([SessionIssueAnswer.of(one) for one in found.items], found)
 
 
 @router.post("/retry", status_code=202, responses=errors(403))

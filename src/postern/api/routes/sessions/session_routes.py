@@ -14,7 +14,7 @@ from fastapi.responses import StreamingResponse
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.info import Info
-from postern.api.paging import LongListAnswer, LongPaging, long_listed
+from postern.api.paging import LongListAnswer, LongPaging, make_long_list_answer
 from postern.api.responses import errors
 from postern.api.schemas.reviews.review_schemas import ReviewAnswer
 from postern.api.schemas.sessions.session_schemas import FoundAnswer, SessionAnswer, StreamFormat
@@ -71,7 +71,7 @@ async def list_sessions(
         )
         for session in found.items
     ]
-    return long_listed(shown, found)
+    return make_long_list_answer(shown, found)
 
 
 async def reviews_of(

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.crud import Key, ResourceRoutes, Version, etag_of
-from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.paging import ListAnswer, Paging, make_list_answer
 from postern.api.responses import errors
 from postern.api.schemas.targets.agent_schemas import AgentAnswer, AgentRequest, AgentStatus, IssuedAgentKeyAnswer
 from postern.domain.targets.agent import Agent
@@ -29,11 +29,11 @@ async def list_agents(
 ) -> ListAnswer[AgentAnswer]:
     online = None if status is None else status is AgentStatus.CONNECTED
     found = await services.agent_keys.search(caller, AgentFilter(name, search), page, online)
-    return listed([_answer(agent, services) for agent in found.items], found, page)
+    return make_list_answer([_answer(agent, services) for agent in found.items], found, page)
 
 
 def _answer(agent: Agent, services: Services, _form: object = None) -> AgentAnswer:
-    return AgentAnswer.shown(agent, online=services.agents.is_online(agent))
+    return AgentAnswer.from_agent(agent, online=services.agents.is_online(agent))
 
 
 ResourceRoutes(

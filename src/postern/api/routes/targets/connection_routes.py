@@ -9,7 +9,7 @@ from postern.api.authentication_of_requests import Caller, Use
 from postern.api.connection_filters import Filters
 from postern.api.crud import ResourceRoutes
 from postern.api.depends import services_of
-from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.paging import ListAnswer, Paging, make_list_answer
 from postern.api.schemas.targets.connection_schemas import ConnectionAnswer, ConnectionRequest
 from postern.domain.identity.principal import Principal
 from postern.domain.targets.connection import Connection
@@ -22,12 +22,14 @@ async def list_connections(
     wanted: Filters,
 ) -> ListAnswer[ConnectionAnswer]:
     found = await services.connections.search(caller, wanted, page)
-    return listed([ConnectionAnswer.shown(view, with_keys=caller.is_admin) for view in found.items], found, page)
+    return make_list_answer(
+        [ConnectionAnswer.from_view(view, with_keys=caller.is_admin) for view in found.items], found, page
+    )
 
 
 async def _show(resource: Connection, asked: Request, caller: Principal) -> ConnectionAnswer:
     view = await services_of(asked).connections.view(resource)
-    return ConnectionAnswer.shown(view, with_keys=caller.is_admin)
+    return ConnectionAnswer.from_view(view, with_keys=caller.is_admin)
 
 
 router = APIRouter(tags=["Connections"], route_class=AuditedRoute)

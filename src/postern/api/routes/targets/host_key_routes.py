@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
-from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.paging import ListAnswer, Paging, make_list_answer
 from postern.api.responses import errors
 from postern.api.schemas.identity.ssh_schemas import HostKeyAnswer
 from postern.domain.lists import Listed
@@ -24,7 +24,7 @@ async def list_host_keys(key: Key, caller: Caller, services: Use, page: Paging) 
     administrators and auditors."""
     connection, found = await services.host_keys.find(caller, key)
     shown = [HostKeyAnswer.of(one, connection.name) for one in found[page.offset : page.offset + page.limit]]
-    return listed(shown, Listed(shown, len(found)), page)
+    return make_list_answer(shown, Listed(shown, len(found)), page)
 
 
 @router.delete("", status_code=204, responses=errors(403, 404))

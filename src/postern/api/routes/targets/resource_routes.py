@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.crud import Key
-from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.paging import ListAnswer, Paging, make_list_answer
 from postern.api.responses import errors
 from postern.api.rule_filter_query import NameFilter
 from postern.api.schemas.targets.resource_schemas import ResourceAnswer, TagAnswer
@@ -20,7 +20,7 @@ tags_router = APIRouter(prefix="/connection-tags", tags=["Connections"], route_c
 async def list_connection_tags(caller: Caller, services: Use, page: Paging) -> ListAnswer[TagAnswer]:
     """List tags by key and value, to choose from."""
     found = await services.connections.tags(caller, page)
-    return listed([TagAnswer.of(use) for use in found.items], found, page)
+    return make_list_answer([TagAnswer.of(use) for use in found.items], found, page)
 
 
 @router.get("", responses=errors())
@@ -28,7 +28,7 @@ async def list_resources(caller: Caller, services: Use, page: Paging, where: Nam
     """List resources by name, with the connections of each. A resource is created with the first connection that names
     it."""
     found = await services.resources.find(caller, page, where)
-    return listed([ResourceAnswer.of(one) for one in found.items], found, page)
+    return make_list_answer([ResourceAnswer.of(one) for one in found.items], found, page)
 
 
 @router.get("/{nameOrID}", responses=errors(404))

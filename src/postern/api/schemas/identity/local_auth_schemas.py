@@ -81,7 +81,7 @@ class LoginAnswer(Answer):
     webauthn: dict[str, Any] | None = Field(default=None, description="PublicKeyCredentialRequestOptions as JSON")
 
     @classmethod
-    def required(cls, step: SecondStep) -> LoginAnswer:
+    def from_second_step(cls, step: SecondStep) -> LoginAnswer:
         return cls(
             status="second_factor_required",
             ticket=step.ticket.reveal(),

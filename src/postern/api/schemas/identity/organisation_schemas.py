@@ -46,7 +46,7 @@ class NewOrganisationAnswer(OrganisationAnswer):
     setup_expires_at: datetime
 
     @classmethod
-    def made(cls, new: NewOrganisation) -> NewOrganisationAnswer:
+    def from_new_organisation(cls, new: NewOrganisation) -> NewOrganisationAnswer:
         return cls(
             **OrganisationAnswer.of(new.organisation).model_dump(),
             admin_email=new.admin.email,

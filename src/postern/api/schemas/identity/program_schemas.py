@@ -91,7 +91,7 @@ class ApiKeyAnswer(NamedResourceAnswer):
     deactivated_at: datetime | None
 
     @classmethod
-    def shown(cls, key: ApiKey, now: datetime) -> ApiKeyAnswer:
+    def from_key(cls, key: ApiKey, now: datetime) -> ApiKeyAnswer:
         """Return the answer about a key; that of a new key has its secret."""
         principal = key.account.principal
         status = ApiKeyStatus.ACTIVE if key.is_live(now) else ApiKeyStatus.EXPIRED

@@ -229,7 +229,7 @@ class DecisionRequest(Body):
         except ValueError:
             raise Invalid("status: must be APPROVED, REJECTED or REVOKED", field="status") from None
 
-    def said(self) -> str:
+    def merge_comments(self) -> str:
         """Raises Invalid."""
         if self.comment and self.rejection_reason and self.comment != self.rejection_reason:
             raise Invalid("rejection_reason: cannot be combined with comment; give only one", field="rejection_reason")

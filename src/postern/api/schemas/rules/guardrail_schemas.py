@@ -94,12 +94,12 @@ class RuleAnswer(Answer):
         return cls(**asdict(replace(rule, effects=frozenset())) | {"effects": sorted(rule.effects)})
 
     @model_serializer(mode="wrap")
-    def _said(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        shown: dict[str, Any] = handler(self)
+    def _omit_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        answer: dict[str, Any] = handler(self)
         fields = type(self).model_fields
         return {
             key: value
-            for key, value in shown.items()
+            for key, value in answer.items()
             if fields[key].is_required() or value not in (fields[key].default, [])
         }
 
@@ -122,8 +122,8 @@ class GuardrailAnswer(NamedResourceAnswer):
     notices: list[str] = Field([], description="Hints about where it applies; left out in lists, and if empty")
 
     @model_serializer(mode="wrap")
-    def _said(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        shown: dict[str, Any] = handler(self)
+    def _omit_empty_notices(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        answer: dict[str, Any] = handler(self)
         if not self.notices:
-            del shown["notices"]
-        return shown
+            del answer["notices"]
+        return answer

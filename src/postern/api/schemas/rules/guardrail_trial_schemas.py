@@ -70,15 +70,15 @@ class StatementAnswer(Answer):
         return cls(
             tag=statement.tag,
             effects=sorted(statement.effects),
-            objects=sorted(_spelled(one) for one in statement.objects),
+            objects=sorted(_qualified_name(one) for one in statement.objects),
             without_where=statement.without_where,
             reason=statement.reason,
         )
 
 
-def _spelled(one: ObjectName) -> str:
-    name = f"{one.schema}.{one.name}" if one.schema else one.name
-    return f"{name}()" if one.kind is ObjectKind.FUNCTION else name
+def _qualified_name(object_name: ObjectName) -> str:
+    name = f"{object_name.schema}.{object_name.name}" if object_name.schema else object_name.name
+    return f"{name}()" if object_name.kind is ObjectKind.FUNCTION else name
 
 
 class TrialAnswer(Answer):

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from postern.api.paging import ListAnswer, listed
+from postern.api.paging import ListAnswer, make_list_answer
 from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody
 from postern.domain.lists import Listed, Page
 from postern.domain.runbook import REPOSITORY_SECRETS, Repository
@@ -86,7 +86,7 @@ def list_as_json(shelves: Sequence[ListedShelf], *, with_connections: bool) -> I
     was read."""
     piece: list[str] = []
     size = 0
-    for text in _list_as_json(shelves, _Told() if with_connections else None):
+    for text in _list_as_json(shelves, _NamesAsJson() if with_connections else None):
         piece.append(text)
         size += len(text)
         if size >= _PIECE:
@@ -95,7 +95,7 @@ def list_as_json(shelves: Sequence[ListedShelf], *, with_connections: bool) -> I
     yield "".join(piece)
 
 
-def _list_as_json(shelves: Sequence[ListedShelf], told: _Told | None) -> Iterator[str]:
+def _list_as_json(shelves: Sequence[ListedShelf], told: _NamesAsJson | None) -> Iterator[str]:
     errors = [_error_of(one) for one in shelves if one.shelf.error]
     yield f'{{"errors":{json.dumps(errors)},"repositories":['
     between = ""
@@ -117,7 +117,7 @@ def _list_as_json(shelves: Sequence[ListedShelf], told: _Told | None) -> Iterato
     yield "]}"
 
 
-class _Told:
+class _NamesAsJson:
     """A cache of connection names as JSON: most parts share theirs with others."""
 
     def __init__(self) -> None:
@@ -204,7 +204,7 @@ class RepositoriesAnswer(ListAnswer[RepositoryAnswer]):
     ) -> RepositoriesAnswer:
         """Return the page; `found` are its items."""
         shown = [RepositoryAnswer.of(one) for one in repositories]
-        listing = dict(listed([RepositoryAnswer.of(one) for one in found.items], found, page))
+        listing = dict(make_list_answer([RepositoryAnswer.of(one) for one in found.items], found, page))
         made = [one.created_at for one in shown if one.created_at]
         changed = [one.updated_at for one in shown if one.updated_at]
         first, last = min(made, default=None), max(changed, default=None)

@@ -44,7 +44,7 @@ class AgentAnswer(NamedResourceAnswer):
     python_version: str | None
 
     @classmethod
-    def shown(cls, agent: Agent, *, online: bool) -> AgentAnswer:
+    def from_agent(cls, agent: Agent, *, online: bool) -> AgentAnswer:
         """Return the answer about an agent; that of a new key has it."""
         same = ("id", "name", "mode", "created_at", "updated_at", "last_seen")
         values = {name: getattr(agent, name) for name in same} | {name: agent.facts.get(name) for name in FACTS}

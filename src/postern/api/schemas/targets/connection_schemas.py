@@ -148,7 +148,7 @@ class ConnectionAnswer(NamedResourceAnswer):
     warnings: list[str] = Field(description="Settings that have no effect, such as types while redact_enabled is false")
 
     @classmethod
-    def shown(cls, view: ConnectionView, *, with_keys: bool) -> ConnectionAnswer:
+    def from_view(cls, view: ConnectionView, *, with_keys: bool) -> ConnectionAnswer:
         connection = view.connection
         same: dict[str, Any] = dict(zip(_SAME, _same_of(connection), strict=True))
         return cls(

@@ -12,10 +12,10 @@ from postern.cli.timestamps import expiry
 from postern.client.client_shapes import Row
 
 
-def _show_made(made: Row) -> None:
-    click.echo(made["key"])
-    until = f"until {local_time(made['expires_at'])}" if made["expires_at"] else "until it is revoked"
-    report_note(f"API key {made['name']} is valid {until}. It is shown only once.")
+def _show_created(row: Row) -> None:
+    click.echo(row["key"])
+    until = f"until {local_time(row['expires_at'])}" if row["expires_at"] else "until it is revoked"
+    report_note(f"API key {row['name']} is valid {until}. It is shown only once.")
 
 
 api_keys = resource_group(
@@ -70,7 +70,7 @@ api_keys = resource_group(
             ),
         ],
         empty="There are no API keys yet: postern admin api-keys create --help",
-        created=_show_made,
+        created=_show_created,
         says={
             "list": "List API keys, by name, including revoked ones.",
             "show": "Show an API key, by name or id. Its secret is never shown.",

@@ -23,16 +23,16 @@ def _show(template: Row) -> None:
     for one in template["mapping_types"]["items"]:
         click.echo(f"{one['tracker_field']}  {one['type']}  {one_line(one['value'])}")
     for one in template["prompt_types"]["items"]:
-        click.echo(f"{one['tracker_field']}  asked ({one['field_type']}{_required(one)})  {one['label']}")
+        click.echo(f"{one['tracker_field']}  asked ({one['field_type']}{_required_mark(one)})  {one['label']}")
     for one in template["cmdb_types"]["items"]:
-        value = one["value"] or f"asked ({one['tracker_object_type']}{_required(one)})"
+        value = one["value"] or f"asked ({one['tracker_object_type']}{_required_mark(one)})"
         click.echo(f"{one['tracker_field']}  asset  {value}")
     for key in template["connection_ids"]:
         click.echo(f"connection  {key}")
 
 
-def _required(one: Row) -> str:
-    return ", required" if one["required"] else ""
+def _required_mark(row: Row) -> str:
+    return ", required" if row["required"] else ""
 
 
 def _question(template: Row) -> str:

@@ -20,11 +20,11 @@ from postern.cli.status import report_note
 from postern.client.client_shapes import Row
 
 
-def _show_made(made: Row) -> None:
-    click.echo(made["setup_url"])
+def _show_created(row: Row) -> None:
+    click.echo(row["setup_url"])
     report_note(
-        f"Created {made['name']}. {made['admin_email']} sets a password with `postern setup` and this link "
-        f"in quotes. The link works once, until {local_time(made['setup_expires_at'])}, and is shown only "
+        f"Created {row['name']}. {row['admin_email']} sets a password with `postern setup` and this link "
+        f"in quotes. The link works once, until {local_time(row['setup_expires_at'])}, and is shown only "
         "once."
     )
 
@@ -59,7 +59,7 @@ _RESOURCE = ResourceCommands(
     ],
     defaults={"embedded_agent": False},
     aliases={"get": "show", "remove": "delete"},
-    created=_show_made,
+    created=_show_created,
     says={
         "list": "List organisations: all for administrators of the default one, else your own.",
         "create": "Create an organisation, and a set-up link for its first administrator.",

@@ -125,7 +125,7 @@ def set_(
             _show_preview(_preview(api, body, connection), err=True)
             confirm("Set this retention?", yes)
         made = api.http.call("PUT", _path(connection), body=body)
-    print_result(made, as_json, _said(made))
+    print_result(made, as_json, _describe_setting(made))
 
 
 def _preview(api: Client, body: dict[str, int | None], connection: str | None) -> Row:
@@ -146,14 +146,14 @@ def _show_preview(one: Row, *, err: bool = False) -> None:
         click.echo(f"{one['held']} more are under legal hold and are kept.", err=err)
 
 
-def _said(one: Row) -> str:
-    of = one["connection"] or "the organisation"
-    if one["effective_at"]:
+def _describe_setting(row: Row) -> str:
+    scope = row["connection"] or "the organisation"
+    if row["effective_at"]:
         return (
-            f"Set for {of}. It takes effect at {local_time(one['effective_at'])}. Until then "
-            f"{_both(one['in_force'])} applies, and you can set it back without loss."
+            f"Set for {scope}. It takes effect at {local_time(row['effective_at'])}. Until then "
+            f"{_both(row['in_force'])} applies, and you can set it back without loss."
         )
-    return f"Set for {of}: {_both(one['in_force'])} (recordings / sessions)."
+    return f"Set for {scope}: {_both(row['in_force'])} (recordings / sessions)."
 
 
 @retention.command()
@@ -165,4 +165,4 @@ def inherit(connection: str, as_json: bool) -> None:
     """Use the organisation's retention for a connection again. A shorter retention takes effect after a day."""
     with client() as api:
         made = api.http.call("DELETE", _path(connection))
-    print_result(made, as_json, _said(made))
+    print_result(made, as_json, _describe_setting(made))

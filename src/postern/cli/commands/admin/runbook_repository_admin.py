@@ -50,7 +50,7 @@ def _file(name: str, api_field: str, says: str, prompt: str = "", clear: str = "
     )
 
 
-def _refreshed(api: Client, row: Row) -> Row:
+def _refresh(api: Client, row: Row) -> Row:
     read: Row = api.collection(*RUNBOOK_REPOSITORY.path).act(row["id"], "refresh")
     return read
 
@@ -126,7 +126,7 @@ runbook_repositories = resource_group(
                 metavar="SECONDS",
             ),
         ],
-        saved=_refreshed,
+        saved=_refresh,
         created=_print_created,
         changed=_print_changed,
         advise=_report_error,

@@ -70,10 +70,10 @@ def _keys(_: bool) -> dict[str, str]:
 
 def _named_lines(flag: str) -> dict[str, str]:
     """Read lines `name: value` from standard input. Raises UsageError."""
-    return dict(_named(flag, line) for line in filter(None, map(str.strip, sys.stdin)))
+    return dict(_parse_header(flag, line) for line in filter(None, map(str.strip, sys.stdin)))
 
 
-def _named(flag: str, line: str) -> tuple[str, str]:
+def _parse_header(flag: str, line: str) -> tuple[str, str]:
     name, colon, value = line.partition(":")
     if not colon or not name.strip():
         # The text can be a secret, so the message does not repeat it.
@@ -94,10 +94,10 @@ def _show_secret(made: Row) -> None:
     report_note(f"{made['name']} signs its events with this secret, which is shown only once.")
 
 
-def _show_made(made: Row) -> None:
-    if made["secret"]:
-        _show_secret(made)
-    report_note(f"Created {made['name']}. Test it with: postern admin sinks test {made['name']}")
+def _show_created(row: Row) -> None:
+    if row["secret"]:
+        _show_secret(row)
+    report_note(f"Created {row['name']}. Test it with: postern admin sinks test {row['name']}")
 
 
 def _show_changed(changed: Row) -> None:
@@ -180,7 +180,7 @@ sinks = resource_group(
             Field(
                 "--tag",
                 "scope.connection_tags",
-                "Send also reviews on connections with all these tags.",
+                "Also send reviews on connections with all these tags.",
                 many=True,
                 metavar="NAME=VALUE",
                 read=_tags,
@@ -189,7 +189,7 @@ sinks = resource_group(
         ],
         defaults={"address": ""},
         prepare=_prepare,
-        created=_show_made,
+        created=_show_created,
         changed=_show_changed,
         says={
             "list": "List sinks, by name, with the last delivery error of each.",

@@ -22,10 +22,10 @@ def _prepare(api: Client, body: Row, _key: str | None) -> Row:
     return body
 
 
-def _created(made: Row) -> None:
-    has_password = made["status"] != "invited"
-    how = "" if has_password else f" Set a password with: postern admin users setup-link {made['email']}"
-    report_done(f"Created {made['email']}.{how}")
+def _report_created(row: Row) -> None:
+    has_password = row["status"] != "invited"
+    how = "" if has_password else f" Set a password with: postern admin users setup-link {row['email']}"
+    report_done(f"Created {row['email']}.{how}")
 
 
 users = resource_group(
@@ -83,7 +83,7 @@ users = resource_group(
             ),
         ],
         prepare=_prepare,
-        created=_created,
+        created=_report_created,
         changed="Changed {email}.",
         says={
             "create": """Create a user. With local login, the user sets a password with a set-up link.

@@ -66,7 +66,7 @@ def login(url: str | None, organisation: str | None, ca: Path | None, as_json: b
     postern login --no-browser
     postern login --profile robot --api-key - < key-file
     """
-    wish = LoginInput(**typed)
+    login_input = LoginInput(**typed)
     environ = profile.environ()
     known = profile.find({**environ, "POSTERN_TOKEN": ""})
     address = address_of(url or (known.api_url if known else DEFAULT_URL))
@@ -79,23 +79,23 @@ def login(url: str | None, organisation: str | None, ca: Path | None, as_json: b
             f"{address} is not encrypted; others on the network can read your password and all data. Use an "
             "https:// address.",
         )
-    if wish.api_key is not None:
-        show(keep_api_key(environ, gateway, _typed_key(wish.api_key)), as_json)
+    if login_input.api_key is not None:
+        show(keep_api_key(environ, gateway, _typed_key(login_input.api_key)), as_json)
         return
-    token = _token(gateway, wish, same.email if same else "")
+    token = _token(gateway, login_input, same.email if same else "")
     show(keep_login(environ, gateway, token), as_json)
 
 
-def _token(gateway: Gateway, wish: LoginInput, last_email: str) -> Secret:
+def _token(gateway: Gateway, login_input: LoginInput, last_email: str) -> Secret:
     method = _method(gateway)
-    if wish.no_browser:
+    if login_input.no_browser:
         return by_device(gateway)
     if method != "local":
-        if wish.password_stdin or wish.email:
+        if login_input.password_stdin or login_input.email:
             raise click.UsageError(f"users log in to {gateway.api_url} in the browser, not by password")
         return by_browser(gateway, method) if has_browser(os.environ) else by_device(gateway)
-    email = wish.email or click.prompt("E-mail", default=last_email or None, err=True)
-    password = _line() if wish.password_stdin else _ask("Password")
+    email = login_input.email or click.prompt("E-mail", default=last_email or None, err=True)
+    password = _line() if login_input.password_stdin else _ask("Password")
     return by_password(gateway, email, password, _ask, can_retry=sys.stdin.isatty())
 
 
@@ -120,21 +120,21 @@ def keep_login(environ: Mapping[str, str], gateway: Gateway, token: Secret) -> d
     kept = Profile(
         gateway.api_url, token, state.email, gateway.authority, TokenKind.LOGIN, login_renewal.refresh_at(state)
     )
-    return _kept(environ, kept, must_enrol=state.must_enrol)
+    return _save_login(environ, kept, must_enrol=state.must_enrol)
 
 
 def keep_api_key(environ: Mapping[str, str], gateway: Gateway, key: Secret) -> dict[str, Any]:
     """Save the key once the gateway has accepted it. Raises Unauthenticated."""
     with gateway.http(key) as http:
         user = http.call("GET", "/userinfo")
-    return _kept(environ, Profile(gateway.api_url, key, str(user["email"]), gateway.authority, TokenKind.API_KEY))
+    return _save_login(environ, Profile(gateway.api_url, key, str(user["email"]), gateway.authority, TokenKind.API_KEY))
 
 
-def _kept(environ: Mapping[str, str], kept: Profile, *, must_enrol: bool = False) -> dict[str, Any]:
-    name = profile.save_login(environ, kept)
+def _save_login(environ: Mapping[str, str], login: Profile, *, must_enrol: bool = False) -> dict[str, Any]:
+    name = profile.save_login(environ, login)
     return {
-        "api_url": kept.api_url,
-        "email": kept.email,
+        "api_url": login.api_url,
+        "email": login.email,
         "profile": name,
         "config": str(profile.path(environ)),
         "must_enrol_second_factor": must_enrol,

@@ -34,19 +34,19 @@ def profiles(ctx: click.Context, as_json: bool) -> None:
 def list_(as_json: bool) -> None:
     """List profiles. Tokens are never shown."""
     known = profile.config(profile.environ())
-    found = [_shown(known, name, one) for name, one in sorted(known.profiles.items())]
+    found = [_render_profile(known, name, one) for name, one in sorted(known.profiles.items())]
     emit(found, as_json, _show_list)
 
 
-def _shown(known: Config, name: str, one: Profile) -> dict[str, Any]:
+def _render_profile(known: Config, name: str, entry: Profile) -> dict[str, Any]:
     return {
         "name": name,
         "current": name == known.current,
-        "api_url": one.api_url,
-        "email": one.email,
-        "kind": one.kind,
-        "logged_in": one.token is not None,
-        "own_ca": bool(one.authority),
+        "api_url": entry.api_url,
+        "email": entry.email,
+        "kind": entry.kind,
+        "logged_in": entry.token is not None,
+        "own_ca": bool(entry.authority),
     }
 
 
@@ -76,7 +76,7 @@ def show(name: str | None, as_json: bool) -> None:
     environ = profile.environ()
     known = profile.config(environ)
     wanted = name or profile.name_in_force(environ, known)
-    found = {**_shown(known, wanted, profile.existing(known, wanted)), "config": str(profile.path(environ))}
+    found = {**_render_profile(known, wanted, profile.existing(known, wanted)), "config": str(profile.path(environ))}
     emit(found, as_json, lambda one: fields(list(one.items())))
 
 

@@ -67,7 +67,7 @@ def setup(link: str, name: str | None, password_stdin: bool, ca: Path | None, as
     \b
     postern setup 'https://gateway.example.com:7480/setup#token=...'
     """
-    address, token = _parsed(link)
+    address, token = _parse_link(link)
     environ = profile.environ()
     known = profile.find({**environ, "POSTERN_TOKEN": ""})
     same = known if known and known.api_url == address else None
@@ -80,7 +80,7 @@ def setup(link: str, name: str | None, password_stdin: bool, ca: Path | None, as
     show(keep_login(environ, gateway, logged_in), as_json)
 
 
-def _parsed(link: str) -> tuple[str, Secret]:
+def _parse_link(link: str) -> tuple[str, Secret]:
     parts = urlsplit(link)
     tokens = parse_qs(parts.fragment).get("token", [])
     if parts.scheme not in ("http", "https") or not parts.netloc or len(tokens) != 1:

@@ -89,7 +89,7 @@ def run(
     with client() as api:
         wanted = RunbookRun(connection, name, repository, commit, values, arguments, variables)
         if not no_input and not as_json and sys.stdin.isatty():
-            wanted = _asked(api, wanted)
+            wanted = _ask_parameters(api, wanted)
         if dry_run:
             emit(api.runbook_runs.render(wanted), as_json, _show)
             return
@@ -100,9 +100,9 @@ def run(
         outcome.carry_out(api, begin, waits, form, lambda: api.connections.get(connection)["subtype"], as_json=as_json)
 
 
-def _asked(api: Client, wanted: RunbookRun) -> RunbookRun:
-    found = api.runbooks.get(wanted.file, wanted.repository or None)
-    return replace(wanted, parameters=runbook_parameters.ask_for_missing(found["metadata"], dict(wanted.parameters)))
+def _ask_parameters(api: Client, run: RunbookRun) -> RunbookRun:
+    runbook = api.runbooks.get(run.file, run.repository or None)
+    return replace(run, parameters=runbook_parameters.ask_for_missing(runbook["metadata"], dict(run.parameters)))
 
 
 def _show(filled: FilledRunbook) -> None:

@@ -200,16 +200,16 @@ def _show_page(page: SessionPage) -> None:
     ]
     if any(one.get("matches") for one in page["data"]):
         for row, one in zip(rows, page["data"], strict=True):
-            _show_found(row, one)
+            _print_session(row, one)
     else:
         table(["id", "started", "duration", "user", "connection", "verb", "status"], rows, "No sessions.")
     say_more(page)
 
 
-def _show_found(row: list[str], one: SessionShape) -> None:
+def _print_session(row: list[str], session: SessionShape) -> None:
     """Print a session, and below it the places where the words occur."""
     click.echo("  ".join(one_line(cell) for cell in row))
-    for match in one.get("matches") or ():
+    for match in session.get("matches") or ():
         click.echo(f"{span(match['time'] / 1000):>12}  {one_line(match['text'])}")
 
 
@@ -250,12 +250,12 @@ def _show(one: SessionShape) -> None:
             ("connection", f"{one['connection']} ({one['connection_subtype']})"),
             ("started", local_time(one["start_date"])),
             ("duration", duration(one["start_date"], one["end_date"])),
-            ("ended by", _joined(metadata.get("end_reason"), metadata.get("end_detail"))),
+            ("ended by", _join_parts(metadata.get("end_reason"), metadata.get("end_detail"))),
             ("exit code", one["exit_code"]),
             *_review_fields(one.get("review")),
             ("masked", masked),
             ("denied", metrics.get("refused") or None),
-            ("recording", _purged(one.get("recording_purged_at"))),
+            ("recording", _describe_purge(one.get("recording_purged_at"))),
             ("held", one.get("held") or None),
             ("script", (one.get("script") or {}).get("data")),
         ]
@@ -274,7 +274,7 @@ def _review_fields(review: ReviewShape | None) -> list[tuple[str, Any]]:
     if review is None:
         return []
     decisions = [
-        f"{display_name(voice['reviewed_by'])} ({_joined(voice['status'].lower(), voice['comment'])})"
+        f"{display_name(voice['reviewed_by'])} ({_join_parts(voice['status'].lower(), voice['comment'])})"
         for voice in review["voices"]
     ]
     return [
@@ -285,11 +285,11 @@ def _review_fields(review: ReviewShape | None) -> list[tuple[str, Any]]:
     ]
 
 
-def _joined(*parts: str | None) -> str | None:
+def _join_parts(*parts: str | None) -> str | None:
     return ": ".join(part for part in parts if part) or None
 
 
-def _purged(at: str | None) -> str | None:
+def _describe_purge(at: str | None) -> str | None:
     return None if at is None else f"purged at {local_time(at)}"
 
 

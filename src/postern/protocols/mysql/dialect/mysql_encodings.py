@@ -157,7 +157,7 @@ class _Reader:
         """Return True if the text that it prepares or executes may set one."""
         if key_at(tokens, 0) not in ("PREPARE", "EXECUTE"):
             return False
-        texts = self._known.prepared(tokens)
+        texts = self._known.find_prepared_texts(tokens)
         self.ran_unknown |= texts is None and key_at(tokens, 0) == "EXECUTE"
         for text in texts or ():
             if not (_may_set(text) or may_keep(text)):

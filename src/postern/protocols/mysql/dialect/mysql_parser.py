@@ -128,7 +128,7 @@ def _follow_known_views(draft: Draft, judging: Judging) -> None:
     no effect."""
     if judging.schema is not None and judging.schema.relations:
         known = views_of(judging.schema)
-        _follow_views(draft, [name for name in draft.objects if known.named(name)], judging)
+        _follow_views(draft, [name for name in draft.objects if known.find_relations(name)], judging)
 
 
 QUERIES = ("SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "VALUES", "TABLE", "WITH")
@@ -440,10 +440,10 @@ def _plain(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
     elif first in ("LOCK", "OPTIMIZE", "REPAIR", "CHECK", "CHECKSUM", "ANALYZE") and len(tokens) > 2:
         judging.add_names(draft, tokens, 2)
     elif first in ("GRANT", "REVOKE"):
-        _granted(draft, tokens, judging)
+        _judge_grant(draft, tokens, judging)
 
 
-def _granted(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
+def _judge_grant(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
     place = next((at for at, token in enumerate(tokens) if token.key == "ON"), len(tokens)) + 1
     place += key_at(tokens, place) in ("TABLE", "FUNCTION", "PROCEDURE")
     draft.effects &= {Effect.GRANT}

@@ -17,9 +17,9 @@ from postern.protocols.mysql.dialect.mysql_readings import readings
 from postern.protocols.mysql.dialect.mysql_texts import (
     Texts,
     VariableText,
-    bounded,
-    folded,
+    fold_identifier,
     is_user_variable,
+    limit_texts,
     may_respell,
     split,
     texts_of,
@@ -78,19 +78,19 @@ class PreparedTexts:
         self.variables.clear()
         self.names.clear()
 
-    def meant(self, texts: Texts) -> tuple[str, ...] | None:
+    def resolve_texts(self, texts: Texts) -> tuple[str, ...] | None:
         if isinstance(texts, VariableText):
             texts = None if self.is_lost else self.variables.get(texts.name)
         return texts if isinstance(texts, tuple) else None
 
-    def prepared(self, tokens: Sequence[SqlToken]) -> tuple[str, ...] | None:
+    def find_prepared_texts(self, tokens: Sequence[SqlToken]) -> tuple[str, ...] | None:
         """Return the texts that PREPARE prepares, or EXECUTE runs."""
         if key_at(tokens, 0) == "PREPARE":
-            return self.meant(texts_of(tokens[3:])) if key_at(tokens, 2) == "FROM" else None
+            return self.resolve_texts(texts_of(tokens[3:])) if key_at(tokens, 2) == "FROM" else None
         end = next((at for at, token in enumerate(tokens) if token.key == "USING"), len(tokens))
         if key_at(tokens, 1) == "IMMEDIATE":
-            return self.meant(texts_of(tokens[2:end]))
-        return None if end != 2 or self.is_lost else self.meant(self.names.get(folded(tokens[1].text)))
+            return self.resolve_texts(texts_of(tokens[2:end]))
+        return None if end != 2 or self.is_lost else self.resolve_texts(self.names.get(fold_identifier(tokens[1].text)))
 
     def learn(self, tokens: Sequence[SqlToken], deep: int = 0) -> None:
         """Record a statement's effect. It may fail, so earlier meanings stay."""
@@ -101,9 +101,9 @@ class PreparedTexts:
             self.lose()
         elif first == "PREPARE":
             if len(tokens) > 1:
-                self._add(self.names, folded(tokens[1].text), self.prepared(tokens))
+                self._add(self.names, fold_identifier(tokens[1].text), self.find_prepared_texts(tokens))
         elif first == "EXECUTE":
-            self._learn_run(self.prepared(tokens), deep + 1)
+            self._learn_run(self.find_prepared_texts(tokens), deep + 1)
         elif first == "SET":
             if may_respell(tokens):
                 self.lose()
@@ -111,10 +111,10 @@ class PreparedTexts:
             for part in split(tokens[1:]):
                 named = bool(part) and is_user_variable(part[0]) and key_at(part, 1) in ("=", ":=")
                 if named:
-                    self._add(self.variables, variable_name(part[0]), self.meant(texts_of(part[2:])))
-                self._filled(part[2:] if named else part)
+                    self._add(self.variables, variable_name(part[0]), self.resolve_texts(texts_of(part[2:])))
+                self._mark_unknown_variables(part[2:] if named else part)
         else:
-            self._filled(tokens, anyhow=first not in _PLAIN)
+            self._mark_unknown_variables(tokens, anyhow=first not in _PLAIN)
 
     def _learn_run(self, texts: tuple[str, ...] | None, deep: int) -> None:
         for text in texts or ():
@@ -133,7 +133,7 @@ class PreparedTexts:
         except UnreadableSql:
             self.lose()
 
-    def _filled(self, tokens: Sequence[SqlToken], *, anyhow: bool = False) -> None:
+    def _mark_unknown_variables(self, tokens: Sequence[SqlToken], *, anyhow: bool = False) -> None:
         """Mark the variables that can contain anything from now on."""
         _, into = without_into(list(tokens))
         filled = [token for token in into if is_user_variable(token)]
@@ -145,7 +145,7 @@ class PreparedTexts:
 
     def _add(self, kept: dict[str, Texts], name: str, texts: Texts) -> None:
         before = kept.get(name, ())
-        after = bounded((*before, *texts)) if isinstance(before, tuple) and isinstance(texts, tuple) else None
+        after = limit_texts((*before, *texts)) if isinstance(before, tuple) and isinstance(texts, tuple) else None
         kept[name] = after
         self.size += sum(map(len, after or ())) - sum(map(len, before if isinstance(before, tuple) else ()))
         if len(kept) > MOST or self.size > MOST_LENGTH:
@@ -201,7 +201,7 @@ class MySqlPreparedStatements:
         def one(tokens: list[SqlToken], judging: Judging) -> Statement:
             found = judge(tokens, judging)
             if key_at(tokens, 0) in ("PREPARE", "EXECUTE"):
-                texts = known.prepared(tokens)
+                texts = known.find_prepared_texts(tokens)
                 for text in texts or ():
                     if text not in judged:
                         judged[text] = self._parser.parse(text, schema)
@@ -222,7 +222,7 @@ class MySqlPreparedStatements:
             for reading in readings(text):
                 for tokens in whole_statements(reading):
                     if key_at(tokens, 0) == "EXECUTE":
-                        found |= dict.fromkeys(known.prepared(tokens) or ())
+                        found |= dict.fromkeys(known.find_prepared_texts(tokens) or ())
                     known.learn(tokens)
         except UnreadableSql:
             return []

@@ -30,12 +30,14 @@ Texts = tuple[str, ...] | VariableText | None
 """Each that it may be; None where it may be any."""
 
 
-def folded(text: str) -> str:
+def fold_identifier(text: str) -> str:
     """Fold a name, so that all names that some server may treat as equal are equal."""
     if text.isascii():
         return text.lower().rstrip()
     letters = unicodedata.normalize("NFKD", text.casefold())
-    return unicodedata.normalize("NFKC", "".join(one for one in letters if not unicodedata.combining(one))).rstrip()
+    return unicodedata.normalize(
+        "NFKC", "".join(letter for letter in letters if not unicodedata.combining(letter))
+    ).rstrip()
 
 
 def variable_name(token: SqlToken) -> str:
@@ -43,7 +45,7 @@ def variable_name(token: SqlToken) -> str:
     text = token.text[1:]
     if text[:1] in ("'", '"', "`"):
         text = text[1:-1].replace(text[0] * 2, text[0])
-    return folded(text)
+    return fold_identifier(text)
 
 
 def is_user_variable(token: SqlToken) -> bool:
@@ -67,18 +69,18 @@ def texts_of(tokens: Sequence[SqlToken]) -> Texts:
     parts = [texts_of(part) for part in split(tokens[2:-1])]
     known = [part for part in (parts[1:] if called == "IF" else parts) if isinstance(part, tuple)]
     if called == "IF":
-        return bounded([*known[0], *known[1]]) if len(parts) == 3 and len(known) == 2 else None
+        return limit_texts([*known[0], *known[1]]) if len(parts) == 3 and len(known) == 2 else None
     count = 1
     for part in known:
         count *= len(part)
     if len(known) != len(parts) or count > _MOST:
         return None
-    return bounded(["".join(found) for found in product(*known)])
+    return limit_texts(["".join(found) for found in product(*known)])
 
 
-def bounded(texts: Sequence[str]) -> tuple[str, ...] | None:
-    found = tuple(dict.fromkeys(texts))
-    return None if len(found) > _MOST or sum(map(len, found)) > _LONGEST else found
+def limit_texts(texts: Sequence[str]) -> tuple[str, ...] | None:
+    unique = tuple(dict.fromkeys(texts))
+    return None if len(unique) > _MOST or sum(map(len, unique)) > _LONGEST else unique
 
 
 def split(tokens: Sequence[SqlToken]) -> list[list[SqlToken]]:

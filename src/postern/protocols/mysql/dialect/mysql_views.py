@@ -16,7 +16,7 @@ from postern.domain.rules.statement import Effect, ObjectKind, ObjectName, State
 from postern.domain.targets.target_schema import Key, Relation, TargetSchema
 from postern.inspection.sql.judging import Draft
 from postern.inspection.sql.sql_parser import NO_CATALOGUE
-from postern.protocols.mysql.dialect.mysql_texts import folded
+from postern.protocols.mysql.dialect.mysql_texts import fold_identifier
 
 # Only the server's owner can create views there, and reading its own shows no rows of other databases.
 _SYSTEM: Final = frozenset({"information_schema", "performance_schema", "sys"})
@@ -47,17 +47,17 @@ class ViewResolver:
 
     def __post_init__(self) -> None:
         for relation in self.schema.relations.values():
-            self._by_name.setdefault(folded(relation.name), []).append(relation)
+            self._by_name.setdefault(fold_identifier(relation.name), []).append(relation)
         allowed = {one.name for one in self.schema.functions.values() if not one.schema and one.harmless}
         made = {one.name for one in self.schema.functions.values() if not one.harmless}
-        self._functions = {folded(name) for name in made - allowed}
+        self._functions = {fold_identifier(name) for name in made - allowed}
 
-    def named(self, name: ObjectName) -> list[Relation]:
+    def find_relations(self, name: ObjectName) -> list[Relation]:
         """Return every relation that some server may use for this name. Without a database it may be in any, because
         sessions change their default database."""
-        wanted = folded(name.schema)
-        found = self._by_name.get(folded(name.name), [])
-        return [one for one in found if not wanted or folded(one.schema) == wanted]
+        schema = fold_identifier(name.schema)
+        relations = self._by_name.get(fold_identifier(name.name), [])
+        return [relation for relation in relations if not schema or fold_identifier(relation.schema) == schema]
 
     def reach(self, relation: Relation, within: tuple[Key, ...], judge: JudgeDefinition) -> ViewReach:
         """Return the effect of reading the relation. `within` are the views whose definitions led here, the outermost
@@ -70,18 +70,18 @@ class ViewResolver:
             return _NOTHING
         if key in within or len(within) >= _DEEPEST:
             return ViewReach(untraced=f"views lead too deep at {'.'.join(key)}")
-        found = self._judged(relation, judge(relation.definition, self.schema, (*within, key)))
+        found = self._judge_view(relation, judge(relation.definition, self.schema, (*within, key)))
         # Results below may have been cut off there, so they are not cached.
         if not within or not found.untraced:
             self._reached[key] = found
         return found
 
-    def _judged(self, relation: Relation, statements: Sequence[Statement]) -> ViewReach:
-        effects = frozenset(effect for one in statements for effect in one.effects)
-        objects = frozenset(touched for one in statements for touched in one.objects)
-        untraced = next((one.untraced for one in statements if one.untraced), "")
+    def _judge_view(self, relation: Relation, statements: Sequence[Statement]) -> ViewReach:
+        effects = frozenset(effect for statement in statements for effect in statement.effects)
+        objects = frozenset(touched for statement in statements for touched in statement.objects)
+        untraced = next((statement.untraced for statement in statements if statement.untraced), "")
         name = f"{relation.schema}.{relation.name}"
-        text = folded(relation.definition)
+        text = fold_identifier(relation.definition)
         if any(function in text for function in self._functions):
             reason = f"the view {name} calls a function, and what that does is not known"
             return ViewReach(effects | {Effect.UNKNOWN}, objects, reason, untraced)
@@ -118,12 +118,12 @@ def follow_views(
         if views is None:
             draft.untraced = draft.untraced or NO_CATALOGUE
             continue
-        relations = views.named(name)
+        relations = views.find_relations(name)
         if not relations:
             spelled = f"{name.schema}.{name.name}" if name.schema else name.name
-            draft.untraced = draft.untraced or f"nobody knows what {spelled} is, which may be a view"
+            draft.untraced = draft.untraced or f"{spelled} is unknown, and could be a view"
         for relation in relations:
-            if folded(relation.schema) in _SYSTEM:
+            if fold_identifier(relation.schema) in _SYSTEM:
                 continue
             reach = views.reach(relation, within, judge)
             draft.effects |= reach.effects

@@ -12,7 +12,7 @@ from typing import Final
 from postern.domain.targets.target_schema import ColumnRef, Key, Relation, TargetSchema
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, union
 from postern.inspection.lineage.views import Views, also_named
-from postern.protocols.mysql.dialect.mysql_texts import folded
+from postern.protocols.mysql.dialect.mysql_texts import fold_identifier
 from postern.protocols.mysql.lineage.mysql_builtins import CALM_TABLES, FUNCTIONS, QUOTING, SETTING_TABLES, SYSTEM
 from postern.protocols.mysql.lineage.mysql_names import column_name
 
@@ -54,34 +54,34 @@ class MysqlLineageCatalogue(Views):
         self._define = define
         self._by_name: dict[str, list[Key]] = {}
         for key in schema.relations:
-            self._by_name.setdefault(folded(key[1]), []).append(key)
-        self._functions = {folded(function.name) for function in schema.functions.values()}
-        self._pure = {folded(one.name) for one in schema.functions.values() if one.pure} - {
-            folded(one.name) for one in schema.functions.values() if not one.pure
+            self._by_name.setdefault(fold_identifier(key[1]), []).append(key)
+        self._functions = {fold_identifier(function.name) for function in schema.functions.values()}
+        self._pure = {fold_identifier(one.name) for one in schema.functions.values() if one.pure} - {
+            fold_identifier(one.name) for one in schema.functions.values() if not one.pure
         }
 
     def relation(self, schema: str, name: str, state: SessionState) -> Relation | None:
         """Return the relation, or None if it is unknown which one is meant. Without `schema` it may be in any."""
-        if state.everything or folded(name) in state.names:
+        if state.everything or fold_identifier(name) in state.names:
             return None
-        found = self.spelled(schema, name)
+        found = self.find_relation_keys(schema, name)
         exact = [key for key in found if key[1] == name and key[0] == schema]
         found = exact or found
         return self.schema.relations[found[0]] if len(found) == 1 else None
 
-    def spelled(self, schema: str, name: str) -> list[Key]:
+    def find_relation_keys(self, schema: str, name: str) -> list[Key]:
         """Return every table that some server may use for that name; without `schema`, in any database."""
-        keys = self._by_name.get(folded(name), ())
-        return [key for key in keys if not schema or folded(key[0]) == folded(schema)]
+        keys = self._by_name.get(fold_identifier(name), ())
+        return [key for key in keys if not schema or fold_identifier(key[0]) == fold_identifier(schema)]
 
     def is_made(self, name: str) -> bool:
         """Return True if a user created a function of that name."""
-        return folded(name) in self._functions
+        return fold_identifier(name) in self._functions
 
     def pure(self, parts: tuple[str, ...], state: SessionState) -> bool:
         """Return True if the function's result depends on its arguments alone. A user's function can have the name of a
         built-in one: a space before the bracket decides, or IGNORE_SPACE."""
-        name = folded(parts[-1])
+        name = fold_identifier(parts[-1])
         if len(parts) > 1 or state.everything or name in state.names:
             return False
         return name in self._pure or (parts[-1].upper() in FUNCTIONS and name not in self._functions)
@@ -91,7 +91,9 @@ class MysqlLineageCatalogue(Views):
         """Return True if a view calls a user's function."""
         impure = self._functions - self._pure
         definitions = (relation.definition for relation in self.schema.relations.values() if relation.definition)
-        return bool(impure) and any(not impure.isdisjoint(map(folded, _WORD.findall(text))) for text in definitions)
+        return bool(impure) and any(
+            not impure.isdisjoint(map(fold_identifier, _WORD.findall(text))) for text in definitions
+        )
 
     def system(self, schema: str, name: str, state: SessionState) -> tuple[Out, ...] | None:
         """Return the columns of a system table; None for any other."""
@@ -136,12 +138,12 @@ class DatabaseTables:
 
     def table(self, schema: str, name: str) -> tuple[Sequence[Out], str]:
         database = schema or self._database
-        if folded(name) in self._state.names or self._state.everything:
+        if fold_identifier(name) in self._state.names or self._state.everything:
             return (UNKNOWN,), database
         if database and (system := self._catalogue.system(database, name, self._state)) is not None:
             return system, database
         relation = self._catalogue.relation(database, name, self._state)
-        self.has_unknown_names |= not self._catalogue.spelled(database, name)
+        self.has_unknown_names |= not self._catalogue.find_relation_keys(database, name)
         return ((UNKNOWN,) if relation is None else self._catalogue.outs(relation)), database
 
     def computed_columns(self, schema: str, name: str) -> frozenset[str] | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from postern.inspection.lineage.scope import NameRules
-from postern.protocols.mysql.dialect.mysql_texts import folded
+from postern.protocols.mysql.dialect.mysql_texts import fold_identifier
 
 
 def column_name(text: str) -> str:
@@ -22,7 +22,7 @@ def may_be(one: str | None, name: str) -> bool:
     """Return True if some server may treat the two names as equal, although they are spelled differently."""
     if one is None:
         return True
-    return one != name and not (one.isascii() and name.isascii()) and folded(one) == folded(name)
+    return one != name and not (one.isascii() and name.isascii()) and fold_identifier(one) == fold_identifier(name)
 
 
-RULES: Final = NameRules(fold=folded, may_be=may_be, hides=False, rows=False, sees_aliases=True, widest=4096)
+RULES: Final = NameRules(fold=fold_identifier, may_be=may_be, hides=False, rows=False, sees_aliases=True, widest=4096)

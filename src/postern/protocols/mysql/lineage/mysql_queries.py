@@ -17,7 +17,7 @@ from postern.inspection.lineage.scope import NOTHING, Sources, WorkBudget
 from postern.protocols.mysql.lineage.mysql_builtins import BARE, COUNTING_SETTINGS, LAST_ID, QUOTING_SETTINGS
 from postern.protocols.mysql.lineage.mysql_lineage_catalogue import SessionState
 from postern.protocols.mysql.lineage.mysql_names import column_name
-from postern.protocols.mysql.lineage.mysql_spelling import FOREIGN, LAST, PLAIN, SpelledQuery, called
+from postern.protocols.mysql.lineage.mysql_spelling import FOREIGN, LAST, PLAIN, SpelledQuery, unknown_function_name
 
 # Nodes that consist of their parts. Functions are among them: `mysql_spelling` has renamed the others.
 _PLAIN: Final = (
@@ -67,18 +67,22 @@ class MysqlExpressions:
         found: list[rel.Expression] = []
         self._add(value, found)
         made: rel.Expression = rel.Made(tuple(found)) if found else rel.CONSTANT
-        names = [name for node in _inside(value) for name in self.assigned(node)] if self._spelled.assigns else ()
+        names = (
+            [name for node in _inside(value) for name in self.find_assigned_variables(node)]
+            if self._spelled.assigns
+            else ()
+        )
         return rel.Assigned(tuple(names), made) if names else made
 
     def all(self, values: Iterable[exp.Expr]) -> rel.Expression:
         return rel.Made(tuple([self.of(value) for value in values]))
 
-    def assigned(self, node: exp.Expr) -> Iterator[str]:
+    def find_assigned_variables(self, node: exp.Expr) -> Iterator[str]:
         """Return the variables that a node assigns."""
         if isinstance(node, exp.PropertyEQ):
             name = str(node.this.this.name) if isinstance(node.this, exp.Parameter) else ""
             yield self._spelled.variables.get(name, name)
-        elif isinstance(node, exp.Anonymous) and node.expressions and called(node) == LAST:
+        elif isinstance(node, exp.Anonymous) and node.expressions and unknown_function_name(node) == LAST:
             yield LAST_ID
 
     def _add_inside(self, node: exp.Expr, found: list[rel.Expression], but: object = None) -> None:
@@ -113,7 +117,7 @@ class MysqlExpressions:
             self._add_call(node, found)
 
     def _add_call(self, node: exp.Expr, found: list[rel.Expression]) -> None:
-        name = called(node)
+        name = unknown_function_name(node)
         if name in _SEQUENCES:
             return
         if name == LAST:
@@ -122,7 +126,7 @@ class MysqlExpressions:
         elif name == FOREIGN or (isinstance(node, _OTHER) and name not in _ANONYMOUS):
             found.append(rel.UNKNOWABLE)
         elif isinstance(node, exp.Count):
-            for value in _counted(node):
+            for value in _arguments_of_count(node):
                 column = passed_through(value)
                 if column is None:
                     self._add(value, found)
@@ -175,7 +179,7 @@ def _inside(value: exp.Expr) -> Iterator[exp.Expr]:
         waiting += [child for child in node.iter_expressions() if not isinstance(child, exp.Query)]
 
 
-def _counted(node: exp.Count) -> list[exp.Expr]:
+def _arguments_of_count(node: exp.Count) -> list[exp.Expr]:
     """Return what COUNT counts."""
     values = [*node.iter_expressions()]
     return [each for value in values for each in (value.expressions if isinstance(value, exp.Distinct) else [value])]
@@ -234,7 +238,7 @@ class MysqlQueries:
         sources: list[rel.FromItem] = []
         self.expressions.windows = ()
         if isinstance(source, exp.From):
-            sources = self._joined(self._source(source.this), select.args.get("joins") or ())
+            sources = self._translate_joins(self._source(source.this), select.args.get("joins") or ())
         self.expressions.windows = select.args.get("windows") or ()
         return rel.Select(self.targets(select.expressions), tuple(sources), self._conditions(select), ctes)
 
@@ -279,13 +283,13 @@ class MysqlQueries:
 
     # FROM
 
-    def _joined(self, first: rel.FromItem, joins: Iterable[exp.Join]) -> list[rel.FromItem]:
+    def _translate_joins(self, first: rel.FromItem, joins: Iterable[exp.Join]) -> list[rel.FromItem]:
         """Translate joins. A comma binds less tightly than JOIN."""
         groups = [first]
         for join in joins:
             right = self._source(join.this)
             if any(join.args.get(name) for name in ("kind", "side", "method")):
-                names = tuple([column_name(one.name) for one in join.args.get("using") or ()])
+                names = tuple([column_name(column.name) for column in join.args.get("using") or ()])
                 is_right = join.args.get("side") == "RIGHT"
                 groups[-1] = rel.JoinedTables(groups[-1], right, names, bool(join.args.get("method")), is_right)
             else:
@@ -296,7 +300,7 @@ class MysqlQueries:
         self._work.step()
         first = self._alone(node)
         joins = node.args.get("joins")
-        return rel.FromList(tuple(self._joined(first, joins))) if joins else first
+        return rel.FromList(tuple(self._translate_joins(first, joins))) if joins else first
 
     def _alone(self, node: exp.Expr) -> rel.FromItem:
         """Translate a table without its own joins."""
@@ -347,8 +351,8 @@ class MysqlQueries:
         """Return the assignments elsewhere in a change. They are not in the result, and may put anything into a
         variable."""
         for node in tree.walk() if self._assigns else ():
-            names = tuple(self.expressions.assigned(node))
-            if names and called(node) == LAST:
+            names = tuple(self.expressions.find_assigned_variables(node))
+            if names and unknown_function_name(node) == LAST:
                 yield rel.Assigned(names, self.expressions.all(node.expressions))
             elif names and isinstance(node.this, exp.Parameter):
                 yield rel.Assigned(names, rel.UNKNOWABLE)

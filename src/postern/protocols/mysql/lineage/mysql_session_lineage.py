@@ -17,7 +17,7 @@ from postern.inspection.lineage.answers import Outs, one_of, origin_of, spread
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, merge_sources, union
 from postern.inspection.lineage.unread import UnreadText
 from postern.interception.events import Column
-from postern.protocols.mysql.dialect.mysql_texts import Texts, VariableText, bounded
+from postern.protocols.mysql.dialect.mysql_texts import Texts, VariableText, limit_texts
 from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
 from postern.protocols.mysql.lineage.mysql_lineage_catalogue import SessionState
 from postern.protocols.mysql.lineage.mysql_names import column_name
@@ -78,7 +78,7 @@ class MySqlSessionLineage:
             if unread is not None:
                 return unread
         for read in self._read(statement) or ():
-            for text in self._executed(read) or ():
+            for text in self._find_executed_texts(read) or ():
                 unread = self._lineage.unread(text, schema, state, read.given)
                 if unread is not None:
                     return unread
@@ -86,7 +86,7 @@ class MySqlSessionLineage:
 
     def of(self, statement: str, columns: Sequence[Column]) -> tuple[Origin | None, ...] | None:
         """Return the origin of each column of a response. None if nothing is known about any of them."""
-        outs = self._answered(statement, columns)
+        outs = self._trace_columns(statement, columns)
         if not columns:
             return None if outs is None or any(out.many for out in outs) else tuple(map(origin_of, outs))
         found = None if outs is None else spread(outs, len(columns))
@@ -121,7 +121,7 @@ class MySqlSessionLineage:
 
     def _run(self, read: MysqlRead) -> Iterator[_Reads]:
         """Return the analysis of each text that EXECUTE may run; None for an unknown text, or one that runs another."""
-        schema, texts = self._schema, self._executed(read)
+        schema, texts = self._schema, self._find_executed_texts(read)
         if texts is None:
             yield None
             return
@@ -129,7 +129,7 @@ class MySqlSessionLineage:
             found = self._lineage.read(text, schema, self._now(schema), read.given)
             yield None if found is None or any(inner.runs or inner.prepares for inner in found) else found
 
-    def _executed(self, read: MysqlRead) -> tuple[str, ...] | None:
+    def _find_executed_texts(self, read: MysqlRead) -> tuple[str, ...] | None:
         """Return the texts that EXECUTE may run; None if unknown. Empty for other statements."""
         if not read.runs:
             return ()
@@ -137,10 +137,10 @@ class MySqlSessionLineage:
         if isinstance(texts, str):
             texts = self._prepared.get(texts)
         if isinstance(texts, VariableText):
-            texts = self._meant(texts)
+            texts = self._resolve_variable(texts)
         return None if self._state.lost or not isinstance(texts, tuple) else texts
 
-    def _meant(self, variable: VariableText) -> Texts:
+    def _resolve_variable(self, variable: VariableText) -> Texts:
         return None if self._state.lost else self._texts.get(variable.name)
 
     def _learn(self, read: MysqlRead) -> None:
@@ -152,9 +152,9 @@ class MySqlSessionLineage:
                 kept.append(outs if len(kept) < _MEANINGS and len(self._handlers) <= _NAMES else (UNKNOWN,))
         if read.prepares is not None:
             name, texts = read.prepares
-            self._add(self._prepared, name, self._meant(texts) if isinstance(texts, VariableText) else texts)
+            self._add(self._prepared, name, self._resolve_variable(texts) if isinstance(texts, VariableText) else texts)
         for name, texts in read.texts:
-            self._add(self._texts, name, self._meant(texts) if isinstance(texts, VariableText) else texts)
+            self._add(self._texts, name, self._resolve_variable(texts) if isinstance(texts, VariableText) else texts)
         if read.uses and self._used is not None and read.uses not in self._used:
             self._used = None if len(self._used) >= _DATABASES else (*self._used, read.uses)
         names, variables = state.names | read.names, state.variables
@@ -176,16 +176,16 @@ class MySqlSessionLineage:
         if not isinstance(before, tuple) or not isinstance(texts, tuple) or len(kept) > _NAMES:
             kept[name] = None
         else:
-            kept[name] = bounded((*before, *texts))
+            kept[name] = limit_texts((*before, *texts))
 
-    def _answered(self, statement: str, columns: Sequence[Column]) -> Outs | None:
+    def _trace_columns(self, statement: str, columns: Sequence[Column]) -> Outs | None:
         reads = self._read(statement)
         if reads is None:
             return None
         meant: list[Outs | None] = []
         for read in reads:
             meant += self._meanings(read)
-        return one_of(meant, columns, _compared)
+        return one_of(meant, columns, _fold_ascii_name)
 
     def _meanings(self, read: MysqlRead) -> list[Outs | None]:
         if read.handler:
@@ -207,8 +207,8 @@ class MySqlSessionLineage:
         schema, table, name = column.origin
         catalogue = self._lineage.catalogue(self._schema)
         found: list[Sources] = [out.sources]
-        keys = catalogue.spelled(schema, table) if table else []
-        if table and not keys and catalogue.spelled("", table):
+        keys = catalogue.find_relation_keys(schema, table) if table else []
+        if table and not keys and catalogue.find_relation_keys("", table):
             return Out(None, None)  # a table of that name that the snapshot does not have
         for key in keys:
             outs = [one for one in catalogue.outs(catalogue.schema.relations[key]) if one.name == column_name(name)]
@@ -216,6 +216,6 @@ class MySqlSessionLineage:
         return Out(None, union(found), plain=out.plain)
 
 
-def _compared(name: str) -> str:
+def _fold_ascii_name(name: str) -> str:
     """Compare letters beyond ASCII in the session's character set."""
     return name.lower() if name.isascii() else ""

@@ -42,7 +42,7 @@ class SpelledQuery:
     assigns: bool
 
 
-def spelled(tokens: Sequence[SqlToken], verb: str, pure: Pure) -> SpelledQuery:
+def spell_query(tokens: Sequence[SqlToken], verb: str, pure: Pure) -> SpelledQuery:
     """Spell a query. Raises Unreadable."""
     variables: dict[str, str] = {}
     plain: list[SqlToken] = []
@@ -52,7 +52,7 @@ def spelled(tokens: Sequence[SqlToken], verb: str, pure: Pure) -> SpelledQuery:
     while place < len(tokens):
         token = tokens[place]
         if place in calls:
-            plain.append(_called(tokens, place, calls[place], pure))
+            plain.append(_replace_function_name(tokens, place, calls[place], pure))
             place = calls[place]
             continue
         before = key_at(tokens, place - 1)
@@ -73,16 +73,16 @@ def spelled(tokens: Sequence[SqlToken], verb: str, pure: Pure) -> SpelledQuery:
     tree, nodes = tree_of(without_extras(plain, verb), "INSERT" if verb == "REPLACE" else verb, words.GRAMMAR)
     _check_names(names, nodes)
     strings = {token.text for token in tokens if token.kind is SqlTokenKind.STRING}
-    assigns = any(isinstance(node, exp.PropertyEQ) or called(node) == LAST for node in nodes)
+    assigns = any(isinstance(node, exp.PropertyEQ) or unknown_function_name(node) == LAST for node in nodes)
     return SpelledQuery(tree, variables, frozenset(text for text in strings if "_" in text), assigns)
 
 
-def called(node: exp.Expr) -> str:
+def unknown_function_name(node: exp.Expr) -> str:
     """Return the lower-case name of a function that sqlglot does not know."""
     return str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
 
 
-def _called(tokens: Sequence[SqlToken], start: int, bracket: int, pure: Pure) -> SqlToken:
+def _replace_function_name(tokens: Sequence[SqlToken], start: int, bracket: int, pure: Pure) -> SqlToken:
     """Return the replacement name of the function that begins there."""
     parts = tuple(each.text for each in tokens[start:bracket] if each.key != ".")
     last = tokens[bracket - 1]

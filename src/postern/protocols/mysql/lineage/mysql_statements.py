@@ -39,7 +39,7 @@ from postern.protocols.mysql.dialect.mysql_parser import QUERIES, creates_block,
 from postern.protocols.mysql.dialect.mysql_readings import StatementReading
 from postern.protocols.mysql.dialect.mysql_texts import (
     Texts,
-    folded,
+    fold_identifier,
     is_user_variable,
     may_respell,
     split,
@@ -50,7 +50,7 @@ from postern.protocols.mysql.lineage import mysql_builtins as builtins
 from postern.protocols.mysql.lineage.mysql_lineage_catalogue import DatabaseTables, MysqlLineageCatalogue, SessionState
 from postern.protocols.mysql.lineage.mysql_names import RULES
 from postern.protocols.mysql.lineage.mysql_queries import MysqlQueries
-from postern.protocols.mysql.lineage.mysql_spelling import SpelledQuery, spelled
+from postern.protocols.mysql.lineage.mysql_spelling import SpelledQuery, spell_query
 
 _ROUNDS: Final = 8  # repetitions of a statement's analysis for its assignments
 _MADE: Final = frozenset({ObjectKind.TABLE, ObjectKind.FUNCTION})
@@ -126,7 +126,7 @@ class MysqlStatements:
 
     def expression(self, tokens: Sequence[SqlToken], outs: Sequence[Out]) -> list[Out]:
         """Return the sources of an expression over the columns of one table."""
-        found = self._spelled([word("SELECT"), *tokens], "SELECT")
+        found = self._spell_query([word("SELECT"), *tokens], "SELECT")
         targets = MysqlQueries(self._state, self._work, found).targets(found.tree.expressions)
         tables = DatabaseTables(self._catalogue, self._state, self._database)
         variables = Variables(self._state.variables, lost=self._state.lost)
@@ -147,9 +147,9 @@ class MysqlStatements:
         answer = _ANY if known[1] & {Effect.ADMIN, Effect.READ} else None
         if first in ("CHECKSUM", "BACKUP", "CLONE"):
             answer = (UNKNOWN,)
-        return self._written(tokens, MysqlRead(answer))
+        return self._analyse_without_tree(tokens, MysqlRead(answer))
 
-    def _written(self, tokens: Sequence[SqlToken], read: MysqlRead) -> MysqlRead:
+    def _analyse_without_tree(self, tokens: Sequence[SqlToken], read: MysqlRead) -> MysqlRead:
         """Analyse a statement without a tree: it may put anything into each variable that it names."""
         variables = {variable_name(token) for token in tokens if is_user_variable(token)}
         lost = self._runs_code(tokens)
@@ -175,14 +175,14 @@ class MysqlStatements:
 
     def _is_own(self, name: str) -> bool:
         """Return True for a built-in function: GET_LOCK, SLEEP and their like have no effect on lineage."""
-        return not self._catalogue.is_made(name) and folded(name) not in self._state.names
+        return not self._catalogue.is_made(name) and fold_identifier(name) not in self._state.names
 
     def _is_view(self, name: str) -> bool:
         schema = self._catalogue.schema
-        return any(schema.relations[key].definition for key in self._catalogue.spelled("", name))
+        return any(schema.relations[key].definition for key in self._catalogue.find_relation_keys("", name))
 
-    def _spelled(self, tokens: Sequence[SqlToken], verb: str) -> SpelledQuery:
-        return spelled(tokens, verb, lambda parts: self._catalogue.pure(parts, self._state))
+    def _spell_query(self, tokens: Sequence[SqlToken], verb: str) -> SpelledQuery:
+        return spell_query(tokens, verb, lambda parts: self._catalogue.pure(parts, self._state))
 
     def _query(self, tokens: list[SqlToken], verb: str) -> MysqlRead:
         plain, into = without_into(tokens)
@@ -192,12 +192,12 @@ class MysqlStatements:
         tables = DatabaseTables(self._catalogue, self._state, self._database)
         resolver = LineageResolver(RULES, tables, self._work, variables)
         try:
-            found = self._spelled(plain, verb)
+            found = self._spell_query(plain, verb)
             queries = MysqlQueries(self._state, self._work, found, self._given)
             query = queries.change(found.tree) if verb in _CHANGES else queries.query(found.tree)
-            outs = _settled(query, resolver, variables, targets)
+            outs = _resolve_until_stable(query, resolver, variables, targets)
         except UnreadableSql:
-            return self._written(tokens, MysqlRead((UNKNOWN,) if answers else None))
+            return self._analyse_without_tree(tokens, MysqlRead((UNKNOWN,) if answers else None))
         lost = self._runs_code(tokens)
         return MysqlRead(
             tuple(outs) if answers else None,
@@ -215,9 +215,9 @@ class MysqlStatements:
             if place and (token.key in ("RENAME", "TO", ",") if tokens[0].key in ("RENAME", "ALTER") else False):
                 after = place + 1 + (key_at(tokens, place + 1) in ("TO", "AS", "="))
                 self._judging.add_names(draft, tokens, after)
-        names = frozenset(folded(one.name) for one in draft.objects if one.kind in _MADE)
+        names = frozenset(fold_identifier(one.name) for one in draft.objects if one.kind in _MADE)
         everything = not names and kind not in _HARMLESS
-        return self._written(tokens, MysqlRead(names=names, everything=everything))
+        return self._analyse_without_tree(tokens, MysqlRead(names=names, everything=everything))
 
     def _block(self, tokens: list[SqlToken], *, goes_on: bool, rest: Sequence[SqlToken]) -> MysqlRead:
         """Analyse code whose end is not known: what follows may be a part of it, or a statement."""
@@ -231,7 +231,7 @@ class MysqlStatements:
         """Analyse EXPLAIN. A plan as JSON or as a tree quotes values that it has read; as a table it names tables and
         keys."""
         if key_at(tokens, 0) == "ANALYZE" and by_first_words(tokens, words.STATEMENTS):
-            return self._written(tokens, MysqlRead(_ANY))
+            return self._analyse_without_tree(tokens, MysqlRead(_ANY))
         place = 1
         answer = _PLAN
         while key_at(tokens, place) in ("ANALYZE", "EXTENDED", "PARTITIONS", "FORMAT", "FORCE"):
@@ -241,24 +241,24 @@ class MysqlStatements:
             place += 1
         if verb_of(tokens[place:]) not in QUERIES and key_at(tokens, place) != "FOR":
             answer = _ANY  # of a table
-        return self._written(tokens, MysqlRead(answer))
+        return self._analyse_without_tree(tokens, MysqlRead(answer))
 
     def _show(self, tokens: list[SqlToken]) -> MysqlRead:
         for count in (4, 3, 2, 1):
             found = keys(tokens[1:], count)
             if found in builtins.SHOWS:
-                return self._written(tokens, MysqlRead(_ANY))
+                return self._analyse_without_tree(tokens, MysqlRead(_ANY))
             if found in builtins.SHOWS_SETTINGS:
                 calm = self._state.settings and not self._state.lost
-                return self._written(tokens, MysqlRead(_ANY if calm else (UNKNOWN,)))
+                return self._analyse_without_tree(tokens, MysqlRead(_ANY if calm else (UNKNOWN,)))
             if found in builtins.SHOWS_COUNTERS:
                 calm = _counts_calmly(tokens[1 + count :])
-                return self._written(tokens, MysqlRead(_ANY if calm else (Out(None, NOTHING), UNKNOWN)))
-        return self._written(tokens, MysqlRead((UNKNOWN,)))
+                return self._analyse_without_tree(tokens, MysqlRead(_ANY if calm else (Out(None, NOTHING), UNKNOWN)))
+        return self._analyse_without_tree(tokens, MysqlRead((UNKNOWN,)))
 
     def _set(self, tokens: list[SqlToken]) -> MysqlRead:
         if by_first_words(tokens, words.STATEMENTS):
-            return self._written(tokens, MysqlRead())
+            return self._analyse_without_tree(tokens, MysqlRead())
         if key_at(tokens, 1) == "STATEMENT":
             return self._under_settings(tokens)
         known = Effect.UNKNOWN not in judge(tokens, self._judging).effects
@@ -311,12 +311,12 @@ class MysqlStatements:
             return LOST
         if key_at(tokens, place) != "OPEN":
             is_read = key_at(tokens, place) == "READ"
-            return self._written(tokens, MysqlRead(handler=folded(parts[-1]) if is_read else ""))
+            return self._analyse_without_tree(tokens, MysqlRead(handler=fold_identifier(parts[-1]) if is_read else ""))
         after = place + 1 + (key_at(tokens, place + 1) == "AS")
         name = tokens[after].text if after < len(tokens) else parts[-1]
         tables = DatabaseTables(self._catalogue, self._state, self._database)
         outs, _ = tables.table(parts[-2] if len(parts) > 1 else "", parts[-1])
-        return MysqlRead(opens=(folded(name), tuple(outs)))
+        return MysqlRead(opens=(fold_identifier(name), tuple(outs)))
 
     def _use(self, tokens: list[SqlToken]) -> MysqlRead:
         return MysqlRead(uses=tokens[1].text) if len(tokens) == 2 else LOST
@@ -324,7 +324,9 @@ class MysqlStatements:
     def _prepare(self, tokens: list[SqlToken]) -> MysqlRead:
         if len(tokens) < 4 or key_at(tokens, 2) != "FROM":
             return LOST
-        return self._written(tokens, MysqlRead(prepares=(folded(tokens[1].text), texts_of(tokens[3:]))))
+        return self._analyse_without_tree(
+            tokens, MysqlRead(prepares=(fold_identifier(tokens[1].text), texts_of(tokens[3:])))
+        )
 
     def _execute(self, tokens: list[SqlToken]) -> MysqlRead:
         using = next((at for at, token in enumerate(tokens) if token.key == "USING"), len(tokens))
@@ -335,7 +337,7 @@ class MysqlStatements:
             return MysqlRead(executes=texts_of(tokens[2:using]), runs=True, given=given, lost=self._runs_code(tokens))
         if using != 2:
             return LOST
-        return MysqlRead(executes=folded(tokens[1].text), runs=True, given=given, lost=self._runs_code(tokens))
+        return MysqlRead(executes=fold_identifier(tokens[1].text), runs=True, given=given, lost=self._runs_code(tokens))
 
     def _call(self, tokens: list[SqlToken]) -> MysqlRead:
         return MysqlRead((UNKNOWN,), lost=True, settings=False)
@@ -344,7 +346,9 @@ class MysqlStatements:
         return replace(self._query([word("SELECT"), *tokens[1:]], "SELECT"), outs=None)
 
 
-def _settled(query: Query, resolver: LineageResolver, variables: Variables, targets: Sequence[str]) -> list[Out]:
+def _resolve_until_stable(
+    query: Query, resolver: LineageResolver, variables: Variables, targets: Sequence[str]
+) -> list[Out]:
     """Return the columns of a query whose result is put into `targets`, repeated until no variable gets a new
     source."""
     for _ in range(_ROUNDS):

@@ -86,7 +86,7 @@ def proves(proof: bytes, salt: bytes, kept: bytes) -> bool:
     return hmac.compare_digest(hashlib.sha256(first).digest(), kept)
 
 
-def _masked(text: bytes, salt: bytes) -> bytes:
+def _xor_with_salt(text: bytes, salt: bytes) -> bytes:
     """XOR the text with the repeated salt."""
     return bytes([byte ^ salt[at % len(salt)] for at, byte in enumerate(text)])
 
@@ -107,7 +107,7 @@ def encrypt_password(password: bytes, salt: bytes, pem: bytes) -> bytes:
             f"the target's RSA key has {key.key_size} bits, and only {_MIN_BITS} to {_MAX_BITS} are taken; "
             "give it another one, or enable TLS there"
         )
-    plain = _masked(password + b"\0", salt[:SALT])
+    plain = _xor_with_salt(password + b"\0", salt[:SALT])
     if len(plain) > key.key_size // 8 - 42:  # the maximum of OAEP with SHA-1
         raise Unavailable("the password is too long for the target's RSA key; enable TLS at the target")
     return key.encrypt(plain, _OAEP)
@@ -126,7 +126,7 @@ class ExchangeKey:
     def open(self, data: bytes, salt: bytes) -> bytes | None:
         """Decrypt the password with its NUL; None if it was not encrypted for this key."""
         try:
-            return _masked(self._key.decrypt(data, _OAEP), salt[:SALT])
+            return _xor_with_salt(self._key.decrypt(data, _OAEP), salt[:SALT])
         except ValueError:
             return None
 

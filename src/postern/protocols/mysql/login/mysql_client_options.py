@@ -27,7 +27,9 @@ class ClientOptions:
     def texts(self) -> dict[str, str]:
         """Return the options as texts. Bytes that are not UTF-8 round-trip."""
         attributes = {
-            _ATTRIBUTE + _decoded(name): _decoded(value) for name, value in self.attributes.items() if name or value
+            _ATTRIBUTE + _decode_text(name): _decode_text(value)
+            for name, value in self.attributes.items()
+            if name or value
         }
         return {_USER: self.user, _CAPABILITIES: str(self.capabilities), _COLLATION: str(self.collation), **attributes}
 
@@ -35,7 +37,7 @@ class ClientOptions:
     def read(cls, texts: Mapping[str, str]) -> ClientOptions:
         """Parse the options. Missing ones are those of the gateway's own logins."""
         attributes = {
-            _encoded(name.removeprefix(_ATTRIBUTE)): _encoded(value)
+            _encode_text(name.removeprefix(_ATTRIBUTE)): _encode_text(value)
             for name, value in texts.items()
             if name.startswith(_ATTRIBUTE)
         }
@@ -53,9 +55,9 @@ def own(name: str) -> Mapping[str, str]:
     return ClientOptions(attributes={b"program_name": name.encode()}).texts()
 
 
-def _decoded(data: bytes) -> str:
+def _decode_text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _encoded(text: str) -> bytes:
+def _encode_text(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")

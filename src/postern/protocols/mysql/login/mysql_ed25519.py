@@ -46,7 +46,7 @@ def _times(scalar: int) -> _Point:
     return found
 
 
-def _packed(point: _Point) -> bytes:
+def _encode_point(point: _Point) -> bytes:
     inverse = pow(point[2], -1, _P)
     x, y = point[0] * inverse % _P, point[1] * inverse % _P
     return (y | (x & 1) << 255).to_bytes(32, "little")
@@ -62,15 +62,15 @@ def _scalar(digest: bytes) -> int:
 
 
 def public_key(password: bytes) -> bytes:
-    return _packed(_times(_scalar(hashlib.sha512(password).digest())))
+    return _encode_point(_times(_scalar(hashlib.sha512(password).digest())))
 
 
 def sign(password: bytes, message: bytes) -> bytes:
     """Return the signature of 64 bytes, R and S (section 5.1.6)."""
     digest = hashlib.sha512(password).digest()
     scalar = _scalar(digest)
-    public = _packed(_times(scalar))
+    public = _encode_point(_times(scalar))
     r = _number(digest[32:], message) % _L
-    commitment = _packed(_times(r))
+    commitment = _encode_point(_times(r))
     k = _number(commitment, public, message) % _L
     return commitment + ((r + k * scalar) % _L).to_bytes(32, "little")

@@ -241,7 +241,7 @@ _SHAPING: Final = g.TRANSACTIONS | g.MULTI_RESULTS | g.PS_MULTI_RESULTS
 async def connect(stream: Handshake, login: MysqlTargetLogin) -> MysqlTargetGreeting:
     """Log in to the target. Raises TargetRefused, Unavailable or ProtocolViolation."""
     line = _Line(stream, "target", MAX_TARGET)
-    greeted = g.parse_greeting(_accepted(await line.read()))
+    greeted = g.parse_greeting(_require_no_error(await line.read()))
     lacking = login.capabilities & _SHAPING & ~greeted.capabilities
     if lacking:
         raise Unavailable(
@@ -278,7 +278,7 @@ def _known_there(collation: int, greeted: g.Greeting) -> int:
 _KNOWN: Final = (auth.NATIVE, auth.CACHING, auth.ED25519, auth.CLEAR)
 
 
-def _accepted(payload: bytes) -> bytes:
+def _require_no_error(payload: bytes) -> bytes:
     """Return the payload. Raises TargetRefused for an ERR packet."""
     if not payload:
         raise ProtocolViolation("the target sent an empty packet during login")
@@ -337,7 +337,7 @@ class _Prover:
         """Run the authentication, from the gateway's response to the greeting to the target's OK."""
         line = self._line
         for _ in range(MAX_ROUNDS):
-            payload = _accepted(await line.read())
+            payload = _require_no_error(await line.read())
             if payload[0] == m.OK:
                 return m.parse_ok(payload)
             if payload[0] == m.EOF:
@@ -361,7 +361,7 @@ class _Prover:
             line.write(m.packet(line.sequence, self._password + b"\0"))
             return
         line.write(m.packet(line.sequence, auth.WANTS_KEY))
-        payload = _accepted(await line.read())
+        payload = _require_no_error(await line.read())
         if payload[0] != 1:
             raise ProtocolViolation("the target did not send the requested public key")
         line.write(m.packet(line.sequence, auth.encrypt_password(self._password, salt, payload[1:])))

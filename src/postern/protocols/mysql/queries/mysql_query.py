@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from postern.errors import ProtocolViolation
 from postern.protocols.framing import Intake
 from postern.protocols.gateway_queries import Row, TargetRefused
-from postern.protocols.mysql.recorded.mysql_reading import Answers, Cells, StatementEnd, refused
+from postern.protocols.mysql.recorded.mysql_reading import Answers, Cells, StatementEnd, make_target_refused
 from postern.protocols.mysql.wire import mysql_messages as m
 
 MAX_PACKET = 16 << 20  # bytes; a row of a catalogue is far smaller
@@ -69,7 +69,7 @@ class MysqlQuery:
         if isinstance(found, Cells):
             rows.append(tuple(None if cell is None else cell.decode("utf-8", "replace") for cell in found.cells))
         elif isinstance(found, m.Failed):
-            self.error = refused(found)
+            self.error = make_target_refused(found)
             self.finished = True
         elif isinstance(found, StatementEnd):
             self.finished = not found.more

@@ -29,7 +29,7 @@ class MysqlScript:
         """Take output of the gateway. Return what the client sends next."""
         for message in self._messages.feed(data):
             if message.payload is None:
-                self._answers.passed()
+                self._answers.skip_payload()
                 continue
             found = self._answers.take(message.payload)
             if isinstance(found, m.Failed):

@@ -66,7 +66,7 @@ class _State(Enum):
 
 
 class Answers:
-    """The parser: call `take` with each payload in turn. Call `passed` for a payload that was too long to be stored."""
+    """The parser: call `take` with each payload in turn, or `skip_payload` if the payload was too long to be stored."""
 
     def __init__(self) -> None:
         self._state = _State.BEGINS
@@ -83,7 +83,7 @@ class Answers:
         """Return True if the next payload is the first of a response."""
         return self._state is _State.BEGINS
 
-    def passed(self) -> None:
+    def skip_payload(self) -> None:
         """Skip a long payload. It is almost certainly a row."""
         if self._state is _State.ROWS:
             self._rows += 1
@@ -107,10 +107,10 @@ class Answers:
             if self._cursor and self._exact(payload) is not None:
                 return self._rows_begin(payload)
             if _is_prepared(payload):
-                self._prepared(payload)
+                self._handle_prepare_ok(payload)
                 return None
             done = m.parse_ok(payload)
-            done = replace(done, info=_unpacked(done.info))
+            done = replace(done, info=_decode_info_text(done.info))
             return StatementEnd(bool(done.status & m.MORE_RESULTS), done)
         if m.is_eof(first, len(payload)):
             status, _ = m.parse_eof(payload)
@@ -128,7 +128,7 @@ class Answers:
         self._state, self._left, self._found, self._groups = _State.COLUMNS, int(width), [], []
         return None
 
-    def _prepared(self, payload: bytes) -> None:
+    def _handle_prepare_ok(self, payload: bytes) -> None:
         columns, parameters = int(m.uint16(payload, 5)), int(m.uint16(payload, 7))
         self._groups = [count for count in (parameters, columns) if count]
         if self._groups:
@@ -207,7 +207,7 @@ class Answers:
             return None
 
 
-def _unpacked(info: bytes) -> bytes:
+def _decode_info_text(info: bytes) -> bytes:
     """Return the text of an OK packet. The manual says that it extends to the packet's end; servers prefix its
     length."""
     try:
@@ -227,7 +227,7 @@ def _is_prepared(payload: bytes) -> bool:
     return first + lengths.get(payload[1 + first], 1) != 7
 
 
-def refused(failed: m.Failed) -> TargetRefused:
+def make_target_refused(failed: m.Failed) -> TargetRefused:
     """Return an ERR packet to the gateway itself as an exception, with SQLSTATE and number as its code, as in
     42000/1049."""
     return TargetRefused(failed.text, f"{failed.state}/{failed.code}")

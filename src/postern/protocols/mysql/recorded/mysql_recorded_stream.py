@@ -69,7 +69,7 @@ class MysqlReading:
         found: list[Found | OmittedPayload] = []
         for message in self._messages.feed(data):
             if message.payload is None:
-                self._answers.passed()
+                self._answers.skip_payload()
                 found.append(OmittedPayload(message.size))
             elif (one := self._answers.take(message.payload)) is not None:
                 found.append(one)

@@ -101,7 +101,7 @@ class MysqlBackend(ResultState):
         self._given = None
         pieces: list[Piece] = []
         if self._judged is not None:
-            self._decided(self._judged, pieces)
+            self._continue_after_decision(self._judged, pieces)
             self._judged = None
         self._speak(pieces)
         if self._intake.pos == len(self._intake.buf):
@@ -115,10 +115,12 @@ class MysqlBackend(ResultState):
             self._violation = error
         return pieces
 
-    def _decided(self, judged: ErrorText | ColumnHeading | StatementSummary, pieces: list[Piece]) -> None:
+    def _continue_after_decision(
+        self, judged: ErrorText | ColumnHeading | StatementSummary, pieces: list[Piece]
+    ) -> None:
         """Continue after the evaluation of a response without rows."""
         if isinstance(judged, ErrorText):
-            pieces.append(judged.completed())
+            pieces.append(judged.make_completed_event())
         elif isinstance(judged, ColumnHeading):
             self._as_text = judged.as_text
             self._held_at = -1
@@ -227,7 +229,7 @@ class MysqlBackend(ResultState):
         """Forward the packet as part of the run, or drop it, or replace it."""
         shift = self.ledger.shift
         self._defines = False
-        shown = self._understood(buf, pos, after)
+        shown = self._control_with_rollback(buf, pos, after)
         if shown and self._defines and self.adds_metadata:
             self._start = _flush(pieces, buf, self._start, pos, after)
             number = int(buf[pos + 3]) + shift
@@ -236,9 +238,9 @@ class MysqlBackend(ResultState):
             self._start = _flush(pieces, buf, self._start, pos, after)
         elif shift:
             self._start = _flush(pieces, buf, self._start, pos, pos + m.HEAD)
-            pieces.append(_renumbered(buf, pos, shift))
+            pieces.append(_renumber_header(buf, pos, shift))
 
-    def _understood(self, buf: bytes, pos: i64, after: i64) -> bool:
+    def _control_with_rollback(self, buf: bytes, pos: i64, after: i64) -> bool:
         """Process as `_control` does. A packet that violates the protocol is not forwarded, so its id stays the next
         one."""
         sequence: i64 = self._sequence
@@ -309,7 +311,7 @@ class MysqlBackend(ResultState):
             return _flush(pieces, buf, start, pos, pos + m.HEAD)
         if self.ledger.shift:
             start = _flush(pieces, buf, start, pos, pos + m.HEAD)
-            pieces.append(_renumbered(buf, pos, self.ledger.shift))
+            pieces.append(_renumber_header(buf, pos, self.ledger.shift))
         return start
 
     def _events(self, buf: bytes, pos: i64, end: i64) -> tuple[MysqlRows | None, i64]:
@@ -383,7 +385,7 @@ class MysqlBackend(ResultState):
         return whole
 
 
-def _renumbered(buf: bytes, pos: i64, shift: int) -> bytes:
+def _renumber_header(buf: bytes, pos: i64, shift: int) -> bytes:
     """Return a header with the sequence id that the client expects."""
     return buf[pos : pos + 3] + ((buf[pos + 3] + shift) & 0xFF).to_bytes(1, "little")
 

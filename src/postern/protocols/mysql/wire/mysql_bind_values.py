@@ -17,7 +17,7 @@ _SIGN: Final = 0x8000  # flag of a type: its number is unsigned
 DOUBTFUL: Final = frozenset({m.INT24, m.YEAR, m.BIT, m.GEOMETRY, m.NULL})
 
 
-def brought(payload: bytes, statement: MysqlStatement) -> tuple[int, ...]:
+def read_execute_types(payload: bytes, statement: MysqlStatement) -> tuple[int, ...]:
     """Return the types in an EXECUTE, of which at least the header has arrived; empty if it reuses the last ones.
     Raises ProtocolViolation."""
     count = statement.count

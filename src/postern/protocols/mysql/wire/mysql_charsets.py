@@ -105,7 +105,7 @@ _WORDS: Final = rf"(?:names|char(?:acter{BEFORE}set|set))"
 _END: Final = rf"{BEFORE}(?:\*/)?{BEFORE}(?=[;,]|collate\b|\Z)"
 
 
-def _quoted(escaped: str) -> str:
+def _make_quoted_pattern(escaped: str) -> str:
     """Match strings and names; in these quotes a backslash can escape."""
     return "|".join(
         [rf"{q}(?:[^{q}\\]++|\\.)*+(?:{q}|\\?\Z)" if q in escaped else rf"{q}[^{q}]*+(?:{q}|\Z)" for q in "'\"`"]
@@ -114,7 +114,7 @@ def _quoted(escaped: str) -> str:
 
 def _setting(escaped: str) -> re.Pattern[str]:
     """Match the next statement that sets something, after a semicolon outside of quotes, and its first assignment."""
-    passed = rf"[^;'\"`/#-]++|{_quoted(escaped)}|{_COMMENT}|;{BEFORE}(?!set\b)|[/-]"
+    passed = rf"[^;'\"`/#-]++|{_make_quoted_pattern(escaped)}|{_COMMENT}|;{BEFORE}(?!set\b)|[/-]"
     value = rf"(?:['\"`]?(?P<word>\w+)['\"`]?|(?P<variable>@[\w.$]+)|)(?P<ends>{_END})?"
     assigned = rf"(?:{_WORDS}|(?P<name>{_NAME}){BEFORE}:?=){BEFORE}{value}"
     return re.compile(rf"(?:{passed})*+(?P<set>;{BEFORE}set\b(?P<sets>{BEFORE}{assigned})?)", re.IGNORECASE | re.DOTALL)
@@ -122,7 +122,7 @@ def _setting(escaped: str) -> re.Pattern[str]:
 
 def _more(escaped: str) -> re.Pattern[str]:
     """Match a further word that sets it, later in the same statement."""
-    passed = rf"[^;,'\"`/#-]++|{_quoted(escaped)}|{_COMMENT}|,(?!{BEFORE}{_WORDS}\b)|[/-]"
+    passed = rf"[^;,'\"`/#-]++|{_make_quoted_pattern(escaped)}|{_COMMENT}|,(?!{BEFORE}{_WORDS}\b)|[/-]"
     return re.compile(rf"(?:{passed})*+,", re.IGNORECASE | re.DOTALL)
 
 
@@ -195,14 +195,14 @@ class CharsetState:
     def _set_by(self, places: list[re.Match[str]] | None, assigned: int) -> str:
         if places is None or assigned > sum([one["name"] is not None for one in places]):
             return UNKNOWN
-        return self._told(places[-1]) if places else ""
+        return self._resolve_charset(places[-1]) if places else ""
 
-    def _told(self, one: re.Match[str]) -> str:
-        word, variable = one["word"], one["variable"]
-        found = word.lower() if word else self.kept.get((variable or "").lower(), UNKNOWN)
-        if one["ends"] is None or found == "default":  # the target's own default is unknown
+    def _resolve_charset(self, match: re.Match[str]) -> str:
+        word, variable = match["word"], match["variable"]
+        charset = word.lower() if word else self.kept.get((variable or "").lower(), UNKNOWN)
+        if match["ends"] is None or charset == "default":  # the target's own default is unknown
             return UNKNOWN
-        return UNKNOWN if _VERSIONED.search(one["set"]) and codec_of(found) != codec_of(self.now) else found
+        return UNKNOWN if _VERSIONED.search(match["set"]) and codec_of(charset) != codec_of(self.now) else charset
 
     def keeps(self, text: str) -> str:
         """Return the variable in which the text saves the current character set; "" for none. Any other change of a

@@ -49,5 +49,5 @@ class Command(Request):
         self.dead: tuple[int, str] | None = None
 
 
-def quoted(name: str) -> str:
+def quote_identifier(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"

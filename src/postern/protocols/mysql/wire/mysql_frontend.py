@@ -22,9 +22,17 @@ from postern.interception.verdicts import Refuse
 from postern.protocols.framing import Intake
 from postern.protocols.mysql.login import mysql_greetings as g
 from postern.protocols.mysql.wire import mysql_messages as m
-from postern.protocols.mysql.wire.mysql_bind_values import brought, parameters, with_types
+from postern.protocols.mysql.wire.mysql_bind_values import parameters, read_execute_types, with_types
 from postern.protocols.mysql.wire.mysql_charsets import may_speak, sets_unread
-from postern.protocols.mysql.wire.mysql_commands import FIRST_OWN, KILL, NEVER, PLAIN, REPLICATION, Command, quoted
+from postern.protocols.mysql.wire.mysql_commands import (
+    FIRST_OWN,
+    KILL,
+    NEVER,
+    PLAIN,
+    REPLICATION,
+    Command,
+    quote_identifier,
+)
 from postern.protocols.mysql.wire.mysql_response_queue import (
     EXECUTE,
     FETCH,
@@ -120,7 +128,7 @@ class MysqlFrontend:
             if whole < 0:
                 return None
             if whole > self.max_message:
-                found = self._oversized(buf[pos + m.HEAD], size)
+                found = self._handle_oversized(buf[pos + m.HEAD], size)
             else:
                 if available < whole:
                     intake.wait(whole)
@@ -190,7 +198,7 @@ class MysqlFrontend:
         self._passing = size
         return head + self._stream() if size else head
 
-    def _oversized(self, code: int, size: i64) -> bytes | Command | None:
+    def _handle_oversized(self, code: int, size: i64) -> bytes | Command | None:
         """Handle a command that is too large to be buffered: its values stream if no rule needs them."""
         intake = self._intake
         needed: i64 = min(m.HEAD + size, HEAD)
@@ -200,7 +208,7 @@ class MysqlFrontend:
         head = intake.buf[intake.pos + m.HEAD : intake.pos + needed]
         goes_on = size == m.MAX_PAYLOAD
         self._sequence = 1
-        known = self._named(head) if code in (m.COM_STMT_EXECUTE, m.COM_STMT_SEND_LONG_DATA) else None
+        known = self._find_statement(head) if code in (m.COM_STMT_EXECUTE, m.COM_STMT_SEND_LONG_DATA) else None
         if known is not None and (code == m.COM_STMT_SEND_LONG_DATA or self._may_stream(known, head)):
             known.truncated = True
             self._passing = m.HEAD + size
@@ -208,7 +216,7 @@ class MysqlFrontend:
             self._streaming = None
             if code == m.COM_STMT_EXECUTE:
                 self._streaming = self._execute_slot(known, head)
-                self._typed(known, self._streaming, brought(head, known))
+                self._store_types(known, self._streaming, read_execute_types(head, known))
                 self.ledger.owe(self._streaming)
             return self._stream()
         self._dropping = m.HEAD + size
@@ -231,17 +239,17 @@ class MysqlFrontend:
     def _may_stream(self, statement: MysqlStatement, head: bytes) -> bool:
         """Return True if no rule needs its values, and the types are known or not needed."""
         tells = 3 * statement.count + 16 <= len(head)
-        return not self.wants.operations and tells and (statement.sure or bool(brought(head, statement)))
+        return not self.wants.operations and tells and (statement.sure or bool(read_execute_types(head, statement)))
 
     def _command(self, raw: bytes, size: i64) -> bytes | Command | None:
         """Process a complete command. Return bytes to forward, a request to evaluate, or None."""
         payload = raw[m.HEAD :] if size != m.MAX_PAYLOAD else m.MysqlPackets(len(raw)).feed(raw)[0].payload
-        found = self._understood(raw, payload)
+        found = self._handle_command(raw, payload)
         if size == m.MAX_PAYLOAD and isinstance(found, Command):
             found.slot.first = m.packets_of(len(payload))
         return found
 
-    def _understood(self, raw: bytes, payload: bytes) -> bytes | Command | None:
+    def _handle_command(self, raw: bytes, payload: bytes) -> bytes | Command | None:
         code = payload[0]
         if code == m.COM_QUERY:
             return self._query(raw, payload)
@@ -299,7 +307,7 @@ class MysqlFrontend:
             command.forced = self._speaks(MysqlPendingResponse(PREPARE), text)
         return command
 
-    def _named(self, payload: bytes) -> MysqlStatement | None:
+    def _find_statement(self, payload: bytes) -> MysqlStatement | None:
         """Return the statement whose number is at the start of a command."""
         if len(payload) < 5:
             raise ProtocolViolation("a command names no prepared statement")
@@ -316,12 +324,12 @@ class MysqlFrontend:
         return slot
 
     def _execute(self, raw: bytes, payload: bytes) -> Command:
-        statement = self._named(payload)
+        statement = self._find_statement(payload)
         if statement is None:
             return self._unknown(raw, payload)
         slot = self._execute_slot(statement, payload)
-        types = brought(payload, statement)
-        self._typed(statement, slot, types)
+        types = read_execute_types(payload, statement)
+        self._store_types(statement, slot, types)
         values = parameters(payload, statement, bool(types))
         if statement.count and not types and not statement.sure:
             raw = m.packet(0, with_types(payload, statement))
@@ -337,7 +345,7 @@ class MysqlFrontend:
             )
         return command
 
-    def _typed(self, statement: MysqlStatement, slot: MysqlPendingResponse, types: tuple[int, ...]) -> None:
+    def _store_types(self, statement: MysqlStatement, slot: MysqlPendingResponse, types: tuple[int, ...]) -> None:
         """Store the types in an EXECUTE for later ones, as the client intends. The target may not have them: the
         EXECUTE was refused, or failed because of long data (MariaDB: a value that is too long, or of no parameter).
         Until that is certain, an EXECUTE that is evaluated by types is sent with them."""
@@ -361,7 +369,7 @@ class MysqlFrontend:
     def _of_statement(self, raw: bytes, payload: bytes) -> bytes | Command | None:
         """Process the commands of a prepared statement that need no evaluation."""
         code = payload[0]
-        statement = self._named(payload)
+        statement = self._find_statement(payload)
         if statement is None:
             # Servers ignore those without a response as well.
             return None if code in (m.COM_STMT_CLOSE, m.COM_STMT_SEND_LONG_DATA) else self._unknown(raw, payload)
@@ -401,11 +409,11 @@ class MysqlFrontend:
             return raw
         command = Command(code, raw, MysqlPendingResponse(SIMPLE, ledger.next_exchange()))
         if code == m.COM_INIT_DB:
-            self._asks(command, f"USE {quoted(text_of(payload[1:], ledger.encoding))}")
+            self._asks(command, f"USE {quote_identifier(text_of(payload[1:], ledger.encoding))}")
         elif code == m.COM_FIELD_LIST:
             command.slot.kind = FIELDS
             table = payload[1:].split(b"\0")[0]
-            self._asks(command, f"SHOW COLUMNS FROM {quoted(text_of(table, ledger.encoding))}")
+            self._asks(command, f"SHOW COLUMNS FROM {quote_identifier(text_of(table, ledger.encoding))}")
         elif code == m.COM_PROCESS_INFO:
             command.slot.kind = QUERY
             self._asks(command, "SHOW FULL PROCESSLIST")
@@ -442,7 +450,7 @@ class MysqlFrontend:
         # Before the plug-in's name is the collation; a reset leaves it as it was at login.
         plugin = payload[pos + 2 :].split(b"\0")[0]
         name = text_of(database, "utf-8")
-        self._asks(command, f"USE {quoted(name)}" if name else "RESET CONNECTION")
+        self._asks(command, f"USE {quote_identifier(name)}" if name else "RESET CONNECTION")
         if user.decode("utf-8", "surrogateescape") != self.user:
             command.dead = (m.ER_ACCESS_DENIED, "28000")
             command.forced = Refuse(

@@ -55,7 +55,7 @@ class ErrorText(Output):
         """Replace the text by a refusal."""
         self._payload = refusal_packet(0, refusal)[m.HEAD :]
 
-    def completed(self) -> Completed:
+    def make_completed_event(self) -> Completed:
         """Return the completion event of the error with its current text."""
         failed = m.parse_err(self._payload, self._codec)
         return Completed(self.exchange, error_code=failed.state, error=failed.text)

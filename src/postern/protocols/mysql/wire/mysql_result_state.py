@@ -123,7 +123,7 @@ class ResultState(Wire):
         number: i64 = buf[pos + 3]
         pos += m.HEAD
         if not slots:
-            self._unasked(buf, pos, end)
+            self._handle_unsolicited(buf, pos, end)
             return True
         self._count(number)
         if pos == end:
@@ -146,23 +146,23 @@ class ResultState(Wire):
         if head.types and first != m.ERR and head.statement is not None and head.types is head.statement.types:
             head.statement.sure = True
         if first == m.ERR and not (self._phase == COLUMNS and self._left > 0):
-            return self._failed(head, buf[pos:end], number) and shown
+            return self._handle_error(head, buf[pos:end], number) and shown
         if self._phase == ROWS:
             self._reports = OF_EOF
-            self._ended(head, _eof_status(buf, pos, end))
+            self._end_result(head, _eof_status(buf, pos, end))
         elif self._phase == COLUMNS:
             return self._column(head, buf, pos, end, number, shown)
         elif head.kind == PREPARE:
             self._reports = OF_PREPARE
-            self._prepared(head, buf, pos, end)
+            self._handle_prepare_ok(head, buf, pos, end)
         elif head.kind == STATISTICS:
-            self._done(head)
+            self._finish_response(head)
         elif head.kind == SIMPLE:
             return self._simple(head, buf, pos, end, number) and shown
         elif first == m.OK:
             self._affected += m.read_number(buf, pos + 1, end)[0]
             self._reports = OF_OK
-            self._ended(head, m.ok_status(buf, pos, end))
+            self._end_result(head, m.ok_status(buf, pos, end))
         elif first == m.LOCAL_INFILE:
             return self._file(head, number) and shown
         else:
@@ -178,13 +178,13 @@ class ResultState(Wire):
         self._held_head = head
         self._held_at = (number + self.ledger.shift) & 0xFF
 
-    def _unasked(self, buf: bytes, pos: i64, end: i64) -> None:
+    def _handle_unsolicited(self, buf: bytes, pos: i64, end: i64) -> None:
         """Handle a packet without a pending command: a server that closes a connection can send the reason."""
         if self.fatal or end - pos < 3 or buf[pos] != m.ERR:
             raise ProtocolViolation("the target sent a response without a pending command")
         self.fatal = True
 
-    def _failed(self, head: MysqlPendingResponse, payload: bytes, number: i64) -> bool:
+    def _handle_error(self, head: MysqlPendingResponse, payload: bytes, number: i64) -> bool:
         """Handle an ERR packet, which ends the whole response: some of several statements have run."""
         if len(payload) < 3:
             raise ProtocolViolation("the target sent an error without a number")
@@ -197,11 +197,11 @@ class ResultState(Wire):
                 ledger.slots[1].failed = payload
         elif self.cutting:
             # The client got another error. This one was not evaluated, so its text is not recorded either.
-            self._pieces.append(Completed(head.exchange, error_code=text.completed().error_code))
+            self._pieces.append(Completed(head.exchange, error_code=text.make_completed_event().error_code))
         elif self.wants.output:
             self._judged = text
         else:
-            self._pieces.append(text.completed())
+            self._pieces.append(text.make_completed_event())
         self._over()
         return not self.wants.output
 
@@ -218,10 +218,10 @@ class ResultState(Wire):
             raise ProtocolViolation("the target sent an invalid response to a simple command")
         if head.failed and not head.hidden:
             text = ErrorText(head.exchange, head.failed, int(number + self.ledger.shift) & 0xFF, self.ledger.codec)
-            self._pieces += [text.encode(), text.completed()]
+            self._pieces += [text.encode(), text.make_completed_event()]
             self._over()
             return False
-        self._done(head)
+        self._finish_response(head)
         return True
 
     def _results(self, buf: bytes, pos: i64, end: i64) -> None:
@@ -234,7 +234,7 @@ class ResultState(Wire):
         self._layout = None
         self._phase = COLUMNS
 
-    def _prepared(self, head: MysqlPendingResponse, buf: bytes, pos: i64, end: i64) -> None:
+    def _handle_prepare_ok(self, head: MysqlPendingResponse, buf: bytes, pos: i64, end: i64) -> None:
         if end - pos < 12 or buf[pos] != m.OK or head.statement is None:
             raise ProtocolViolation("the target sent an invalid response to COM_STMT_PREPARE")
         columns = m.uint16(buf, pos + 5)
@@ -256,7 +256,7 @@ class ResultState(Wire):
         self._describes_result = True
         if not self._left:
             self._tag = "PREPARE"
-            self._done(head)
+            self._finish_response(head)
 
     def _column(self, head: MysqlPendingResponse, buf: bytes, pos: i64, end: i64, number: i64, shown: bool) -> bool:
         """Process a column definition, or the end of them. Return False when the client must not see it, or not yet."""
@@ -284,12 +284,12 @@ class ResultState(Wire):
             return shown
         self.ledger.status = status
         if head.kind == FIELDS:
-            self._done(head)
+            self._finish_response(head)
             return shown
         if head.cursor and status & m.CURSOR_EXISTS and head.statement is not None:
             self.ledger.describe(head.statement, tuple(self._definitions))
             head.statement.as_text = self._as_text
-            self._ended(head, status)
+            self._end_result(head, status)
             return shown
         self._phase = ROWS
         return shown
@@ -331,7 +331,7 @@ class ResultState(Wire):
             self.cutting = True
         return False
 
-    def _ended(self, head: MysqlPendingResponse, status: i64) -> None:
+    def _end_result(self, head: MysqlPendingResponse, status: i64) -> None:
         """Handle the end of a result; others may follow."""
         self.ledger.status = int(status)
         if status & m.MORE_RESULTS and head.kind != FETCH:
@@ -339,9 +339,9 @@ class ResultState(Wire):
             self._definitions = []
             self._as_text = frozenset()
             return
-        self._done(head)
+        self._finish_response(head)
 
-    def _done(self, head: MysqlPendingResponse) -> None:
+    def _finish_response(self, head: MysqlPendingResponse) -> None:
         """Finish a successful response."""
         if head.exchange and not head.hidden and not self.lets_end:
             rows = int(self._seen) if self._phase == ROWS or self._seen else min(self._affected, MAX_ROWS)

@@ -19,7 +19,7 @@ from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_charsets import wide_codec
 from postern.protocols.mysql.wire.mysql_messages import MysqlField, parse_field, read_lenenc, uint24
 from postern.protocols.mysql.wire.mysql_types import DATED, SIZED, kind_of, width_of
-from postern.protocols.mysql.wire.mysql_values import cell_change, fill_value, packed, plain, sized
+from postern.protocols.mysql.wire.mysql_values import add_length_prefix, cell_change, fill_value, pack_value, plain
 
 Cells = list[bytes | None]  # of one column, row by row; None is NULL
 
@@ -54,7 +54,7 @@ def layout_of(definitions: tuple[bytes, ...], binary: bool, codec: str) -> Mysql
     """Return the layout in the payloads of column definitions. Raises ProtocolViolation when they are not valid."""
     if sum([len(one) for one in definitions]) > _LARGEST:
         return _read(definitions, binary, codec)
-    return _known(definitions, binary, codec)
+    return _read_cached(definitions, binary, codec)
 
 
 def _read(definitions: tuple[bytes, ...], binary: bool, codec: str) -> MysqlLayout:
@@ -62,7 +62,7 @@ def _read(definitions: tuple[bytes, ...], binary: bool, codec: str) -> MysqlLayo
 
 
 @lru_cache(maxsize=64)
-def _known(definitions: tuple[bytes, ...], binary: bool, codec: str) -> MysqlLayout:
+def _read_cached(definitions: tuple[bytes, ...], binary: bool, codec: str) -> MysqlLayout:
     return _read(definitions, binary, codec)
 
 
@@ -311,7 +311,7 @@ class MysqlRows(Rows):
                 if wide:
                     new.append(cell if text == _narrow(cell, wide) else text.decode("utf-8", "replace").encode(wide))
                     continue
-                new.append(packed(m.LONGLONG, unsigned, text) if whole else text)
+                new.append(pack_value(m.LONGLONG, unsigned, text) if whole else text)
         self._new[column] = new
         self._replaced = True
 
@@ -419,5 +419,5 @@ class MysqlRows(Rows):
                 nulls[(column + 2) // 8] |= 1 << (column + 2) % 8
             else:
                 kind = m.VAR_STRING if column in self._as_text else layout.fields[column].type
-                values.append(sized(kind, cell))
+                values.append(add_length_prefix(kind, cell))
         return b"\0" + bytes(nulls) + b"".join(values)

@@ -1,6 +1,6 @@
 """Conversion of single values to text and back, for display, rules and masking.
 
-`plain` and `packed` convert between a value in a binary row and the text that a query would return. `CellChange`
+`plain` and `pack_value` convert between a value in a binary row and the text that a query would return. `CellChange`
 decides about values of columns in either format. A value that cannot be parsed, or whose type has no value to replace
 it, becomes NULL unless the change leaves it as it is.
 """
@@ -82,7 +82,7 @@ def _float(number: float, form: str) -> bytes:
     return (repr(number) if form == "%.17g" else form % number).encode()
 
 
-def packed(kind: int, unsigned: bool, text: bytes) -> bytes:
+def pack_value(kind: int, unsigned: bool, text: bytes) -> bytes:
     """Encode a text as a value of a binary row. Raises ValueError if it is not valid for the type."""
     if kind in (m.DATE, m.NEWDATE):
         day = date.fromisoformat(text.decode())
@@ -122,7 +122,7 @@ def read_binary(payload: bytes, pos: int, end: int, kind: int) -> tuple[bytes, i
     return payload[pos : pos + width], pos + width
 
 
-def sized(kind: int, data: bytes) -> bytes:
+def add_length_prefix(kind: int, data: bytes) -> bytes:
     """Return the value with its length, as in a binary row."""
     width = width_of(kind)
     if width == SIZED:
@@ -171,7 +171,7 @@ def _six(text: str) -> str:
     return f"{whole}.{part.ljust(6, '0')}" if point else text
 
 
-def _matched(pattern: re.Pattern[bytes], text: bytes) -> bytes:
+def _require_match(pattern: re.Pattern[bytes], text: bytes) -> bytes:
     if pattern.fullmatch(text) is None:
         raise ValueError("not a value of its type")
     return text
@@ -182,10 +182,10 @@ def _float_text(text: bytes) -> bytes:
 
 
 _READ: Final[dict[Scalar, Callable[[bytes], bytes]]] = {
-    Scalar.SMALLINT: partial(_matched, _WHOLE),
-    Scalar.INTEGER: partial(_matched, _WHOLE),
-    Scalar.BIGINT: partial(_matched, _WHOLE),
-    Scalar.DECIMAL: partial(_matched, _DECIMAL),
+    Scalar.SMALLINT: partial(_require_match, _WHOLE),
+    Scalar.INTEGER: partial(_require_match, _WHOLE),
+    Scalar.BIGINT: partial(_require_match, _WHOLE),
+    Scalar.DECIMAL: partial(_require_match, _DECIMAL),
     Scalar.REAL: _float_text,
     Scalar.DOUBLE: _float_text,
     Scalar.DATE: _day_text,
@@ -227,7 +227,7 @@ def cell_change(field: MysqlField, binary: bool, by: Change) -> Callable[[bytes]
         if new is None or new == known:
             return cell if new is not None else None
         try:
-            data = packed(field.type, unsigned, new)
+            data = pack_value(field.type, unsigned, new)
             return data if binary else new
         except ValueError:
             return None
@@ -242,7 +242,7 @@ def fill_value(field: MysqlField, binary: bool, by: Fill) -> bytes | None:
     if scalar is Scalar.OTHER or found is None or found[0] is None or scalar not in _READ or not binary:
         return None if scalar is Scalar.OTHER or found is None else found[0]
     try:
-        return packed(field.type, bool(field.flags & m.UNSIGNED), found[0])
+        return pack_value(field.type, bool(field.flags & m.UNSIGNED), found[0])
     except ValueError:
         return None
 

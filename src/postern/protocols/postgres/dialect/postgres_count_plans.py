@@ -18,7 +18,7 @@ from postgast import PgQueryError, deparse, pg_query_pb2
 
 from postern.domain.rules.row_count import MOST_ROWS, CountPlan, CountPlans, Named, Uncountable
 from postern.inspection.sql.postgres.postgres_tree import Message, UnreadablePostgres, children, names, node, readings
-from postern.protocols.postgres.dialect.postgres_side_effect_free import check_text, is_calm, named, uses
+from postern.protocols.postgres.dialect.postgres_side_effect_free import check_text, is_calm, qualified_name_of, uses
 
 MOST_CHARACTERS: Final = 10_000
 MOST_PARTS: Final = 20
@@ -62,11 +62,11 @@ class PostgresCounter:
 
 def behind(plan: CountPlan) -> CountPlan:
     """Return the plan for a statement after one that may change its meaning."""
-    return _refused("what stands before it may change what it means", plan.action, plan.target)
+    return _make_uncountable_plan("statements before it may change what it means", plan.action, plan.target)
 
 
 def _unknown(why: str) -> CountPlans:
-    return CountPlans((_refused(why),), True, True)
+    return CountPlans((_make_uncountable_plan(why),), True, True)
 
 
 def _stirs(statement: Message) -> bool:
@@ -101,7 +101,7 @@ def _all(kind: str, message: Message) -> Iterator[tuple[str, Message]]:
         waiting += [(one, child) for _, one, child in children(kind, message)]
 
 
-def _refused(why: str, action: str = "", target: Named = ("", "")) -> CountPlan:
+def _make_uncountable_plan(why: str, action: str = "", target: Named = ("", "")) -> CountPlan:
     return CountPlan(action or _EVERYTHING, target, why)
 
 
@@ -127,42 +127,44 @@ def _parts(statement: Message) -> Iterator[Part]:
 
 
 def _plan(kind: str, message: Message, outside: Sequence[Message]) -> CountPlan:
-    action, target = _ACTIONS[kind], named(message["relation"])
+    action, target = _ACTIONS[kind], qualified_name_of(message["relation"])
     try:
-        return _counted(kind, copy.deepcopy(message), copy.deepcopy(list(outside)), action, target)
+        return _plan_count(kind, copy.deepcopy(message), copy.deepcopy(list(outside)), action, target)
     except Uncountable as error:
-        return _refused(error.message, action, target)
+        return _make_uncountable_plan(error.message, action, target)
     except RecursionError:
-        return _refused("it is nested too deeply", action, target)
+        return _make_uncountable_plan("it is nested too deeply", action, target)
 
 
-def _counted(kind: str, message: Message, outside: list[Message], action: str, target: Named) -> CountPlan:
+def _plan_count(kind: str, message: Message, outside: list[Message], action: str, target: Named) -> CountPlan:
     message = _with_outside(message, outside)
-    rows = _merged(message) if kind == "MergeStmt" else _chosen(kind, message)
+    rows = _select_merged_rows(message) if kind == "MergeStmt" else _select_changed_rows(kind, message)
     relation = message["relation"]
-    found = uses(rows, relation)
+    usage = uses(rows, relation)
     numbers: dict[int, int] = {}
-    for one in found.parameters:
-        number = one.get("number", 0)
-        one["number"] = numbers.setdefault(number, len(numbers) + 1)
+    for parameter in usage.parameters:
+        number = parameter.get("number", 0)
+        parameter["number"] = numbers.setdefault(number, len(numbers) + 1)
     _without_changes(rows)
     sets = frozenset(_set_columns(kind, message))
     return CountPlan(
         action,
         target,
-        tables=tuple(dict.fromkeys(named(one) for one in found.tables)),
-        others=tuple({named(one) for one in found.tables if one is not relation or kind == "MergeStmt"}),
-        columns=None if found.is_whole else frozenset(found.columns),
-        fields=frozenset(found.fields),
-        functions=frozenset(found.functions),
-        operators=frozenset(found.operators),
-        types=frozenset(found.types),
-        collations=frozenset(found.collations),
-        writes=found.writes,
+        tables=tuple(dict.fromkeys(qualified_name_of(table) for table in usage.tables)),
+        others=tuple(
+            {qualified_name_of(table) for table in usage.tables if table is not relation or kind == "MergeStmt"}
+        ),
+        columns=None if usage.is_whole else frozenset(usage.columns),
+        fields=frozenset(usage.fields),
+        functions=frozenset(usage.functions),
+        operators=frozenset(usage.operators),
+        types=frozenset(usage.types),
+        collations=frozenset(usage.collations),
+        writes=usage.writes,
         sets=sets,
         values=tuple(numbers),
         check=check_text,
-        query=partial(_text, rows, [(one, named(one)) for one in found.tables]),
+        query=partial(_text, rows, [(table, qualified_name_of(table)) for table in usage.tables]),
     )
 
 
@@ -210,7 +212,7 @@ def _column(relation: Message, name: str) -> Message:
     return {"ColumnRef": {"fields": [{"String": {"sval": called}}, {"String": {"sval": name}}]}}
 
 
-def _chosen(kind: str, message: Message) -> Message:
+def _select_changed_rows(kind: str, message: Message) -> Message:
     """Return the rows of an UPDATE or a DELETE."""
     relation = message["relation"]
     where = message.get("whereClause")
@@ -228,18 +230,18 @@ def _chosen(kind: str, message: Message) -> Message:
     return _select(fields)
 
 
-def _merged(message: Message) -> Message:
+def _select_merged_rows(message: Message) -> Message:
     relation, source, condition = message["relation"], message["sourceRelation"], message["joinCondition"]
-    clauses = [one["MergeWhenClause"] for one in message.get("mergeWhenClauses", ())]
-    found = {"IS_NOT_NULL": "MERGE_WHEN_MATCHED", "IS_NULL": "MERGE_WHEN_NOT_MATCHED_BY_TARGET"}
+    clauses = [clause["MergeWhenClause"] for clause in message.get("mergeWhenClauses", ())]
+    matches = {"IS_NOT_NULL": "MERGE_WHEN_MATCHED", "IS_NULL": "MERGE_WHEN_NOT_MATCHED_BY_TARGET"}
     cases = [
         {
             "CaseWhen": {
                 "expr": {"NullTest": {"arg": _column(relation, "ctid"), "nulltesttype": test}},
-                "result": _acted(clauses, match),
+                "result": _make_action_condition(clauses, match),
             }
         }
-        for test, match in found.items()
+        for test, match in matches.items()
     ]
     joined = {"jointype": "JOIN_LEFT", "larg": source, "rarg": {"RangeVar": relation}, "quals": condition}
     rows = _select(
@@ -249,14 +251,16 @@ def _merged(message: Message) -> Message:
             "whereClause": {"CaseExpr": {"args": cases, "defresult": _FALSE}},
         }
     )
-    if any(one.get("matchKind") == "MERGE_WHEN_NOT_MATCHED_BY_SOURCE" for one in clauses):
-        rows = _select({"op": "SETOP_UNION", "all": True, "larg": rows, "rarg": _unmatched(message, clauses)})
+    if any(clause.get("matchKind") == "MERGE_WHEN_NOT_MATCHED_BY_SOURCE" for clause in clauses):
+        rows = _select(
+            {"op": "SETOP_UNION", "all": True, "larg": rows, "rarg": _select_unmatched_rows(message, clauses)}
+        )
     if "withClause" in message:
         rows["withClause"] = message["withClause"]
     return rows
 
 
-def _unmatched(message: Message, clauses: Sequence[Message]) -> Message:
+def _select_unmatched_rows(message: Message, clauses: Sequence[Message]) -> Message:
     """Return the rows of the table without a match in the source."""
     partner = _select(
         {
@@ -267,7 +271,7 @@ def _unmatched(message: Message, clauses: Sequence[Message]) -> Message:
     )
     exists = {"SubLink": {"subLinkType": "EXISTS_SUBLINK", "subselect": {"SelectStmt": partner}}}
     lonely = {"BoolExpr": {"boolop": "NOT_EXPR", "args": [exists]}}
-    acted = _acted(clauses, "MERGE_WHEN_NOT_MATCHED_BY_SOURCE")
+    acted = _make_action_condition(clauses, "MERGE_WHEN_NOT_MATCHED_BY_SOURCE")
     return _select(
         {
             "targetList": [_value(_TRUE)],
@@ -277,17 +281,17 @@ def _unmatched(message: Message, clauses: Sequence[Message]) -> Message:
     )
 
 
-def _acted(clauses: Sequence[Message], match: str) -> Message:
+def _make_action_condition(clauses: Sequence[Message], match: str) -> Message:
     """Return the condition under which anything is done with a row: the first clause whose condition holds decides."""
     cases = [
         {
             "CaseWhen": {
-                "expr": one.get("condition", _TRUE),
-                "result": _FALSE if one.get("commandType") == "CMD_NOTHING" else _TRUE,
+                "expr": clause.get("condition", _TRUE),
+                "result": _FALSE if clause.get("commandType") == "CMD_NOTHING" else _TRUE,
             }
         }
-        for one in clauses
-        if one.get("matchKind") == match
+        for clause in clauses
+        if clause.get("matchKind") == match
     ]
     return {"CaseExpr": {"args": cases, "defresult": _FALSE}} if cases else _FALSE
 

@@ -208,7 +208,7 @@ def _schemas_of_options(walk: Walk, message: Message, option: str, *, otherwise:
         walk.found.objects.add(EVERYTHING)
 
 
-def _published(walk: Walk, message: Message, scope: Scope) -> None:
+def _visit_publication_object(walk: Walk, message: Message, scope: Scope) -> None:
     sort = message.get("pubobjtype", "")
     if sort == "PUBLICATIONOBJ_TABLES_IN_SCHEMA":
         walk.found.touches(ObjectKind.SCHEMA, [message.get("name", "")])
@@ -278,7 +278,7 @@ DEFINITIONS: Final[dict[str, Handler]] = {
     "CreateExtensionStmt": _extension("CreateExtensionStmt"),
     "CreatePublicationStmt": _publication("CreatePublicationStmt"),
     "CreateSeqStmt": _sequence("CreateSeqStmt"),
-    "PublicationObjSpec": _published,
+    "PublicationObjSpec": _visit_publication_object,
     "ReindexStmt": _reindex,
     "AlterDatabaseSetStmt": _for_all_to_come(_DDL, _ADMIN),
     "AlterFunctionStmt": _alter_function,

@@ -35,7 +35,7 @@ _SETTING: Final = Refuse(
 _BEHIND: Final = Refuse(
     _RULE,
     "this holds characters other than ASCII and came before a statement was answered that may change the client "
-    "encoding, so that nobody could tell how the target reads it",
+    "encoding, so that it is unknown how the target reads it",
     "Send it again once that statement is answered.",
 )
 

@@ -168,7 +168,7 @@ class TargetNames:
         return self._types_anywhere.get(column) is False
 
     def operator_known(self, parts: list[str]) -> bool:
-        return self._known(parts, OPERATORS, self.schema.operators, self._operators_anywhere)
+        return self._is_known_harmless(parts, OPERATORS, self.schema.operators, self._operators_anywhere)
 
     def type_known(self, parts: list[str]) -> bool:
         """Return True if a cast to the type does not run custom code of the target."""
@@ -176,19 +176,19 @@ class TargetNames:
             return True  # types have no overloads; _int4 is an array
         if len(parts) > 1 and (parts[-2], parts[-1].removeprefix("_")) in _OWN_TYPES:
             return True
-        return self._known(parts, TYPES, self.schema.types, self._types_anywhere)
+        return self._is_known_harmless(parts, TYPES, self.schema.types, self._types_anywhere)
 
-    def _known(
+    def _is_known_harmless(
         self,
         parts: list[str],
-        own: frozenset[str],
+        system: frozenset[str],
         targets: Mapping[tuple[str, str], bool],
         anywhere: Mapping[str, bool],
     ) -> bool:
         name = parts[-1]
         if len(parts) > 1:
-            return name in own if parts[-2] == OWN else targets.get((parts[-2], name), False)
-        return anywhere.get(name, name in own and not self._shadowed)
+            return name in system if parts[-2] == OWN else targets.get((parts[-2], name), False)
+        return anywhere.get(name, name in system and not self._shadowed)
 
     def relations(self, parts: list[str]) -> list[Relation]:
         """Return the tables and views that the name may mean; none if the catalogue has none, or is missing."""

@@ -68,14 +68,14 @@ def _query(kind: str, message: Message, ctes: Ctes) -> Scans:
     if kind == "SelectStmt":
         return _select(message, here) | changed
     if kind == "InsertStmt":
-        return _nested(message.get("selectStmt"), here) | changed
+        return _scan_subquery(message.get("selectStmt"), here) | changed
     returns = kind in ("DeleteStmt", "UpdateStmt") and bool(message.get("returningClause"))
     if returns and passes_every_row(message.get("whereClause")):
         return _table(message["relation"], {}) | changed
     return changed
 
 
-def _nested(value: Message | None, ctes: Ctes) -> Scans:
+def _scan_subquery(value: Message | None, ctes: Ctes) -> Scans:
     kind, message = node(value)
     return _query(kind, message, ctes) if kind else _NOTHING
 
@@ -106,7 +106,7 @@ def _select(select: Message, ctes: Ctes) -> Scans:
     found = _NOTHING
     for value in targets:
         for link in _links(value):
-            found |= _nested(link.get("subselect"), ctes)
+            found |= _scan_subquery(link.get("subselect"), ctes)
     if not passes_every_row(select.get("whereClause")) or (not select.get("groupClause") and _is_one_row(targets)):
         return found
     for element in select.get("fromClause", ()):
@@ -124,7 +124,7 @@ def _from(element: Message, ctes: Ctes) -> Scans:
     if kind == "RangeVar":
         return _table(message, ctes)
     if kind == "RangeSubselect":
-        return _nested(message.get("subquery"), ctes)
+        return _scan_subquery(message.get("subquery"), ctes)
     if kind == "JoinExpr":
         return _from(message["larg"], ctes) | _from(message["rarg"], ctes)
     if kind == "RangeTableSample":
@@ -206,20 +206,20 @@ class PostgresParser(Shared):
 
     def judge(self, text: str, schema: TargetSchema | None = None) -> tuple[AnalysedStatement, ...]:
         """Parse a text as `parse` does, with the names of prepared statements."""
-        return self._cache.of(text, schema, self._judged)
+        return self._cache.of(text, schema, self._judge_uncached)
 
-    def _known(self, schema: TargetSchema | None) -> TargetNames:
-        for one, known in self._names:
-            if one is schema:
+    def _get_target_names(self, schema: TargetSchema | None) -> TargetNames:
+        for cached_schema, known in self._names:
+            if cached_schema is schema:
                 return known
         known = TargetNames(schema)
         self._names = [(schema, known), *self._names[: CACHED_SCHEMAS - 1]]
         return known
 
-    def _judged(self, text: str, schema: TargetSchema | None) -> tuple[AnalysedStatement, ...]:
-        known = self._known(schema)
+    def _judge_uncached(self, text: str, schema: TargetSchema | None) -> tuple[AnalysedStatement, ...]:
+        known = self._get_target_names(schema)
         try:
-            ways = [[_walk(one, known, 0) for one in way] for way in readings(text)]
+            ways = [[_walk(statement, known, 0) for statement in way] for way in readings(text)]
         except UnreadablePostgres as error:
             return (AnalysedStatement(unknown(str(error)), encodes=True),)
         except RecursionError:
@@ -227,12 +227,15 @@ class PostgresParser(Shared):
         except Exception as error:  # fail closed; a test checks that no known statement fails for this reason
             return (AnalysedStatement(unknown(f"it could not be judged ({type(error).__name__})"), encodes=True),)
         judged = [
-            tuple(AnalysedStatement(one.statement(), one.prepares, one.executes, one.encodes) for one in way)
+            tuple(
+                AnalysedStatement(statement.statement(), statement.prepares, statement.executes, statement.encodes)
+                for statement in way
+            )
             for way in ways
         ]
         if len(judged) == 1 or judged[0] == judged[1]:
             return judged[0]
-        return tuple(_doubtful(one) for way in judged for one in way)
+        return tuple(_doubtful(statement) for way in judged for statement in way)
 
 
 def _walk(statement: Message, known: TargetNames, deep: int) -> Findings:

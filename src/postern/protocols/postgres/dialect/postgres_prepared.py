@@ -62,7 +62,7 @@ class PreparedStatements:
                 found.append(one.statement)
             else:
                 if one.executes not in before:
-                    before[one.executes] = self._prepared(one.executes, schema)
+                    before[one.executes] = self._find_statements(one.executes, schema)
                 prepared = before[one.executes] + own.get(one.executes, [])
                 found.append(_run(one.statement, one.executes, prepared) if prepared else one.statement)
         return tuple(found)
@@ -99,17 +99,17 @@ class PreparedStatements:
                 self._count -= 1
                 self._length -= len(text)
 
-    def _prepared(self, name: str, schema: TargetSchema | None) -> list[Statement]:
+    def _find_statements(self, name: str, schema: TargetSchema | None) -> list[Statement]:
         """Return all statements that the name may stand for; none if it is unknown."""
-        found = [
-            one.statement
+        statements = [
+            analysed.statement
             for text in self._texts.get(name, ())
-            for one in self._parser.judge(text, schema)
-            if one.prepares == name
+            for analysed in self._parser.judge(text, schema)
+            if analysed.prepares == name
         ]
         if self._by_protocol:
-            found += [one for text in self._by_protocol for one in self._parser.parse(text, schema)]
-        return found
+            statements += [statement for text in self._by_protocol for statement in self._parser.parse(text, schema)]
+        return statements
 
 
 def _run(execute: Statement, name: str, prepared: list[Statement]) -> Statement:

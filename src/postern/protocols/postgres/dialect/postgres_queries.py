@@ -21,7 +21,7 @@ def _select(walk: Walk, message: Message, scope: Scope) -> None:
 
 
 def _parts_of_select(walk: Walk, message: Message, scope: Scope) -> None:
-    names_here = walk.scoped(message, scope)
+    names_here = walk.enter_with_clause(message, scope)
     into = message.get("intoClause")
     if into is not None:
         walk.found.effects |= {Effect.DDL, Effect.WRITE}
@@ -32,7 +32,7 @@ def _parts_of_select(walk: Walk, message: Message, scope: Scope) -> None:
 
 
 def _insert(walk: Walk, message: Message, scope: Scope) -> None:
-    names_here = walk.scoped(message, scope)
+    names_here = walk.enter_with_clause(message, scope)
     walk.writes_relation(message["relation"])
     query = message.get("selectStmt", {}).get("SelectStmt", {})
     if query.get("valuesLists") and not query.keys() & _READING:
@@ -52,7 +52,7 @@ def _delete(walk: Walk, message: Message, scope: Scope) -> None:
 
 
 def _changes_rows(walk: Walk, kind: str, message: Message, scope: Scope, others: str) -> None:
-    names_here = walk.scoped(message, scope)
+    names_here = walk.enter_with_clause(message, scope)
     walk.writes_relation(message["relation"])
     walk.found.without_where |= passes_every_row(message.get("whereClause"))
     if message.get(others):
@@ -62,7 +62,7 @@ def _changes_rows(walk: Walk, kind: str, message: Message, scope: Scope, others:
 
 
 def _merge(walk: Walk, message: Message, scope: Scope) -> None:
-    names_here = walk.scoped(message, scope)
+    names_here = walk.enter_with_clause(message, scope)
     walk.writes_relation(message["relation"])
     walk.found.effects.add(Effect.READ)
     actions = [one["MergeWhenClause"] for one in message.get("mergeWhenClauses", ())]
@@ -160,7 +160,7 @@ def _cast(kind: str) -> Handler:
 
 def _sample(walk: Walk, message: Message, scope: Scope) -> None:
     if names(message.get("method")) not in _SAMPLERS:
-        walk.found.unknown("nobody knows how its TABLESAMPLE chooses rows")
+        walk.found.unknown("its TABLESAMPLE method is unknown")
     walk.inside("RangeTableSample", message, scope, leave=("method",))
 
 

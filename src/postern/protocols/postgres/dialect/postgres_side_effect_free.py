@@ -71,7 +71,7 @@ class Uses:
     parameters: list[Message] = field(default_factory=list)
 
 
-def named(relation: Message) -> Named:
+def qualified_name_of(relation: Message) -> Named:
     return relation.get("schemaname", ""), relation["relname"]
 
 
@@ -140,7 +140,7 @@ def _table(message: Message, scope: Scope, target: Message, found: Uses) -> None
         if scope[name]:
             raise Uncountable("it reads rows that another part of the statement changes")
         return
-    if is_of_system([part for part in named(message) if part]):
+    if is_of_system([part for part in qualified_name_of(message) if part]):
         raise Uncountable(f"{name} is a table of the server itself")
     if message.get("catalogname"):
         raise Uncountable("it names a database")

@@ -140,7 +140,7 @@ def _format_of(options: Sequence[Message]) -> CopyFormat | None:
         name = one.get("defname", "")
         if name in said:  # the target rejects it
             return None
-        said[name] = _said(one)
+        said[name] = _read_option(one)
     kind = said.pop("format", "text").lower()
     encoding = said.pop("encoding", "").lower()
     if kind not in ("text", "csv", "binary") or encoding.replace("-", "_") in _AMBIGUOUS:
@@ -148,7 +148,7 @@ def _format_of(options: Sequence[Message]) -> CopyFormat | None:
     header = _boolean(said.pop("header", "false"))
     is_csv = kind == "csv"
     quote = said.pop("quote", '"')
-    form = _encoded(
+    form = _encode_options(
         {
             "delimiter": said.pop("delimiter", "," if is_csv else "\t"),
             "null": said.pop("null", "" if is_csv else "\\N"),
@@ -163,11 +163,11 @@ def _format_of(options: Sequence[Message]) -> CopyFormat | None:
     return CopyFormat(kind, header=header, encoding=encoding, **form)
 
 
-def _encoded(said: Mapping[str, str]) -> dict[str, bytes]:
-    return {name: value.encode("utf-8", "surrogateescape") for name, value in said.items()}
+def _encode_options(options: Mapping[str, str]) -> dict[str, bytes]:
+    return {name: value.encode("utf-8", "surrogateescape") for name, value in options.items()}
 
 
-def _said(option: Message) -> str:
+def _read_option(option: Message) -> str:
     kind, value = node(option.get("arg"))
     if not kind:
         return "true"

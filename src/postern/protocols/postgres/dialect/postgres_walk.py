@@ -80,13 +80,13 @@ class Walk:
     def later(self, kind: str, message: Message, scope: Scope) -> None:
         self._waiting.append((kind, message, scope))
 
-    def scoped(self, message: Message, scope: Scope) -> frozenset[str]:
+    def enter_with_clause(self, message: Message, scope: Scope) -> frozenset[str]:
         """Enter the WITH of a statement. Return its names and those of the outer scope."""
         outside = scope or frozenset()
         clause = message.get("withClause")
         if clause is None:
             return outside
-        queries = [one["CommonTableExpr"] for one in clause.get("ctes", ())]
+        queries = [element["CommonTableExpr"] for element in clause.get("ctes", ())]
         everything = outside | {query["ctename"] for query in queries}
         sees = everything if clause.get("recursive") else outside
         for query in queries:
@@ -110,7 +110,7 @@ class Walk:
         elif not self.known.has_catalogue:
             self.found.untraced = NO_CATALOGUE
         if not self.known.relation_known(parts):
-            self.found.unknown(f"nobody knows what {'.'.join(parts)} is")
+            self.found.unknown(f"relation {'.'.join(parts)} is unknown")
         for one in self.known.relations(parts):
             if one.definition:
                 self.found.join(self.code(one.definition))
@@ -136,11 +136,11 @@ class Walk:
         self.found.touches(ObjectKind.FUNCTION, parts)
         effects = self.known.function(parts)
         if effects is None:
-            self.found.unknown(f"nobody knows what the function {'.'.join(parts)}() does")
+            self.found.unknown(f"function {'.'.join(parts)}() is unknown")
             return
         self.found.effects |= effects - {Effect.READ}  # the query around the value records the READ
         if Effect.UNKNOWN in effects:
-            self.found.unknown(f"{parts[-1]}() runs a text that it is given")
+            self.found.unknown(f"{parts[-1]}() runs a text that it receives")
         if parts[-1] == "set_config":
             _set_config(message.get("args", []), self.found)
         elif parts[-1] in _OF_SEQUENCES and message.get("args"):
@@ -158,11 +158,11 @@ class Walk:
     def casts(self, parts: list[str]) -> None:
         """Record a cast to the type of that name."""
         if parts and not self.known.type_known(parts):
-            self.found.unknown(f"nobody knows what a value goes through to become a {'.'.join(parts)}")
+            self.found.unknown(f"type {'.'.join(parts)} is unknown, so a cast to it could run any function")
 
     def operates(self, parts: list[str]) -> None:
         if parts and not self.known.operator_known(parts):
-            self.found.unknown(f"nobody knows what the operator {'.'.join(parts)} does")
+            self.found.unknown(f"operator {'.'.join(parts)} is unknown")
 
 
 def relation_name(relation: Message) -> list[str]:

@@ -75,7 +75,7 @@ class PostgresLineageCatalogue(Views):
             return next((self.schema.relations[place, name] for place in within if (place, name) in found), None)
         return self.schema.relations[found[0]] if len(found) == 1 else None
 
-    def numbered(self, number: int) -> Relation | None:
+    def find_by_number(self, number: int) -> Relation | None:
         return self._by_number.get(number)
 
     def pure(self, name: tuple[str, ...], doubts: CatalogueDoubts) -> bool:

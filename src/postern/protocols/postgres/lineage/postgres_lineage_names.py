@@ -25,11 +25,11 @@ def output_name(target: Message) -> str | None:
     """Return the output name of a ResTarget; None if unknown."""
     if target.get("name"):
         return str(target["name"])
-    name = figured(target.get("val"))
+    name = derive_column_name(target.get("val"))
     return _NAMELESS if name == "" else name
 
 
-def figured(value: Message | None) -> str | None:
+def derive_column_name(value: Message | None) -> str | None:
     """Return the name as the server derives it; empty if the server finds none."""
     kind, content = node(value)
     if kind == "ColumnRef":
@@ -38,9 +38,9 @@ def figured(value: Message | None) -> str | None:
         return strings(content.get("funcname"))[-1]
     if kind == "A_Indirection":
         fields = [name for name in strings(content.get("indirection")) if name != "*"]
-        return fields[-1] if fields else figured(content.get("arg"))
+        return fields[-1] if fields else derive_column_name(content.get("arg"))
     if kind == "CollateClause":
-        return figured(content.get("arg"))
+        return derive_column_name(content.get("arg"))
     if kind == "TypeCast":
         types = strings(content.get("typeName", {}).get("names"))
         return _weak(content.get("arg"), types[-1] if types else "")
@@ -59,7 +59,7 @@ def _weak(inner: Message | None, otherwise: str) -> str | None:
     """Return the name of the inner node, unless it has none or only a weak one."""
     if node(inner)[0] in ("TypeCast", "CaseExpr"):
         return None
-    name = figured(inner)
+    name = derive_column_name(inner)
     return otherwise if name == "" else name
 
 

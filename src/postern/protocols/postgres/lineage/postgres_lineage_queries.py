@@ -154,7 +154,7 @@ class PostgresQueries:
             value = self.expressions.of(call)
             listed = [item for one in definitions for item in one.get("List", {}).get("items", ())]
             if listed:
-                rows.append(rel.RowsOf(value, _defined(listed), certain=True))
+                rows.append(rel.RowsOf(value, _names_of_definitions(listed), certain=True))
             elif name in COLUMNS:
                 rows.append(rel.RowsOf(value, COLUMNS[name]))
             else:
@@ -163,7 +163,7 @@ class PostgresQueries:
             name = ""
         elif alias is not None and rows[0].names == (name,):
             rows = [rel.RowsOf(rows[0].value, (alias.name,), rows[0].certain)]
-        columns, ordinality = _defined(element.get("coldeflist", ())), bool(element.get("ordinality"))
+        columns, ordinality = _names_of_definitions(element.get("coldeflist", ())), bool(element.get("ordinality"))
         return rel.FunctionRows(name, tuple(rows), columns, ordinality, alias)
 
     def _xml_table(self, element: Message) -> rel.FunctionRows:
@@ -204,7 +204,7 @@ class PostgresQueries:
             inserts = [clause for clause in clauses if clause.get("values")]
             assigned = [one for clause in clauses if not clause.get("values") for one in clause.get("targetList", ())]
             more = {
-                "values": tuple([self._inserted(clause) for clause in inserts]),
+                "values": tuple([self._translate_insert_clause(clause) for clause in inserts]),
                 "beside": self._from([message["sourceRelation"]]),
                 "beside_sees": False,
                 "table_last": True,
@@ -228,7 +228,7 @@ class PostgresQueries:
     def _assignment(self, target: Message) -> tuple[str, rel.Expression]:
         return target.get("name", ""), self.expressions.of(target.get("val"))
 
-    def _inserted(self, clause: Message) -> tuple[tuple[str, ...], tuple[rel.Expression, ...]]:
+    def _translate_insert_clause(self, clause: Message) -> tuple[tuple[str, ...], tuple[rel.Expression, ...]]:
         values = tuple([self.expressions.of(value) for value in clause["values"]])
         return _columns(clause.get("targetList", ())), values
 
@@ -250,8 +250,8 @@ def _sorted_by(value: Message) -> Message | None:
     return message.get("node") if kind == "SortBy" else value
 
 
-def _defined(values: Iterable[Message]) -> tuple[str, ...]:
-    return tuple([one["ColumnDef"].get("colname", "") for one in values])
+def _names_of_definitions(values: Iterable[Message]) -> tuple[str, ...]:
+    return tuple([value["ColumnDef"].get("colname", "") for value in values])
 
 
 def _columns(values: Iterable[Message]) -> tuple[str, ...]:

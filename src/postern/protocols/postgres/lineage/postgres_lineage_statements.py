@@ -106,17 +106,17 @@ class Statements:
         if kind in ("InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt"):
             return self._query(statement) if message.get("returningClause", {}).get("exprs") else None
         if kind == "CopyStmt":
-            return None if message.get("is_from") else self._copied(message)
+            return None if message.get("is_from") else self._trace_copy(message)
         if kind == "VariableShowStmt":
-            return self._shown(message.get("name", ""))
+            return self._trace_show(message.get("name", ""))
         if kind == "ExplainStmt":
-            return self._explained(message)
+            return self._trace_explain(message)
         return (UNKNOWN,) if kind == "CallStmt" else None
 
     def _query(self, query: Message | None) -> tuple[Out, ...]:
         return tuple(self._resolver.query(self._queries.query(query)))
 
-    def _copied(self, copy: Message) -> tuple[Out, ...]:
+    def _trace_copy(self, copy: Message) -> tuple[Out, ...]:
         if "query" in copy:
             return self._query(copy["query"])
         table = copy.get("relation", {})
@@ -128,20 +128,20 @@ class Statements:
         names = listed or [name for name in relation.columns if name and name not in relation.generated]
         return tuple(outs.get(name, Out(name, None)) for name in names)
 
-    def _shown(self, name: str) -> tuple[Out, ...]:
+    def _trace_show(self, name: str) -> tuple[Out, ...]:
         if name.lower() == "all":
             return (Out("name", NOTHING), Out("setting", None), Out("description", NOTHING))
         return (Out(name, self._queries.expressions.setting(name)),)
 
-    def _explained(self, explain: Message) -> tuple[Out, ...]:
+    def _trace_explain(self, explain: Message) -> tuple[Out, ...]:
         """Return the column of EXPLAIN: a plan quotes constants, and results of functions that planning called."""
         kind, query = node(explain.get("query"))
         within = self._within(kind, query)
         trusted = kind != "ExecuteStmt" and not self._runs_code(kind, within)
-        ctes = {found.get("ctename", "") for sort, found in within if sort == "CommonTableExpr"}
-        for sort, found in within:
-            name = found.get("relname", "")
-            if sort == "RangeVar" and self._catalogue.tells(name, found.get("schemaname", ""), self._doubts):
+        ctes = {part.get("ctename", "") for sort, part in within if sort == "CommonTableExpr"}
+        for sort, part in within:
+            name = part.get("relname", "")
+            if sort == "RangeVar" and self._catalogue.tells(name, part.get("schemaname", ""), self._doubts):
                 trusted = trusted and name in ctes
         return (Out("QUERY PLAN", NOTHING if trusted else None),)
 

@@ -79,7 +79,7 @@ class SessionLineage:
     def of(self, statement: str, columns: Sequence[Column]) -> tuple[Origin | None, ...] | None:
         """Return the origin of each column of a response; None if nothing is known about any of them. Without `columns`
         (a copy has no description) the statement gives their number."""
-        outs = self._answered(statement, columns)
+        outs = self._trace_columns(statement, columns)
         if not columns:
             return None if outs is None or any(out.many for out in outs) else tuple(map(origin_of, outs))
         found = None if outs is None else spread(outs, len(columns))
@@ -108,7 +108,7 @@ class SessionLineage:
         self._last = (statement, schema, self._doubts, found) if len(statement) <= _REMEMBERED else None
         return found
 
-    def _answered(self, statement: str, columns: Sequence[Column]) -> Outs | None:
+    def _trace_columns(self, statement: str, columns: Sequence[Column]) -> Outs | None:
         reads = self._read(statement)
         if reads is None:
             return None
@@ -128,7 +128,7 @@ class SessionLineage:
         if not column.table:
             return out
         catalogue = self._lineage.catalogue(self._schema)
-        relation = catalogue.numbered(column.table)
+        relation = catalogue.find_by_number(column.table)
         if relation is None:
             return Out(None, None)
         in_doubt = self._doubts.everything or relation.name in self._doubts.names

@@ -362,5 +362,5 @@ async def _message(stream: Handshake) -> tuple[bytes, bytes]:
         raise ProtocolViolation(f"the target sent a message of length {length} during login")
     body = await stream.read(length - 4)
     if tag == b"E":
-        raise m.refused(body)
+        raise m.make_target_refused(body)
     return tag, body

@@ -41,11 +41,11 @@ class Keys(NamedTuple):
 
 def derive(password: Secret, salt: bytes, rounds: int) -> Keys:
     """Derive the keys. Takes a millisecond or more, and releases the interpreter's lock meanwhile."""
-    salted = hashlib.pbkdf2_hmac("sha256", _prepared(password.reveal()), salt, rounds)
+    salted = hashlib.pbkdf2_hmac("sha256", _prepare_password(password.reveal()), salt, rounds)
     return Keys(_mac(salted, b"Client Key"), _mac(salted, b"Server Key"))
 
 
-def _prepared(password: str) -> bytes:
+def _prepare_password(password: str) -> bytes:
     """Prepare a password as PostgreSQL's clients and servers do: unchanged if SASLprep rejects it."""
     if not (password.isascii() and password.isprintable()):
         with contextlib.suppress(ScramException):
@@ -107,7 +107,7 @@ class ScramExchange:
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
             raise Rejected("the challenge belongs to another client")
         self._challenge, self._nonce = text, nonce
-        self.salt = _decoded(parts[1][2:])
+        self.salt = _decode_base64(parts[1][2:])
         if not self.salt or not parts[2][2:].isdecimal():
             raise Rejected("the challenge has no salt or no rounds")
         self.rounds = int(parts[2][2:])
@@ -123,7 +123,11 @@ class ScramExchange:
     def check(self, text: str) -> None:
         """Verify the server's own proof."""
         said = text.partition(",")[0]
-        if not self._signature or said[:2] != "v=" or not hmac.compare_digest(_decoded(said[2:]), self._signature):
+        if (
+            not self._signature
+            or said[:2] != "v="
+            or not hmac.compare_digest(_decode_base64(said[2:]), self._signature)
+        ):
             raise Rejected("the server's signature is wrong")
 
 
@@ -131,7 +135,7 @@ def _mac(key: bytes, data: bytes) -> bytes:
     return hmac.digest(key, data, "sha256")
 
 
-def _decoded(text: str) -> bytes:
+def _decode_base64(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError as error:

@@ -76,7 +76,7 @@ class PostgresQuery:
         if tag == m.DATA_ROW:
             rows.append(tuple(None if cell is None else cell.decode("utf-8", "replace") for cell in cells(body)))
         elif tag == m.ERROR_RESPONSE:
-            self.error = m.refused(body)
+            self.error = m.make_target_refused(body)
         elif tag == m.READY_FOR_QUERY:
             self.finished = True
         elif tag in (m.COPY_IN_RESPONSE, m.COPY_OUT_RESPONSE, m.COPY_BOTH_RESPONSE):

@@ -101,7 +101,7 @@ where ($2::json->>'writes')::bool and (exists (select from kinds k join unsteady
   or exists (select from used u where u.kind = 'operators' and u.name in ('^', '|/', '||/', '<->', '@-@'))
   or exists (select from used u join pg_proc p on p.proname::text = u.name join unsteady y on y.oid = p.prorettype
     where u.kind = 'functions' and p.oid < 16384 and not 17 = any(p.proargtypes)))
-union all select true, format('somebody has made an operator class for %s that is used where none is named',
+union all select true, format('a user has created an operator class for %s that is used where none is named',
   o.opcintype::regtype)
 from pg_opclass o join pg_am m on m.oid = o.opcmethod
 where o.oid >= 16384 and o.opcdefault and m.amname in ('btree', 'hash')
@@ -109,7 +109,7 @@ where o.oid >= 16384 and o.opcdefault and m.amname in ('btree', 'hash')
 union all select true, format('it may call %s', p.oid::regprocedure)
 from pg_proc p join used u on u.kind = 'fields' and u.name = p.proname::text
 where p.pronargs > 0 and p.pronargs - p.pronargdefaults < 2
-union all select true, format('somebody has made a collation %I', c.collname)
+union all select true, format('a user has created a collation %I', c.collname)
 from pg_collation c join used u on u.kind = 'collations' and u.name = c.collname::text
 where c.oid >= 16384
 union all select true, format('a bind value is of the type %s', t.oid::regtype)
@@ -120,20 +120,20 @@ from pg_type t join kinds k on k.oid = t.oid
 where t.oid >= 16384 and t.typtype not in ('e', 'd') and not (t.typtype = 'b' and t.typcategory = 'A')
 union all select true, format('a column is of the domain %s, whose condition may be run', c.contypid::regtype)
 from pg_constraint c join kinds k on k.oid = c.contypid where c.contype = 'c'
-union all select true, format('somebody has made a cast from %s to %s', y.castsource::regtype, y.casttarget::regtype)
+union all select true, format('a user has created a cast from %s to %s', y.castsource::regtype, y.casttarget::regtype)
 from pg_cast y where y.oid >= 16384 and (y.castsource < 16384 and (y.casttarget < 16384 or y.castcontext = 'i')
   or (y.castsource >= 16384 and exists (select from kinds k where k.oid = y.castsource))
   or (y.casttarget >= 16384 and exists (select from kinds k where k.oid = y.casttarget)))
-union all select true, format('somebody has made an operator %s', o.oid::regoperator)
+union all select true, format('a user has created an operator %s', o.oid::regoperator)
 from pg_operator o join used u on u.kind = 'operators' and u.name = o.oprname::text
 where o.oid >= 16384
   and (o.oprleft < 16384 or exists (select from kinds k where k.oid = o.oprleft))
   and (o.oprright < 16384 or exists (select from kinds k where k.oid = o.oprright))
-union all select true, format('somebody has made a function %s', p.oid::regprocedure)
+union all select true, format('a user has created a function %s', p.oid::regprocedure)
 from pg_proc p join used u on u.kind = 'functions' and u.name = p.proname::text
 where p.oid >= 16384 and (p.pronargdefaults > 0 or p.provariadic <> 0 or not exists (
   select from unnest(p.proargtypes) a where a >= 16384 and not exists (select from kinds k where k.oid = a)))
-union all select true, format('somebody has made a type %s', t.oid::regtype)
+union all select true, format('a user has created a type %s', t.oid::regtype)
 from pg_type t join used u on u.kind = 'types' and u.name = t.typname::text where t.oid >= 16384
 union all select true, format('an index, a condition or a column of its tables calls %s', p.oid::regprocedure)
 from pg_proc p join called c on c.oid = p.oid join pg_language l on l.oid = p.prolang
@@ -224,7 +224,11 @@ def found_tables(plan: CountPlan, rows: Sequence[Row]) -> dict[Named, tuple[int,
 def lock(found: Mapping[Named, tuple[int, str]], rows: Sequence[Row]) -> PostgresQuery | None:
     """Lock the tables, so that they cannot be replaced. A materialized view cannot be locked."""
     kept = {int(number or 0) for _, number, _, kind, _ in rows if kind == "m"}
-    names = [f"{_quoted(schema)}.{_quoted(name[1])}" for name, (number, schema) in found.items() if number not in kept]
+    names = [
+        f"{_quote_identifier(schema)}.{_quote_identifier(name[1])}"
+        for name, (number, schema) in found.items()
+        if number not in kept
+    ]
     return PostgresQuery(f"lock table {', '.join(names)} in access share mode") if names else None
 
 
@@ -263,7 +267,7 @@ def calm(rows: Sequence[Row]) -> None:
         raise Uncountable(reasons[0])
 
 
-def noted(rows: Sequence[Row]) -> tuple[str, ...]:
+def read_notes(rows: Sequence[Row]) -> tuple[str, ...]:
     return tuple(text or "" for _, text in rows[:MOST_NOTES])
 
 
@@ -272,5 +276,5 @@ def why(code: str) -> str:
     return _ERRORS.get(code, f"the target refused to count ({code})")
 
 
-def _quoted(name: str) -> str:
+def _quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

@@ -40,7 +40,7 @@ class PostgresTextRenderer:
                 pieces.append(piece)
             pos = after
         self._rest = data[pos:]
-        return _joined(pieces)
+        return _join_pieces(pieces)
 
     def rest(self) -> list[tuple[str, bytes]]:
         """Return the text of an incomplete row or line."""
@@ -108,7 +108,7 @@ def _report(report: m.ErrorFields) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def _joined(pieces: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
+def _join_pieces(pieces: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
     """Join adjacent pieces of the same kind."""
     joined: list[tuple[str, list[bytes]]] = []
     for kind, text in pieces:

@@ -87,7 +87,7 @@ class PostgresBackend(Wire):
             raise self._violation
         pieces: list[Piece] = []
         if self._judged is not None:
-            pieces.append(self._judged.completed())
+            pieces.append(self._judged.make_completed_event())
             self._judged = None
         self._speak(pieces)
         if self._intake.pos == len(self._intake.buf):
@@ -114,7 +114,7 @@ class PostgresBackend(Wire):
         try:
             while end - self._pos >= 5:
                 tag = buf[self._pos]
-                if tag in (m.DATA_ROW, m.COPY_DATA, m.FUNCTION_CALL_RESPONSE) and not self._wanted(tag):
+                if tag in (m.DATA_ROW, m.COPY_DATA, m.FUNCTION_CALL_RESPONSE) and not self._is_evaluated(tag):
                     self._skip(tag, pieces, buf, end)
                 elif not self._step(tag, pieces, buf, end):
                     break
@@ -212,7 +212,7 @@ class PostgresBackend(Wire):
         self._pieces.append(Completed(slots[0].exchange if slots else 0, error_code=code, error=text))
         self.cutting = True
 
-    def _wanted(self, tag: int) -> bool:
+    def _is_evaluated(self, tag: int) -> bool:
         if self.cutting:
             return False
         return self.wants.rows if tag == m.DATA_ROW else self.wants.output
@@ -246,7 +246,11 @@ class PostgresBackend(Wire):
                 self._parameter(buf, pos + 5, after)
             return text if self.wants.output else None, after, True
         if tag == m.ERROR_RESPONSE:
-            return self._error(text) if self._failed(text) else None, after, not (self.cutting or self._poisoned)
+            return (
+                self._error(text) if self._handle_error_response(text) else None,
+                after,
+                not (self.cutting or self._poisoned),
+            )
         if not slots or (tag == m.FUNCTION_CALL_RESPONSE) != (slots[0].kind == FUNCTION):
             raise _offence(tag, "out of its turn")
         return text, after, True
@@ -255,12 +259,12 @@ class PostgresBackend(Wire):
         """Return the error as an event if it is to be evaluated; otherwise record its completion."""
         if self.cutting:
             # The client got another error. This one was not evaluated, so its text is not recorded either.
-            self._pieces.append(Completed(text.exchange, error_code=text.completed().error_code))
+            self._pieces.append(Completed(text.exchange, error_code=text.make_completed_event().error_code))
         elif self.wants.output:
             self._judged = text
             return text
         else:
-            self._pieces.append(text.completed())
+            self._pieces.append(text.make_completed_event())
         return None
 
     def _rows(self, buf: bytes, pos: int, end: int) -> tuple[PostgresRows | None, int, bool]:
@@ -315,7 +319,7 @@ class PostgresBackend(Wire):
             self._layout, self._layout_of = layout_of(described, self.ledger.encoding), slot
         return self._layout
 
-    def _failed(self, text: PostgresText) -> bool:
+    def _handle_error_response(self, text: PostgresText) -> bool:
         """Handle an ErrorResponse. Return False when it responds to our own POISON."""
         ledger = self.ledger
         slots = ledger.slots
@@ -363,7 +367,7 @@ class PostgresBackend(Wire):
         elif tag == m.COPY_IN_RESPONSE:
             if self.cutting:
                 # The client waits for the end of a response that was refused, while the target waits for data.
-                raise ProtocolViolation("the target asked for COPY data after a response that was refused")
+                raise ProtocolViolation("the target requested COPY data after a response that was refused")
             ledger.begin_copy_in(head)
         elif tag == m.COPY_OUT_RESPONSE:
             self._copy_binary = end > pos and buf[pos] == 1

@@ -32,7 +32,7 @@ _SHAPE = re.compile(b"|".join([b"(%b)" % shape for shape, _ in _SHAPES]))
 
 
 HOLE: Final = b"\0"
-"""Stands for a field that became another one, at which nobody needs to look; no text of PostgreSQL's holds a NUL."""
+"""Placeholder for a replaced field that needs no masking; PostgreSQL's texts cannot contain a NUL."""
 
 
 class Changed:
@@ -44,7 +44,7 @@ class Changed:
         self._lines: list[bytes] = []
         self._others: list[list[bytes]] = []
 
-    def told(self) -> list[tuple[int, int]]:
+    def count_changes(self) -> list[tuple[int, int]]:
         return list(zip(self.counts, self.sizes, strict=True))
 
     def add(self, line: bytes, others: list[bytes]) -> None:
@@ -55,9 +55,9 @@ class Changed:
         """Return the lines with holes instead of changed fields, and the new fields of each line."""
         return self._lines, self._others
 
-    def written(self) -> list[bytes]:
+    def render_lines(self) -> list[bytes]:
         """Return the lines to send."""
-        return [filled(line, others) for line, others in zip(self._lines, self._others, strict=True)]
+        return [fill_holes(line, others) for line, others in zip(self._lines, self._others, strict=True)]
 
 
 class ChangedColumns(Changed):
@@ -85,17 +85,17 @@ class ChangedColumns(Changed):
             [now for was, now in zip(one, other, strict=True) if was != null]
             for one, other in zip(old, new, strict=True)
         ]
-        return self._joined(fields), others
+        return self._join_fields(fields), others
 
-    def written(self) -> list[bytes]:
-        return self._joined([self._new.get(place, old) for place, old in enumerate(self._fields)])
+    def render_lines(self) -> list[bytes]:
+        return self._join_fields([self._new.get(place, old) for place, old in enumerate(self._fields)])
 
-    def _joined(self, fields: Sequence[Sequence[bytes]]) -> list[bytes]:
+    def _join_fields(self, fields: Sequence[Sequence[bytes]]) -> list[bytes]:
         ended = [*fields[:-1], [field + b"\n" for field in fields[-1]]]
         return list(map(self._form.delimiter.join, zip(*ended, strict=True)))
 
 
-def filled(line: bytes, others: list[bytes]) -> bytes:
+def fill_holes(line: bytes, others: list[bytes]) -> bytes:
     """Fill the holes of a line. Raises ValueError if their number differs."""
     parts = line.split(HOLE)
     if len(parts) != len(others) + 1:
@@ -185,7 +185,7 @@ class _FieldChange:
             value = _ESCAPE.sub(lambda found: _ESCAPES.get(found[1], found[1]), field)
         else:
             value = field
-        new = self._change(self._oid or _guessed(value)).each(value)
+        new = self._change(self._oid or _guess_type(value)).each(value)
         if new is None:
             return form.null
         if new == value:
@@ -226,9 +226,9 @@ def _split(line: bytes, form: CopyFormat) -> list[bytes]:
         pos += 1
 
 
-def _guessed(value: bytes) -> int:
-    found = _SHAPE.fullmatch(value)
-    return _TEXT_OID if found is None or found.lastindex is None else _SHAPES[found.lastindex - 1][1]
+def _guess_type(value: bytes) -> int:
+    match = _SHAPE.fullmatch(value)
+    return _TEXT_OID if match is None or match.lastindex is None else _SHAPES[match.lastindex - 1][1]
 
 
 @lru_cache(maxsize=64)

@@ -178,7 +178,7 @@ class PostgresFrontend:
                 return self._aside(tag, size)
             if size > self.max_message:
                 self._keep(buf, run, pos)
-                return self._oversized(tag, size)
+                return self._handle_oversized(tag, size)
             if available < size:
                 part = self._pause(buf, run, pos)
                 intake.wait(size)
@@ -334,7 +334,7 @@ class PostgresFrontend:
         intake.pos = stop
         return buf[start:stop]
 
-    def _oversized(self, tag: int, size: int) -> bytes | MessageBatch | None:
+    def _handle_oversized(self, tag: int, size: int) -> bytes | MessageBatch | None:
         if self._batch is not None:
             return self._finish()
         self._end_batch()
@@ -379,7 +379,7 @@ class PostgresFrontend:
         elif tag == m.EXECUTE:
             slot = self._execute(batch, buf, pos, end, described)
         elif tag in (m.DESCRIBE, m.CLOSE):
-            slot = self._named(tag, buf, pos, end)
+            slot = self._describe_or_close(tag, buf, pos, end)
         elif tag == m.SYNC:
             slot = PostgresPendingResponse(SYNC, ledger.exchange)
         elif tag == m.FUNCTION_CALL:
@@ -487,27 +487,27 @@ class PostgresFrontend:
                 return
             first = len(batch.operations)
             for name in names:
-                for portal in ledger.portals.meant(name, self._portals):
+                for portal in ledger.portals.candidates_including_batch(name, self._portals):
                     self._run(batch, exchange, portal)
-                for statement in ledger.statements.meant(name, self._statements):
+                for statement in ledger.statements.candidates_including_batch(name, self._statements):
                     self._asks(batch, exchange, statement.text)
             texts += [one.text for one in batch.operations[first:] if may_run_by_name(one.text)]
 
-    def _named(self, tag: int, buf: bytes, pos: int, end: int) -> PostgresPendingResponse:
+    def _describe_or_close(self, tag: int, buf: bytes, pos: int, end: int) -> PostgresPendingResponse:
         """Process Describe or Close of a statement ('S') or portal ('P')."""
         if pos >= end or buf[pos] not in b"SP":
             raise ProtocolViolation("a Describe or Close message names neither a statement nor a portal")
         name = m.last_cstring(buf, pos + 1, end)[:LENGTH]
         slot = PostgresPendingResponse(DESCRIBE if tag == m.DESCRIBE else CLOSE, self.ledger.exchange + 1, name)
         if buf[pos] == ord("S"):
-            own = self._statements.get(name)
-            statements = [own] if own is not None else self.ledger.statements.candidates(name)
+            new_statement = self._statements.get(name)
+            statements = [new_statement] if new_statement is not None else self.ledger.statements.candidates(name)
             slot.statement = statements[0] if len(statements) == 1 else None
         elif tag == m.DESCRIBE:
             self._described = slot
         else:
-            mine = self._portals.get(name)
-            portals = [mine] if mine is not None else self.ledger.portals.candidates(name)
+            new_portal = self._portals.get(name)
+            portals = [new_portal] if new_portal is not None else self.ledger.portals.candidates(name)
             slot.portal = portals[0] if len(portals) == 1 else None
         return slot
 

@@ -198,10 +198,10 @@ class ErrorFields:
     position: str = ""  # decimal index of a character in the statement, from 1
 
 
-def refused(body: bytes) -> TargetRefused:
+def make_target_refused(body: bytes) -> TargetRefused:
     """Return an ErrorResponse to the gateway itself as an exception."""
-    said = parse_report(body)
-    return TargetRefused(said.text, said.code, said.hint)
+    report = parse_report(body)
+    return TargetRefused(report.text, report.code, report.hint)
 
 
 def report(tag: bytes, severity: str, code: str, text: str, detail: str = "", hint: str = "") -> bytes:

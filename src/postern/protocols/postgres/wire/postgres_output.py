@@ -7,9 +7,9 @@ from postern.interception.events import Channel, Completed, CopyFormat, Fill, Ou
 from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.framing import encode_length
 from postern.protocols.postgres.wire import postgres_messages as m
-from postern.protocols.postgres.wire.postgres_copies import Changed, CopiedColumns, change_lines, filled
+from postern.protocols.postgres.wire.postgres_copies import Changed, CopiedColumns, change_lines, fill_holes
 from postern.protocols.postgres.wire.postgres_types import BINARY, UNKNOWN
-from postern.protocols.postgres.wire.postgres_values import changed
+from postern.protocols.postgres.wire.postgres_values import change_cell
 
 CHANNELS = {
     m.COPY_DATA: Channel.COPY,
@@ -150,7 +150,7 @@ class PostgresText(Output):
             if cell is None or one is None:
                 continue
             # The type of a computed value is unknown. NULL is valid for all types.
-            new = None if isinstance(one[1], Fill) else changed(one[0] or UNKNOWN, BINARY, cell, one[1])
+            new = None if isinstance(one[1], Fill) else change_cell(one[0] or UNKNOWN, BINARY, cell, one[1])
             if new != cell:
                 told[place] = (1, len(cell))
                 cells[place] = new
@@ -176,7 +176,7 @@ class PostgresText(Output):
     def severity(self) -> str:
         return m.parse_report(self._body).severity
 
-    def completed(self) -> Completed:
+    def make_completed_event(self) -> Completed:
         """Return the completion event of an ErrorResponse with its current text."""
         report = m.parse_report(self._body)
         return Completed(self.exchange, error_code=report.code, error=report.text)
@@ -218,13 +218,13 @@ class CopiedLines(Output):
         if len(texts) != self._count:
             raise ValueError(f"{len(texts)} texts given for {self._count} lines")
         self.texts()  # builds what the holes stand for
-        self._lines = self._filled(texts)
+        self._lines = self._fill_holes(texts)
         self._others = []
 
-    def _filled(self, lines: list[bytes]) -> list[bytes]:
+    def _fill_holes(self, lines: list[bytes]) -> list[bytes]:
         if not self._others:
             return lines
-        return [filled(line, others) for line, others in zip(lines, self._others, strict=True)]
+        return [fill_holes(line, others) for line, others in zip(lines, self._others, strict=True)]
 
     def change(self, form: CopyFormat, columns: CopiedColumns) -> list[tuple[int, int]]:
         if form.kind == "binary" or (not form.encoding and self._is_unread):
@@ -233,11 +233,11 @@ class CopiedLines(Output):
         lines = self.texts()
         made = change_lines(lines[headers:], form, columns)
         self._head, self._changed = lines[:headers], made
-        return made.told()
+        return made.count_changes()
 
     def encode(self) -> bytes:
         out: list[bytes] = []
-        lines = self._filled(self._lines) if self._changed is None else [*self._head, *self._changed.written()]
+        lines = self._fill_holes(self._lines) if self._changed is None else [*self._head, *self._changed.render_lines()]
         for line in lines:
             out.append(b"d")
             out.append(encode_length(len(line) + 4))

@@ -165,9 +165,9 @@ class NameStates(Generic[T]):
     def candidates(self, name: bytes) -> list[T]:
         return self._found.get(name, [])
 
-    def meant(self, name: bytes, own: dict[bytes, T]) -> list[T]:
+    def candidates_including_batch(self, name: bytes, batch: dict[bytes, T]) -> list[T]:
         """Return everything that the name may mean, including objects of an open batch."""
-        return [*self.candidates(name), *((own[name],) if name in own else ())]
+        return [*self.candidates(name), *((batch[name],) if name in batch else ())]
 
     def forget(self, name: bytes) -> None:
         self._found.pop(name, None)

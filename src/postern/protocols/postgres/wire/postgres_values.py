@@ -48,19 +48,19 @@ class CellChange(NamedTuple):
     fixed: bytes | None = None
 
 
-def changed(oid: int, form: int, cell: bytes, by: Change) -> bytes | None:
+def change_cell(oid: int, form: int, cell: bytes, by: Change) -> bytes | None:
     """Return the cell with its values changed; None for NULL."""
     return cell_change(oid, form, by).each(cell)
 
 
 def cell_change(oid: int, form: int, by: Change) -> CellChange:
-    """Return what `changed` does to the cells of one type. NULL stays, except for `Fill`."""
+    """Return what `change_cell` does to the cells of one type. NULL stays, except for `Fill`."""
     if isinstance(by, Fill):
         value = fill_value(oid, form, by)
         return CellChange(lambda _: value, True, value)
     element = ARRAYS.get(oid)
     if element is not None:
-        return CellChange(_guarded(_array(by) if form == BINARY else _literals(element, by), by))
+        return CellChange(_guard_change(_array(by) if form == BINARY else _literals(element, by), by))
     one = _value(oid, form, by)
     if form != BINARY or not (oid == RECORD or oid >= FIRST_OWN):
         return one
@@ -69,7 +69,7 @@ def cell_change(oid: int, form: int, by: Change) -> CellChange:
         parts = any_parts(cell)
         return one.each(cell) if parts is None else _parts(cell, parts, by)
 
-    return CellChange(_guarded(each, by))
+    return CellChange(_guard_change(each, by))
 
 
 def fill_value(oid: int, form: int, by: Fill) -> bytes | None:
@@ -89,16 +89,16 @@ def fill_value(oid: int, form: int, by: Fill) -> bytes | None:
         return None
 
 
-def _guarded(each: Callable[[bytes], bytes | None], by: Change) -> Callable[[bytes], bytes | None]:
+def _guard_change(each: Callable[[bytes], bytes | None], by: Change) -> Callable[[bytes], bytes | None]:
     """Guard the change of a value with parts, which may be malformed."""
 
-    def guarded(cell: bytes) -> bytes | None:
+    def change_guarded(cell: bytes) -> bytes | None:
         try:
             return each(cell)
         except (ProtocolViolation, struct.error):
             return _other(cell, by)
 
-    return guarded
+    return change_guarded
 
 
 def _value(oid: int, form: int, by: Change) -> CellChange:
@@ -199,7 +199,7 @@ def _literals(element: int, by: Change) -> Callable[[bytes], bytes | None]:
     """Change arrays in the text format: `{1,NULL,"a b"}`, nested, and possibly with bounds before them."""
     change = _value(element, 0, by)
     value, is_fixed = change.each, change.is_fixed
-    fixed = _written(change.fixed)
+    fixed = _write_element(change.fixed)
     pattern = _BOX if element == BOX else _ELEMENT
     is_split = element not in (BOX, RECORD)
 
@@ -209,13 +209,13 @@ def _literals(element: int, by: Change) -> Callable[[bytes], bytes | None]:
             return bare
         old = _ESCAPED.sub(rb"\1", quoted) if bare is None else bare
         new = value(old)
-        return found.group() if new == old else _written(new)
+        return found.group() if new == old else _write_element(new)
 
     def bare(old: bytes) -> bytes:
         if old == b"NULL":
             return old
         new = value(old)
-        return old if new == old else _written(new)
+        return old if new == old else _write_element(new)
 
     def each(cell: bytes) -> bytes | None:
         if is_split and _FLAT.fullmatch(cell):
@@ -233,7 +233,7 @@ def _literals(element: int, by: Change) -> Callable[[bytes], bytes | None]:
     return each
 
 
-def _written(value: bytes | None) -> bytes:
+def _write_element(value: bytes | None) -> bytes:
     """Write a value as an element."""
     if value is None:
         return b"NULL"

@@ -63,7 +63,7 @@ class Admission:
         visit.stream.on_held()
         return await self.browsers.invite(visit.peer, wanted)
 
-    def admitted(self, visit: SshClientState, proved: Proved) -> None:
+    def record_user(self, visit: SshClientState, proved: Proved) -> None:
         """Record the authenticated user. The permit is requested with the first channel."""
         admit = partial(self._admit_grant, proved) if isinstance(proved, Grant) else partial(self._admit, visit, proved)
         visit.right = CachedPermit(self.fronts.engine.links, admit, visit.since)
@@ -89,7 +89,7 @@ class Admission:
         )
         return await self.fronts.permit_for(client, wanted)
 
-    async def permitted(self, visit: SshClientState, client: ChannelClient) -> Permit:
+    async def request_permit(self, visit: SshClientState, client: ChannelClient) -> Permit:
         assert visit.right is not None
         permit = await visit.right.permit(client)
         client.fits(permit.connection)

@@ -42,7 +42,7 @@ class PendingBrowserLogin:
     def text(self) -> str:
         return (
             f"\nTo log in, open this address in a browser:\n\n    {self._waiting.url}\n\n"
-            f"and type there the number {self._waiting.number}. Tell it to nobody.\n"
+            f"and enter the number {self._waiting.number} there. Do not share it.\n"
         )
 
     async def person(self) -> SshUser:
@@ -81,12 +81,12 @@ class BrowserLogins:
         return PendingBrowserLogin(self._logins, await self._logins.begin(address, wanted))
 
     def withdraw(self, invitation: PendingBrowserLogin) -> None:
-        task = asyncio.get_running_loop().create_task(_told(invitation.withdraw()))
+        task = asyncio.get_running_loop().create_task(_log_failure(invitation.withdraw()))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
 
-async def _told(work: Coroutine[Any, Any, None]) -> None:
+async def _log_failure(work: Coroutine[Any, Any, None]) -> None:
     try:
         await work
     except PosternError as error:

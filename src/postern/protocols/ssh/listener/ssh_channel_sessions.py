@@ -66,7 +66,7 @@ class ChannelSession(asyncssh.SSHServerSession[bytes]):
     def connection_lost(self, exc: Exception | None) -> None:
         self._late.cancel()
         self._visit.channels.discard(self._transport)
-        self._transport.closed(error=exc)
+        self._transport.handle_close(error=exc)
 
     def pty_requested(self, term_type: str, term_size: tuple[int, int, int, int], term_modes: Any) -> bool:
         person = self._visit.person
@@ -80,7 +80,7 @@ class ChannelSession(asyncssh.SSHServerSession[bytes]):
             return
         self._terminal = _terminal(self._terminal.name, width, height)
         if self._began:
-            self._transport.resized(self._terminal.columns, self._terminal.rows)
+            self._transport.queue_resize(self._terminal.columns, self._terminal.rows)
 
     def agent_requested(self) -> bool:
         """Accept an agent request, unless the certificate forbids it. The decision is made when the program is
@@ -108,32 +108,32 @@ class ChannelSession(asyncssh.SSHServerSession[bytes]):
         self._late.cancel()
         stream = self._admission.stream(self._transport)
         client = ChannelClient(stream, self._wanted, self._terminal, _environment(self._channel), self._client)
-        self._admission.begin(client, self._permitted(client))
+        self._admission.begin(client, self._request_permit(client))
 
-    async def _permitted(self, client: ChannelClient) -> Permit:
-        permit = await self._admission.permitted(self._visit, client)
+    async def _request_permit(self, client: ChannelClient) -> Permit:
+        permit = await self._admission.request_permit(self._visit, client)
         if self._asks_agent and permit.connection.protocol == SSH and await self._lends():
             client.by(self._visit.lending)
         return permit
 
     def data_received(self, data: bytes, datatype: int | None) -> None:
-        self._transport.received(data)
+        self._transport.receive_data(data)
 
     def eof_received(self) -> bool:
-        self._transport.ended()
+        self._transport.receive_eof()
         return True  # the other direction stays open
 
     def signal_received(self, signal: str) -> None:
-        self._transport.signalled(signal)
+        self._transport.queue_signal(signal)
 
     def break_received(self, msec: int) -> bool:
         return False
 
     def pause_writing(self) -> None:
-        self._transport.filled(True)
+        self._transport.set_channel_full(True)
 
     def resume_writing(self) -> None:
-        self._transport.filled(False)
+        self._transport.set_channel_full(False)
 
 
 class ForwardedChannel(asyncssh.SSHTCPSession[bytes]):
@@ -149,50 +149,50 @@ class ForwardedChannel(asyncssh.SSHTCPSession[bytes]):
         self._wanted = ForwardClient(self._stream, wanted, None, {}, client)
         self._permit: Permit | None = None
 
-    async def admitted(self) -> ForwardedChannel:
+    async def admit_connection(self) -> ForwardedChannel:
         """Admit the connection before its channel is opened, so that a denied client gets the reason."""
         try:
-            self._permit = await self._admission.permitted(self._visit, self._wanted)
+            self._permit = await self._admission.request_permit(self._visit, self._wanted)
         except PosternError as error:
             self._admission.fronts.engine.turned_away(error)
             log.info("client %s was denied a forwarded connection: %s", self._visit.peer, error.message)
             raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, error.message) from None
         finally:
             if self._permit is None:
-                self.gone()
+                self.release_channel()
         return self
 
     def connection_made(self, chan: Any) -> None:
         bound_channel(chan)
         end_in_time(chan)
-        self._transport.made(chan)
+        self._transport.attach_channel(chan)
 
     def session_started(self) -> None:
         assert self._permit is not None
         self._admission.stream(self._transport, self._stream)
-        self._admission.begin(self._wanted, known(self._permit))
+        self._admission.begin(self._wanted, return_permit(self._permit))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._transport.closed(self.gone, exc)
+        self._transport.handle_close(self.release_channel, exc)
 
-    def gone(self) -> None:
+    def release_channel(self) -> None:
         self._visit.channels.discard(self._transport)
 
     def data_received(self, data: bytes, datatype: int | None) -> None:
-        self._transport.received(data)
+        self._transport.receive_data(data)
 
     def eof_received(self) -> bool:
-        self._transport.ended()
+        self._transport.receive_eof()
         return True
 
     def pause_writing(self) -> None:
-        self._transport.filled(True)
+        self._transport.set_channel_full(True)
 
     def resume_writing(self) -> None:
-        self._transport.filled(False)
+        self._transport.set_channel_full(False)
 
 
-async def known(permit: Permit) -> Permit:
+async def return_permit(permit: Permit) -> Permit:
     return permit
 
 

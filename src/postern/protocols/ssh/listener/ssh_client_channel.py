@@ -52,7 +52,7 @@ def carrier_error(error: Exception | None) -> CarrierBroke | None:
 
 class ClientChannel(ChannelFrames):
     """The transport. `forward`: it is a forwarded TCP connection, without exit status and messages. Its channel exists
-    after `made`."""
+    after `attach_channel`."""
 
     def __init__(self, channel: Any, peer: str, *, forward: bool = False) -> None:
         super().__init__("a channel of an SSH client")
@@ -121,31 +121,31 @@ class ClientChannel(ChannelFrames):
         if not self._exited:
             self._exited = True
             self._channel.close()
-        self._loop.call_soon(self._lost)
+        self._loop.call_soon(self._report_loss)
 
     def abort(self) -> None:
         self.close()
         self._channel.abort()
 
-    def _lost(self) -> None:
+    def _report_loss(self) -> None:
         self._tell_gone(self._error)
         self._on_gone()
 
     # Callbacks of asyncssh
 
-    def made(self, channel: Any) -> None:
+    def attach_channel(self, channel: Any) -> None:
         self._channel = channel
 
-    def received(self, data: bytes) -> None:
+    def receive_data(self, data: bytes) -> None:
         if not self._input_ended:
             self._give(m.frames(m.STDIN, data))
 
-    def ended(self) -> None:
+    def receive_eof(self) -> None:
         if not self._input_ended:
             self._input_ended = True
             self._give(m.STDIN_END_FRAME)
 
-    def resized(self, columns: int, rows: int) -> None:
+    def queue_resize(self, columns: int, rows: int) -> None:
         """Queue a new terminal size; of several queued sizes only the last one counts."""
         frame = m.resize(columns, rows)
         if self._waiting and self._waiting[-1][0] == m.RESIZE:
@@ -153,7 +153,7 @@ class ClientChannel(ChannelFrames):
         elif len(self._waiting) < _MOST_WAITING:
             self._give(frame)
 
-    def signalled(self, name: str) -> None:
+    def queue_signal(self, name: str) -> None:
         if name in m.SIGNALS and len(self._waiting) < _MOST_WAITING:
             self._give(m.signal(name))
 
@@ -162,7 +162,7 @@ class ClientChannel(ChannelFrames):
         self._below_full = full
         self.throttle()
 
-    def closed(self, on_gone: Callable[[], None] = _nothing, error: Exception | None = None) -> None:
+    def handle_close(self, on_gone: Callable[[], None] = _nothing, error: Exception | None = None) -> None:
         """Handle the channel's end. A program ends at once. A forwarded connection delivers its buffered data first,
         and then calls `on_gone`. `error` is the SSH connection's error, if any."""
         if self._closed:
@@ -179,7 +179,7 @@ class ClientChannel(ChannelFrames):
     def _leave(self) -> None:
         self._closing = True
         self._waiting.clear()
-        self._loop.call_soon(self._lost)
+        self._loop.call_soon(self._report_loss)
 
     def throttle(self) -> None:
         self._hold_writer(not self._closed and (self._channel_full or self._below_full))

@@ -24,7 +24,7 @@ from postern.domain.text import one_line
 from postern.errors import PosternError, ProtocolViolation
 from postern.protocols.ssh import ssh_listening as told
 from postern.protocols.ssh.listener.ssh_admission import Admission
-from postern.protocols.ssh.listener.ssh_channel_sessions import ForwardedChannel, known
+from postern.protocols.ssh.listener.ssh_channel_sessions import ForwardedChannel, return_permit
 from postern.protocols.ssh.listener.ssh_client_channel import WINDOW, ClientChannel
 from postern.protocols.ssh.listener.ssh_clients import ForwardClient
 from postern.protocols.ssh.listener.ssh_limits import LimitedSshConnection
@@ -45,8 +45,8 @@ class AcceptedConnection(ForwardedChannel):
         self._listener = listener
         self._number = number
 
-    def gone(self) -> None:
-        super().gone()
+    def release_channel(self) -> None:
+        super().release_channel()
         self._listener.refuse(self._number)
 
 
@@ -54,7 +54,7 @@ class ClientListener(asyncssh.SSHListener):
     """The listener object for asyncssh, and the channel of a `ClientChannel`: data written here are the agent's
     messages."""
 
-    _wish = "listen at the target"
+    _use = "listen at the target"
 
     def __init__(
         self, admission: Admission, visit: SshClientState, conn: LimitedSshConnection, host: str, port: int, client: str
@@ -84,14 +84,14 @@ class ClientListener(asyncssh.SSHListener):
     def _login(self) -> str:
         return self._visit.login
 
-    async def granted(self) -> ClientListener | bool:
+    async def start_listening(self) -> ClientListener | bool:
         """Return itself once it listens; False if it cannot, which was logged."""
         try:
             told.read_what(self._what)
-            permit = await self._admission.permitted(self._visit, self._wanted)
+            permit = await self._admission.request_permit(self._visit, self._wanted)
         except PosternError as error:
             self._admission.fronts.engine.turned_away(error)
-            log.info("client %s may not %s: %s", self._visit.peer, self._wish, error.message)
+            log.info("client %s may not %s: %s", self._visit.peer, self._use, error.message)
             self.close()
             return False
         except ValueError:
@@ -100,7 +100,7 @@ class ClientListener(asyncssh.SSHListener):
         if self._over:
             return False
         self._admission.stream(self._transport, self._stream)
-        self._admission.begin(self._wanted, known(permit))
+        self._admission.begin(self._wanted, return_permit(permit))
         return self if await self._listens else False
 
     # asyncssh.SSHListener
@@ -114,7 +114,7 @@ class ClientListener(asyncssh.SSHListener):
         self._over = True
         self._visit.listeners.discard(self)
         self._settle(False)
-        self._transport.closed()
+        self._transport.handle_close()
 
     async def wait_closed(self) -> None:
         """Return at once: there is nothing to wait for."""
@@ -126,7 +126,7 @@ class ClientListener(asyncssh.SSHListener):
             self._words = (self._words + data)[:1_000]
             return
         try:
-            said = told.read_told(data)
+            said = told.read_message(data)
         except ProtocolViolation as error:
             log.error("%s", error.message)
             self.close()
@@ -176,12 +176,12 @@ class ClientListener(asyncssh.SSHListener):
             return
         session = AcceptedConnection(self, came.number, self._admission, self._visit, wanted, self._client)
         try:
-            await session.admitted()
+            await session.admit_connection()
             await self._open(session, came)
         except (asyncssh.Error, OSError) as error:
             reason = one_line(getattr(error, "reason", "") or "it does not answer")[:200]
             log.info("client %s did not accept a connection from %s to %s: %s", self._visit.peer, origin, place, reason)
-            session.gone()
+            session.release_channel()
 
     async def _open(self, session: Any, came: told.WaitingConnection) -> None:
         channel = self._conn.create_tcp_channel(window=WINDOW)
@@ -189,7 +189,7 @@ class ClientListener(asyncssh.SSHListener):
 
     def refuse(self, number: str) -> None:
         """Refuse a connection, unless it was accepted already."""
-        self._transport.received(told.refuse(number))
+        self._transport.receive_data(told.refuse(number))
 
     def _settle(self, listens: bool) -> None:
         if not self._listens.done():
@@ -200,7 +200,7 @@ class AgentForwarder(ClientListener):
     """Agent forwarding for programs of the client that requested it. They share a separate target login, because a
     server may offer a forwarded agent to all programs of one login."""
 
-    _wish = "lend its agent"
+    _use = "lend its agent"
 
     def __init__(self, admission: Admission, visit: SshClientState, conn: LimitedSshConnection, client: str) -> None:
         super().__init__(admission, visit, conn, "", 0, client)

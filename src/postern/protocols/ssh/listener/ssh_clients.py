@@ -65,7 +65,7 @@ class ChannelClient(ProgramClient):
 class ForwardClient(ChannelClient):
     """A forwarded connection, which cannot show messages."""
 
-    def tell(self, text: str, hint: str) -> None:
+    def send_notice(self, text: str, hint: str) -> None:
         """Do nothing: the client waits without a message."""
 
 

@@ -84,7 +84,7 @@ class SshGate:
         try:
             await asyncio.wait((visit.authenticated, wire.lost), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._waited(visit, connection)
+            self._finish_login_wait(visit, connection)
         if not visit.authenticated.done():
             self._engine.turned_away(Unauthenticated(REFUSED_LOGIN))
             is_probe = not connection.get_extra_info("client_version")  # it sent nothing, as health checks do
@@ -97,7 +97,7 @@ class SshGate:
         """Tell a client on the SSH port why it cannot log in. A disconnect can precede the key exchange, in clear text
         (RFC 4253, section 11.1), and costs no cryptography. The listener has already logged the error."""
         self._engine.turned_away(error)
-        log.debug("client %s was turned away: %s", stream.peer, error.message)
+        log.debug("client %s was rejected: %s", stream.peer, error.message)
         stream.write(b"SSH-2.0-Postern\r\n" + _disconnect(asyncssh.DISC_TOO_MANY_CONNECTIONS, error.message))
 
     async def _stays(self, connection: SshConnection, wire: ClientStream, proved: Proved) -> None:
@@ -119,7 +119,7 @@ class SshGate:
             if isinstance(proved, SshUser):
                 await self.admission.quietly(proved.left())
 
-    def _waited(self, visit: SshClientState, connection: SshConnection) -> None:
+    def _finish_login_wait(self, visit: SshClientState, connection: SshConnection) -> None:
         if visit.over is not None:
             visit.over.cancel()
             self.admission.browsers.leave(visit.peer)

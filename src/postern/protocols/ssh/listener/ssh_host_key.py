@@ -46,7 +46,7 @@ def ensure_host_key(file: Path) -> GatewayHostKey:
     except (OSError, ValueError, TypeError) as error:
         raise Misconfigured(
             f"the SSH host key {file} cannot be used ({type(error).__name__}); put it back from your backup, or remove "
-            "it for a new one, which all SSH clients must be told of"
+            "it to create a new one; all SSH clients must then accept the new key"
         ) from None
     public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     return GatewayHostKey(Secret(data.decode()), public.decode())

@@ -117,13 +117,13 @@ def end_in_time(channel: Any) -> None:
     """End a program when its client's channel closes, even if it has unread input."""
     process = channel.process_packet
 
-    def processed(kind: int, number: int, packet: Any) -> Any:
+    def process_and_discard(kind: int, number: int, packet: Any) -> Any:
         result = process(kind, number, packet)
         if kind == MSG_CHANNEL_CLOSE and channel._recv_buf:
             channel.get_loop().call_later(UNREAD, channel._discard_recv)
         return result
 
-    channel.process_packet = processed
+    channel.process_packet = process_and_discard
 
 
 class BoundedChannel(asyncssh.SSHServerChannel[bytes]):

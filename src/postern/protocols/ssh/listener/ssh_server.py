@@ -65,19 +65,19 @@ class SshConnection(LimitedSshConnection):
 
     async def validate_public_key(self, username: str, key_data: bytes, msg: bytes, signature: bytes) -> bool:
         server = cast(SshServer, self.get_owner())
-        server.offered()
+        server.count_key()
         if msg and not _is_sound(signature):
             return False
         is_good = await super().validate_public_key(username, key_data, msg, signature)
         if is_good and msg:
-            server.signed()
+            server.accept_signature()
         else:
             server.forget()
         return is_good
 
     async def _validate_client_certificate(self, username: str, key_data: bytes) -> asyncssh.SSHKey | None:
         """Return the key that has to sign. It replaces asyncssh's own method, which would accept no certificate."""
-        return await cast(SshServer, self.get_owner()).certified(username, key_data)
+        return await cast(SshServer, self.get_owner()).check_certificate(username, key_data)
 
 
 class SshServer(asyncssh.SSHServer):
@@ -101,7 +101,7 @@ class SshServer(asyncssh.SSHServer):
     def connection_lost(self, exc: Exception | None) -> None:
         self._withdraw()
         for channel in list(self.visit.channels):
-            channel.closed(error=exc)
+            channel.handle_close(error=exc)
         for listener in list(self.visit.listeners):
             listener.close()
 
@@ -139,7 +139,7 @@ class SshServer(asyncssh.SSHServer):
         self.proved = grant if is_right else None
         return self.proved is not None
 
-    def offered(self) -> None:
+    def count_key(self) -> None:
         """Count an offered key or certificate, with or without a signature."""
         self.forget()
         self._keys += 1
@@ -155,7 +155,7 @@ class SshServer(asyncssh.SSHServer):
             raise _unavailable(error) from None
         return True
 
-    async def certified(self, username: str, data: bytes) -> asyncssh.SSHKey | None:
+    async def check_certificate(self, username: str, data: bytes) -> asyncssh.SSHKey | None:
         """Return the key of a certificate that would be accepted. asyncssh verifies only its signature."""
         try:
             certificate = read_certificate(data)
@@ -177,7 +177,7 @@ class SshServer(asyncssh.SSHServer):
         decoded.key.set_touch_required(True)  # if it is on a security key
         return decoded.key
 
-    def signed(self) -> None:
+    def accept_signature(self) -> None:
         self.proved, self._candidate = self._candidate, None
 
     async def get_kbdint_challenge(
@@ -196,7 +196,7 @@ class SshServer(asyncssh.SSHServer):
     async def validate_kbdint_response(self, username: str, responses: Sequence[str]) -> bool:
         invitation = self._invitation
         if invitation is None or responses:
-            raise asyncssh.DisconnectError(asyncssh.DISC_PROTOCOL_ERROR, "nothing was asked for")
+            raise asyncssh.DisconnectError(asyncssh.DISC_PROTOCOL_ERROR, "no response was requested")
         try:
             person = await invitation.person()
         except PosternError as error:
@@ -216,7 +216,7 @@ class SshServer(asyncssh.SSHServer):
             raise asyncssh.DisconnectError(asyncssh.DISC_PROTOCOL_ERROR, "no user was authenticated")
         if isinstance(proved, SshUser) and self.visit.known is None:
             self.visit.target = split(self._username)[1]
-        self._admission.admitted(self.visit, proved)
+        self._admission.record_user(self.visit, proved)
         if not self.visit.authenticated.done():
             self.visit.authenticated.set_result(proved)
 
@@ -237,7 +237,7 @@ class SshServer(asyncssh.SSHServer):
         if self._has_target:
             wanted = ChannelRequest(ChannelKind.FORWARD, place(dest_host, dest_port), self.visit.login)
             forwarded = ForwardedChannel(self._admission, self.visit, wanted, self._client)
-            return channel, forwarded.admitted()
+            return channel, forwarded.admit_connection()
         return channel, self._inside(dest_host)
 
     def _inside(self, target: str) -> ClientStream:
@@ -267,7 +267,9 @@ class SshServer(asyncssh.SSHServer):
         if len(self.visit.listeners) >= MOST_LISTENERS:
             log.info("client %s requested more than %d listeners", self.visit.peer, MOST_LISTENERS)
             return False
-        return ClientListener(self._admission, self.visit, self._conn, listen_host, listen_port, self._client).granted()
+        return ClientListener(
+            self._admission, self.visit, self._conn, listen_host, listen_port, self._client
+        ).start_listening()
 
     async def _lends(self) -> bool:
         """Return True if the agent is forwarded. The permission is requested once for all programs, as long as it is
@@ -277,7 +279,7 @@ class SshServer(asyncssh.SSHServer):
             return await lender.lends()
         self._lender = lender = AgentForwarder(self._admission, self.visit, self._conn, self._client)
         try:
-            return await lender.granted() is not False
+            return await lender.start_listening() is not False
         except BaseException:
             lender.close()
             raise
@@ -310,4 +312,6 @@ def _turned_away(error: PosternError) -> asyncssh.DisconnectError:
 
 def _unavailable(error: PosternError) -> asyncssh.DisconnectError:
     log.warning("an SSH client could not be authenticated: %s", error.message)
-    return asyncssh.DisconnectError(asyncssh.DISC_SERVICE_NOT_AVAILABLE, "nobody can be authenticated now; try again")
+    return asyncssh.DisconnectError(
+        asyncssh.DISC_SERVICE_NOT_AVAILABLE, "the gateway cannot authenticate users now; try again later"
+    )

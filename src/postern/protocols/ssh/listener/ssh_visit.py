@@ -52,12 +52,12 @@ class SshClientState:
 
     def below_filled(self, full: bool) -> None:
         self._full = full
-        self._tell()
+        self._update_channels()
 
     def exchanging(self, begins: bool) -> None:
         """Pause all channels during a key exchange, when writes are buffered in memory."""
         self._exchanging = begins
-        self._tell()
+        self._update_channels()
 
     @property
     def is_full(self) -> bool:
@@ -69,6 +69,6 @@ class SshClientState:
         for an approval."""
         return len(self.channels) + len(self.inside) < MOST_CHANNELS
 
-    def _tell(self) -> None:
+    def _update_channels(self) -> None:
         for channel in list(self.channels):
             channel.below_filled(self.is_full)

@@ -156,7 +156,7 @@ class TargetChannel(ChannelFrames, ConnectionUser):
             log.warning("opening an SSH channel failed: %s", type(error).__name__)
             self._fail("the connection to the target was lost")
         else:
-            self._opened()
+            self._handle_open()
 
     async def _is_taken(self) -> bool:
         """Open the channel. Return False when there is another connection to try. Raises the errors of opening and
@@ -165,7 +165,7 @@ class TargetChannel(ChannelFrames, ConnectionUser):
         try:
             await login.open(self._wanted, self._terminal, self._environment, self._session)
         except asyncssh.ChannelOpenError as error:
-            another = await self._another() if self.is_program and login.refused(self, error) else None
+            another = await self._another() if self.is_program and login.handle_refusal(self, error) else None
             if another is None:
                 raise
             login.channels.discard(self)
@@ -175,7 +175,7 @@ class TargetChannel(ChannelFrames, ConnectionUser):
             return False
         return True
 
-    def _opened(self) -> None:
+    def _handle_open(self) -> None:
         self._is_open = True
         if self._closing:
             self._leave()
@@ -206,7 +206,7 @@ class TargetChannel(ChannelFrames, ConnectionUser):
 
     # Callbacks of the asyncssh session
 
-    def made(self, channel: Any) -> None:
+    def attach_channel(self, channel: Any) -> None:
         """Set up the opened channel. A program requests agent forwarding first, as `ssh -A` does, if its login
         has it."""
         bound_channel(channel)
@@ -216,19 +216,19 @@ class TargetChannel(ChannelFrames, ConnectionUser):
         if self._paused:
             channel.pause_reading()
 
-    def received(self, data: bytes, datatype: int | None) -> None:
+    def receive_data(self, data: bytes, datatype: int | None) -> None:
         if not self._closing:
             self._hand_over(m.frames(m.STDERR if datatype == _STDERR else m.STDOUT, data))
 
-    def ended(self) -> None:
+    def receive_eof(self) -> None:
         self._output_ended = True
         self._give(m.OUTPUT_END_FRAME)
         self._end_forward()
 
-    def exited(self, status: m.Exit) -> None:
+    def record_exit(self, status: m.Exit) -> None:
         self._exit = status
 
-    def closed(self, error: Exception | None) -> None:
+    def handle_close(self, error: Exception | None) -> None:
         if self._over:
             return
         # Private to asyncssh: it now discards this data, which is the output of a server that hung up right after the
@@ -292,33 +292,33 @@ class _Session(asyncssh.SSHClientSession[bytes]):
         self.started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, chan: Any) -> None:
-        self._transport.made(chan)
+        self._transport.attach_channel(chan)
 
     def session_started(self) -> None:
         if not self.started.done():
             self.started.set_result(None)
 
     def data_received(self, data: bytes, datatype: int | None) -> None:
-        self._transport.received(data, datatype)
+        self._transport.receive_data(data, datatype)
 
     def eof_received(self) -> bool:
-        self._transport.ended()
+        self._transport.receive_eof()
         return True  # the other direction stays open
 
     def exit_status_received(self, status: int) -> None:
-        self._transport.exited(m.Exit(status, ""))
+        self._transport.record_exit(m.Exit(status, ""))
 
     def exit_signal_received(self, signal: str, core_dumped: bool, msg: str, lang: str) -> None:
-        self._transport.exited(m.Exit(_code(signal), signal if _NAME.fullmatch(signal) else "unknown"))
+        self._transport.record_exit(m.Exit(_code(signal), signal if _NAME.fullmatch(signal) else "unknown"))
 
     def pause_writing(self) -> None:
-        self._transport.filled(True)
+        self._transport.set_channel_full(True)
 
     def resume_writing(self) -> None:
-        self._transport.filled(False)
+        self._transport.set_channel_full(False)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._transport.closed(exc)
+        self._transport.handle_close(exc)
 
 
 def _code(name: str) -> int:

@@ -70,7 +70,7 @@ class AcceptedHostKeys:
             then = f"If the server was given a new key on purpose, an administrator runs: {forget}"
         return Unavailable(
             f"connection {access.connection!r}: the server at {access.place} shows the host key {fingerprint(met)}, "
-            f"{why}. It was not logged in to. {then}. If not, somebody may have put another server in its place"
+            f"{why}. It was not logged in to. {then}. If not, another server may have taken its place"
         )
 
 
@@ -87,7 +87,7 @@ def one_line(key: asyncssh.SSHKey) -> str:
 def accepted_host_keys(access: SshTargetAccess, pinned: Sequence[str] | None) -> AcceptedHostKeys:
     """Return the accepted keys. Raises Unavailable."""
     if access.host_keys.strip():
-        return _configured(access)
+        return _read_configured_keys(access)
     if pinned is None:
         raise Unavailable(
             f"connection {access.connection!r}: nothing is known of the host key of its server, and this gateway "
@@ -100,14 +100,14 @@ def accepted_host_keys(access: SshTargetAccess, pinned: Sequence[str] | None) ->
     return AcceptedHostKeys(keys=keys, first_use=not keys)
 
 
-def _configured(access: SshTargetAccess) -> AcceptedHostKeys:
+def _read_configured_keys(access: SshTargetAccess) -> AcceptedHostKeys:
     lines = []
     for number, line in enumerate(access.host_keys.splitlines(), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
         try:
-            lines.append(_checked(words))
+            lines.append(_to_known_hosts_line(words))
         except (asyncssh.KeyImportError, ValueError):
             raise Unavailable(
                 f"connection {access.connection!r}: line {number} of its secret HOST_KEYS is neither a public key nor "
@@ -126,7 +126,7 @@ def _configured(access: SshTargetAccess) -> AcceptedHostKeys:
     return AcceptedHostKeys(tuple(keys), tuple(authorities), tuple(revoked), configured=True)
 
 
-def _checked(words: list[str]) -> str:
+def _to_known_hosts_line(words: list[str]) -> str:
     """Return the line in the format of known_hosts: a bare key applies to any host. Raises KeyImportError,
     ValueError."""
     marker = [words.pop(0)] if words[0].startswith("@") else []

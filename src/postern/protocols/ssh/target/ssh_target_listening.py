@@ -63,12 +63,12 @@ class TargetListener(FramedTransport, ConnectionUser):
         self._closing = True
         self._login.leave(self)
         self._stop()
-        self._loop.call_soon(self._lost)
+        self._loop.call_soon(self._report_loss)
 
     def abort(self) -> None:
         self.close()
 
-    def _lost(self) -> None:
+    def _report_loss(self) -> None:
         assert self._protocol is not None
         self._protocol.connection_lost(None)
 
@@ -146,7 +146,7 @@ class TargetListener(FramedTransport, ConnectionUser):
     def throttle(self) -> None:
         """Do nothing: the listener writes no data."""
 
-    def lost(self, error: Exception | None) -> None:
+    def handle_loss(self, error: Exception | None) -> None:
         reason = one_line(getattr(error, "reason", "") or "the server hung up")[:200]
         self._end(f"the connection to the target was lost: {reason}")
 

@@ -165,7 +165,7 @@ class SshTargetLogin:
 
     async def connect(self) -> None:
         """Connect and authenticate. Raises Unavailable, TargetRefused."""
-        access, client = self.access, _Client(self._host_keys, self._lost)
+        access, client = self.access, _Client(self._host_keys, self._handle_loss)
         key = await settings.private_key(access)
         agent = None
         try:
@@ -179,7 +179,7 @@ class SshTargetLogin:
         except asyncssh.HostKeyNotVerifiable as error:
             if client.refused is not None:
                 raise self._host_keys.refusal(access, client.refused) from None
-            raise self._failed(error) from None
+            raise self._make_unavailable(error) from None
         except asyncssh.PermissionDenied:
             raise TargetRefused(
                 f"the target at {access.place} did not accept the login of connection {access.connection!r}",
@@ -187,7 +187,7 @@ class SshTargetLogin:
                 "An administrator must check USER and PASS, PRIVATE_KEY or SSH_AUTH_SOCK of its secrets.",
             ) from None
         except asyncssh.Error as error:
-            raise self._failed(error) from None
+            raise self._make_unavailable(error) from None
         except OSError as error:
             reason = error.strerror or str(error)
             raise Unavailable(f"the target at {access.place} cannot be reached: {reason}") from error
@@ -197,7 +197,7 @@ class SshTargetLogin:
             if agent is not None:
                 agent.close()
 
-    def _failed(self, error: asyncssh.Error) -> Unavailable:
+    def _make_unavailable(self, error: asyncssh.Error) -> Unavailable:
         reason = one_line(error.reason)[:200]
         return Unavailable(f"the target at {self.access.place} could not be logged in to by SSH: {reason}")
 
@@ -207,7 +207,7 @@ class SshTargetLogin:
         return await asyncssh.connect(
             access.host,
             access.port,
-            tunnel=SshDialling(self._told_full),
+            tunnel=SshDialling(self._set_full),
             client_factory=lambda: client,
             config=None,
             known_hosts=([*known.keys], [*known.authorities], [*known.revoked]),
@@ -314,7 +314,7 @@ class SshTargetLogin:
         if self._connection is not None:
             self._connection.close()
 
-    def refused(self, channel: ConnectionUser, error: asyncssh.ChannelOpenError) -> bool:
+    def handle_refusal(self, channel: ConnectionUser, error: asyncssh.ChannelOpenError) -> bool:
         """Return True if the refusal can mean that there are too many sessions on this connection."""
         has_more = any(other.is_program for other in self.channels if other is not channel)
         if has_more and not self.is_over and error.code in _TOO_MANY:
@@ -325,26 +325,26 @@ class SshTargetLogin:
         self.channels.discard(channel)
         self.is_crowded = False
 
-    def _told_full(self, full: bool) -> None:
+    def _set_full(self, full: bool) -> None:
         self.is_full = full
         for channel in list(self.channels):
             channel.throttle()
 
-    def _lost(self, error: Exception | None) -> None:
+    def _handle_loss(self, error: Exception | None) -> None:
         for channel in list(self.channels):
-            channel.lost(error)
+            channel.handle_loss(error)
 
 
 class ConnectionUser:
-    """A user of a login's channels: `throttle` is called when `SshTargetLogin.is_full` has changed, `lost` when its
-    connection has ended. `is_program`: it is one of the server's sessions."""
+    """A user of a login's channels: `throttle` is called when `SshTargetLogin.is_full` has changed, `handle_loss` when
+    its connection has ended. `is_program`: it is one of the server's sessions."""
 
     is_program = False
 
     def throttle(self) -> None:
         raise NotImplementedError
 
-    def lost(self, error: Exception | None) -> None:
+    def handle_loss(self, error: Exception | None) -> None:
         """Do nothing: a channel of asyncssh learns it from asyncssh."""
 
 

@@ -147,8 +147,8 @@ class PoolSlot:
 
 class _Shared:
     def __init__(self, make: Callable[[], SshTargetLogin], timeout: float) -> None:
-        self.task = asyncio.get_running_loop().create_task(_connected(make(), timeout))
-        self.task.add_done_callback(_heard)
+        self.task = asyncio.get_running_loop().create_task(_connect_login(make(), timeout))
+        self.task.add_done_callback(_retrieve_result)
         self.users = 0
         self.idle: asyncio.TimerHandle | None = None
 
@@ -173,13 +173,13 @@ class _Shared:
             self.task.result().close()
 
 
-async def _connected(login: SshTargetLogin, timeout: float) -> SshTargetLogin:
+async def _connect_login(login: SshTargetLogin, timeout: float) -> SshTargetLogin:
     async with asyncio.timeout(timeout):
         await login.connect()
     return login
 
 
-def _heard(task: asyncio.Task[SshTargetLogin]) -> None:
+def _retrieve_result(task: asyncio.Task[SshTargetLogin]) -> None:
     """Retrieve the result of a login, for which no channel may be waiting any more."""
     if not task.cancelled():
         task.exception()

@@ -159,7 +159,7 @@ class CopyingWire(FileWire):
         if self._undecided:
             self._upward.append(request)
 
-    def _admitted(self, request: Request) -> bytes:
+    def _forward_request(self, request: Request) -> bytes:
         assert isinstance(request, ScpFileRequest)
         assert self._scp is not None
         self._undecided = False
@@ -167,7 +167,7 @@ class CopyingWire(FileWire):
         self._scp.begin(request.raw)
         return m.frames(m.STDIN, request.raw)
 
-    def _refused(self, request: Request, refusal: Refuse) -> None:
+    def _reject_request(self, request: Request, refusal: Refuse) -> None:
         self._undecided = False
         self._downward.append(m.frames(m.STDOUT, b"\x01scp: refused by a rule of the gateway\n"))
 

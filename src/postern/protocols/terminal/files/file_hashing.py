@@ -32,7 +32,7 @@ class FileHash:
         self._size += len(data)
         if self._size >= _MOST or (self._size >= _TURN and not self.is_busy):
             self._wait()
-            self._turn = _THREAD.submit(self._hash.update, self._taken())
+            self._turn = _THREAD.submit(self._hash.update, self._take_parts())
 
     def hexdigest(self) -> str:
         self.settle()
@@ -46,14 +46,14 @@ class FileHash:
         """Wait until the hash covers all bytes."""
         self._wait()
         if self._parts:
-            self._hash.update(self._taken())
+            self._hash.update(self._take_parts())
 
     def _wait(self) -> None:
         if self._turn is not None:
             self._turn.result()
             self._turn = None
 
-    def _taken(self) -> bytes:
+    def _take_parts(self) -> bytes:
         data = b"".join(self._parts)
         self._parts.clear()
         self._size = 0

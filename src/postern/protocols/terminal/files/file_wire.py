@@ -57,11 +57,11 @@ class FileWire(ProgramWire):
         """Handle the program's exit, by that signal if any: add what is recorded to `_downward`."""
         self._downward.extend(self.unfinished_exchanges())
 
-    def _refused(self, request: Request, refusal: Refuse) -> None:
+    def _reject_request(self, request: Request, refusal: Refuse) -> None:
         """Refuse a request after the start: add the client's error to `_downward`."""
         raise NotImplementedError
 
-    def _admitted(self, request: Request) -> bytes:
+    def _forward_request(self, request: Request) -> bytes:
         raise NotImplementedError
 
     # Client to target
@@ -95,12 +95,12 @@ class FileWire(ProgramWire):
         if isinstance(request, StartRequest):
             self._run()
             return m.START_FRAME
-        return self._admitted(request)
+        return self._forward_request(request)
 
     def reject(self, request: Request, refusal: Refuse) -> bytes:
         if isinstance(request, StartRequest):
             return self._refuse_start(refusal)
-        self._refused(request, refusal)
+        self._reject_request(request, refusal)
         self._downward.append(refusal_message(refusal, terminal=False))  # these clients cannot display a message
         return b""
 

@@ -97,18 +97,18 @@ class SftpWire(FileWire):
         """Parse packets. Packets that need no decision are joined, so that one read causes one write."""
         quiet: list[bytes] = []
         for packet in self._requests.feed(data):
-            asked = self._judged(packet)
-            if asked is None:
+            request = self._read_request(packet)
+            if request is None:
                 quiet.append(packet)
                 continue
             if quiet:
                 self._upward.append(m.frames(m.STDIN, b"".join(quiet)))
                 quiet = []
-            self._upward.append(asked)
+            self._upward.append(request)
         if quiet:
             self._upward.append(m.frames(m.STDIN, b"".join(quiet)))
 
-    def _judged(self, packet: bytes) -> SftpRequest | None:
+    def _read_request(self, packet: bytes) -> SftpRequest | None:
         """Return the request to evaluate, or None for a packet that is forwarded and tracked without evaluation."""
         kind = packet[4]
         if not self._greeted:
@@ -124,7 +124,7 @@ class SftpWire(FileWire):
         if number in self._pending or number in self._undecided or pending >= MOST_PENDING:
             raise ProtocolViolation("the SFTP client reused a pending request id, or sent too many requests ahead")
         if kind in _QUIET:
-            self._pending[number] = self._followed(kind, reader)
+            self._pending[number] = self._track_request(kind, reader)
             return None
         if kind == s.EXTENDED:
             name = reader.text()
@@ -132,23 +132,23 @@ class SftpWire(FileWire):
                 self._pending[number] = _Pending(kind)
                 return None
             if name in _ONE_EXTENDED:
-                return self._asked(packet, number, _ONE_EXTENDED[name], reader.text())
+                return self._make_request(packet, number, _ONE_EXTENDED[name], reader.text())
             if name in _TWO_EXTENDED:
-                return self._asked(packet, number, _TWO_EXTENDED[name], reader.text(), reader.text())
-            asked = self._asked(packet, number, "extension", name)
-            asked.forced = CANNOT_MASK if self.wants.output else None  # its response can contain anything
-            return asked
+                return self._make_request(packet, number, _TWO_EXTENDED[name], reader.text(), reader.text())
+            request = self._make_request(packet, number, "extension", name)
+            request.forced = CANNOT_MASK if self.wants.output else None  # its response can contain anything
+            return request
         if kind == s.OPEN:
             return self._opens(packet, number, reader)
         if kind == s.FSETSTAT:
-            return self._asked(packet, number, _ONE[s.SETSTAT], self._opened(reader.text()).path)
+            return self._make_request(packet, number, _ONE[s.SETSTAT], self._find_transfer(reader.text()).path)
         if kind in _ONE:
-            return self._asked(packet, number, _ONE[kind], reader.text())
+            return self._make_request(packet, number, _ONE[kind], reader.text())
         if kind in _TWO:
-            return self._asked(packet, number, _TWO[kind], reader.text(), reader.text())
+            return self._make_request(packet, number, _TWO[kind], reader.text(), reader.text())
         raise ProtocolViolation(f"a packet of type {kind} from the client of a file transfer")
 
-    def _followed(self, kind: int, reader: s.SftpReader) -> _Pending:
+    def _track_request(self, kind: int, reader: s.SftpReader) -> _Pending:
         if kind not in (s.READ, s.WRITE, s.CLOSE):
             return _Pending(kind)
         if kind == s.READ and self.wants.output:
@@ -156,12 +156,12 @@ class SftpWire(FileWire):
         handle = reader.text()
         if kind == s.CLOSE:  # the handle can be a directory's
             return _Pending(kind, transfer=self._open.pop(handle, None))
-        transfer, offset = self._opened(handle), reader.offset()
+        transfer, offset = self._find_transfer(handle), reader.offset()
         if kind == s.WRITE:
             transfer.written.add(offset, reader.text())
         return _Pending(kind, transfer=transfer, offset=offset)
 
-    def _opened(self, handle: bytes) -> Transfer:
+    def _find_transfer(self, handle: bytes) -> Transfer:
         """Return the transfer of an open handle. A handle that is not open is rejected: a client that guesses a future
         handle could bypass the rules."""
         transfer = self._open.get(handle)
@@ -173,21 +173,21 @@ class SftpWire(FileWire):
         path, flags = reader.text(), reader.number()
         reads, writes = flags & s.READS, flags & (s.WRITES | s.APPENDS)
         what = "update" if reads and writes else "put" if writes else "get"
-        asked = self._asked(packet, number, what, path)
+        request = self._make_request(packet, number, what, path)
         if reads and self.wants.output:
-            asked.forced = CANNOT_MASK
+            request.forced = CANNOT_MASK
         elif len(self._open) >= MOST_OPEN:
-            asked.forced = Refuse("files", f"{MOST_OPEN} files are open already", "Close some of them first.")
-        return asked
+            request.forced = Refuse("files", f"{MOST_OPEN} files are open already", "Close some of them first.")
+        return request
 
-    def _asked(self, packet: bytes, number: int, what: str, *paths: bytes) -> SftpRequest:
+    def _make_request(self, packet: bytes, number: int, what: str, *paths: bytes) -> SftpRequest:
         words = " ".join(path.decode("utf-8", "surrogateescape") for path in paths)
         self._undecided.add(number)
-        asked = SftpRequest(packet, number)
-        asked.operations.append(Operation(self._next(), f"{what} {words}"))
-        return asked
+        request = SftpRequest(packet, number)
+        request.operations.append(Operation(self._next(), f"{what} {words}"))
+        return request
 
-    def _admitted(self, request: Request) -> bytes:
+    def _forward_request(self, request: Request) -> bytes:
         assert isinstance(request, SftpRequest)
         self._undecided.discard(request.number)
         operation = request.operations[0]
@@ -201,7 +201,7 @@ class SftpWire(FileWire):
         self._pending[request.number] = _Pending(request.raw[4], operation.exchange, transfer)
         return m.frames(m.STDIN, request.raw)
 
-    def _refused(self, request: Request, refusal: Refuse) -> None:
+    def _reject_request(self, request: Request, refusal: Refuse) -> None:
         assert isinstance(request, SftpRequest)
         self._undecided.discard(request.number)
         text = f"{refusal.message}. {refusal.hint}" if refusal.hint else refusal.message
@@ -230,7 +230,7 @@ class SftpWire(FileWire):
 
     def _settle(self, pending: _Pending, kind: int, packet: bytes) -> None:
         transfer = pending.transfer
-        error = _failed(packet) if kind == s.STATUS else ""
+        error = _read_status_error(packet) if kind == s.STATUS else ""
         if pending.kind == s.OPEN and transfer is not None:
             if kind == s.HANDLE:
                 reader = s.SftpReader(packet)
@@ -248,14 +248,14 @@ class SftpWire(FileWire):
         elif pending.kind == s.WRITE and transfer is not None:
             transfer.error = transfer.error or error
         elif pending.kind == s.CLOSE and transfer is not None:
-            self._downward.append(_completed(transfer, error))
+            self._downward.append(_make_completed_event(transfer, error))
         elif pending.exchange:
             self._downward.append(Completed(pending.exchange, error=error))
 
     def unfinished_exchanges(self) -> list[Completed]:
         """Return the files that were not closed, with the bytes transferred so far."""
         closing = [one.transfer for one in self._pending.values() if one.kind == s.CLOSE and one.transfer is not None]
-        left = [_completed(transfer, "it was not closed") for transfer in [*self._open.values(), *closing]]
+        left = [_make_completed_event(transfer, "it was not closed") for transfer in [*self._open.values(), *closing]]
         self._open.clear()
         self._pending.clear()
         return left
@@ -265,11 +265,11 @@ class SftpWire(FileWire):
         return bool(self._pending) and self._state is not ENDED
 
 
-def _completed(transfer: Transfer, error: str) -> Completed:
+def _make_completed_event(transfer: Transfer, error: str) -> Completed:
     return Completed(transfer.exchange, tag=transfer.tag(), error=transfer.error or error)
 
 
-def _failed(packet: bytes) -> str:
+def _read_status_error(packet: bytes) -> str:
     """Return the error in a STATUS; empty for success and for the end of a file."""
     reader = s.SftpReader(packet)
     reader.number()

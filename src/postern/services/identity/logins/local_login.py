@@ -84,7 +84,7 @@ class LocalLogin:
         account = await self._accounts.change_password(principal, current, new, client.source)
         return await self._logins.open(account, LoginMethod.LOCAL, client)
 
-    async def whose(self, purpose: TokenPurpose, ticket: Secret) -> Account:
+    async def find_account(self, purpose: TokenPurpose, ticket: Secret) -> Account:
         """Return the account of this ticket or set-up link. Raises Unauthenticated."""
         return await self._account(await self._one_time_tokens.peek(purpose, ticket))
 

@@ -113,7 +113,7 @@ class ProviderTokenAuthenticator:
         if known is not None and self._now() < known[0]:
             return known[1]
         if self._asking.locked():
-            raise Unavailable("too many tokens are being checked; try again in a moment")
+            raise Unavailable("too many tokens are being checked; try again in a few seconds")
         async with self._asking:
             subject = await self._find_subject(config, token)
         self._opaque[digest] = (self._now() + OPAQUE_LIFE, subject)

@@ -15,7 +15,7 @@ _BYTES, _GROUP = 10, 4
 
 def new_codes() -> list[str]:
     """Return codes as they are shown: `abcd-efgh-ijkl-mnop`."""
-    return [_shown(base64.b32encode(secrets.token_bytes(_BYTES)).decode().lower()) for _ in range(COUNT)]
+    return [_group_code(base64.b32encode(secrets.token_bytes(_BYTES)).decode().lower()) for _ in range(COUNT)]
 
 
 def digest_of(code: str) -> bytes:
@@ -24,5 +24,5 @@ def digest_of(code: str) -> bytes:
     return hashlib.sha256(plain.encode(errors="replace")).digest()
 
 
-def _shown(code: str) -> str:
+def _group_code(code: str) -> str:
     return "-".join(code[start : start + _GROUP] for start in range(0, len(code), _GROUP))

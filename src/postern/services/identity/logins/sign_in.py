@@ -45,7 +45,7 @@ class SignIn:
     async def account_of(self, org_id: UUID, identity: Identity) -> Account:
         """Return the account with profile and groups as the provider gives them now. Raises Denied with a reason for
         the user."""
-        if not _names_somebody(identity):
+        if not _is_complete(identity):
             raise Denied("the identity provider sent no valid user identifier; ask an administrator")
         known = await self._store.by_subject(org_id, identity.issuer, identity.subject)
         before = known or await self._find_invited(org_id, identity)
@@ -187,7 +187,7 @@ class SignIn:
             await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(principal.id))
 
 
-def _names_somebody(identity: Identity) -> bool:
+def _is_complete(identity: Identity) -> bool:
     names = ((identity.issuer, _MAX_ISSUER), (identity.subject, _MAX_SUBJECT))
     return all(1 <= len(name) <= longest and name.isprintable() for name, longest in names)
 

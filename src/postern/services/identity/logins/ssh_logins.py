@@ -193,7 +193,7 @@ class SshLogins:
         asking = _asking(asked)
         problem = None
         if allow and not is_called(account, asking.wanted.user):
-            problem = "this login is for a different user; whoever started it must put your name before the connection"
+            problem = "this login is for a different user; start it with your own name before the connection"
         elif allow and not hmac.compare_digest(number.strip().encode(), asked["number"].encode()):
             problem = "this is not the number that the terminal shows, so this login is denied; connect again there"
         given: dict[str, Any] = {"answer": "deny"}

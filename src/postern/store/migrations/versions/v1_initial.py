@@ -39,5 +39,5 @@ def upgrade() -> None:
 
 
 def _order(index: sa.Index) -> tuple[bool, str]:
-    """Of several indexes that would do, SQLite takes the one that was made last: those of few rows come last."""
+    """SQLite takes the newest of several usable indexes, so indexes with few rows come last."""
     return index.dialect_options["sqlite"]["where"] is not None, str(index.name)

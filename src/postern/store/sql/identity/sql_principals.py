@@ -140,7 +140,7 @@ class SqlPrincipals:
             org_id = (await transaction.execute(select(users.c.org_id).where(users.c.id == principal_id))).scalar()
             if org_id is None:
                 raise NotFound("this user was deleted")
-            async with _guarded(transaction, org_id, source is not GroupSource.PROVIDER):
+            async with _keep_an_admin(transaction, org_id, source is not GroupSource.PROVIDER):
                 await hold_groups(transaction, org_id, names)
                 await count_changes(transaction, users.c.id == principal_id)
                 await _set_groups(transaction, principal_id, names, source)
@@ -198,7 +198,9 @@ async def change_account(
     same = update(users).where(users.c.id == principal.id, users.c.version == account.version)
     changed = same.values(**values, updated_at=at, version=account.version + 1)
     taken_away = groups is not None and source is not GroupSource.PROVIDER
-    async with _guarded(transaction, principal.org_id, taken_away or principal.status is not PrincipalStatus.ACTIVE):
+    async with _keep_an_admin(
+        transaction, principal.org_id, taken_away or principal.status is not PrincipalStatus.ACTIVE
+    ):
         await hold_groups(transaction, principal.org_id, groups or frozenset())
         if (await transaction.execute(changed)).rowcount != 1:
             there = (await transaction.execute(select(users.c.id).where(users.c.id == principal.id))).first()
@@ -222,7 +224,7 @@ async def count_changes(transaction: Executor, *which: ColumnElement[bool]) -> N
 
 
 @asynccontextmanager
-async def _guarded(transaction: Executor, org_id: UUID, needed: bool) -> AsyncIterator[None]:
+async def _keep_an_admin(transaction: Executor, org_id: UUID, needed: bool) -> AsyncIterator[None]:
     if not needed:
         yield
         return

@@ -48,7 +48,7 @@ class SqlSshKeys:
                 await transaction.execute(insert(ssh_keys).values(_values(key)))
         except IntegrityError:
             raise Conflict(
-                f"there is a key {key.name!r}, or the key already belongs to a user; look at the list, and "
+                f"there is a key {key.name!r}, or the key already belongs to a user; list the keys, and "
                 "choose another name or another key",
                 field="name",
             ) from None

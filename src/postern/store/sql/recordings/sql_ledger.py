@@ -192,7 +192,7 @@ class SqlLedger:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> list[Recorded | Damaged]:
-        wanted = _bound(select(*raw(sessions)), org_id, after, since, until).limit(limit)
+        wanted = _select_recorded(select(*raw(sessions)), org_id, after, since, until).limit(limit)
         async with self._database.statement() as statement:
             return await statement.run_sync(lambda connection: _recorded_rows(connection, wanted))
 
@@ -201,7 +201,7 @@ class SqlLedger:
     ) -> list[tuple[Any, list[Segment]]]:
         shown = (sessions.c.id, sessions.c.closed_entry)
         columns: list[ColumnElement[Any]] = [type_coerce(column, NullType()) for column in shown]
-        wanted = _bound(select(*columns), org_id, after, since, until).limit(limit)
+        wanted = _select_recorded(select(*columns), org_id, after, since, until).limit(limit)
 
         def read(connection: Connection) -> list[tuple[Any, list[Segment]]]:
             rows = [(_uuid(place) or place, entry) for place, entry in connection.execute(wanted).all()]
@@ -238,7 +238,9 @@ class SqlLedger:
         return [one for one in found if isinstance(one, Recorded) and one.facts.session_id not in broken]
 
 
-def _bound(rows: Select[Any], org_id: UUID, after: Any, since: datetime | None, until: datetime | None) -> Select[Any]:
+def _select_recorded(
+    rows: Select[Any], org_id: UUID, after: Any, since: datetime | None, until: datetime | None
+) -> Select[Any]:
     """Select sessions that were opened in the ledger, by id, after `after`."""
     place = type_coerce(sessions.c.id, NullType())
     rows = rows.where(sessions.c.org_id == org_id, _IS_BOUND)

@@ -57,20 +57,20 @@ class SqlPurges:
     async def find_closed(
         self, org_id: UUID, before: datetime, after: Position | None, most: int
     ) -> list[RetainedSession]:
-        wanted = _kept().where(sessions.c.org_id == org_id, sessions.c.start_date < before)
+        wanted = _select_ended().where(sessions.c.org_id == org_id, sessions.c.start_date < before)
         if after is not None:
             place = tuple_(sessions.c.start_date, sessions.c.id)
             types = [sessions.c.start_date.type, sessions.c.id.type]
             wanted = wanted.where(place > tuple_(after.at, after.id, types=types))
         async with self._database.statement() as connection:
             rows = await connection.execute(wanted.order_by(sessions.c.start_date, sessions.c.id).limit(most))
-            return [_kept_of(row) for row in rows.all()]
+            return [_retained_session(row) for row in rows.all()]
 
     async def find_retained(self, org_id: UUID, session_id: UUID) -> RetainedSession | None:
-        wanted = _kept().where(sessions.c.org_id == org_id, sessions.c.id == session_id)
+        wanted = _select_ended().where(sessions.c.org_id == org_id, sessions.c.id == session_id)
         async with self._database.statement() as connection:
             row = (await connection.execute(wanted)).one_or_none()
-        return None if row is None else _kept_of(row)
+        return None if row is None else _retained_session(row)
 
     async def purgeable(self, session_ids: Sequence[UUID]) -> set[UUID]:
         async with self._database.statement() as connection:
@@ -120,7 +120,7 @@ class SqlPurges:
             await connection.execute(update(purges).where(purges.c.session_id == session_id).values(values))
 
     async def mark_done(self, purges: Sequence[Purge]) -> None:
-        await self._database.together(lambda connection: _done(connection, purges))
+        await self._database.together(lambda connection: _delete_purged(connection, purges))
 
     async def tick(self, at: datetime, longest: float, quiet: float) -> datetime:
         own = purge_rounds.c.name == _ROUND
@@ -167,15 +167,15 @@ def _begin(
         add_entry(connection, audit)
 
 
-def _done(connection: Connection, done: Sequence[Purge]) -> None:
+def _delete_purged(connection: Connection, purged: Sequence[Purge]) -> None:
     """Delete the session with all rows that refer to it."""
-    ids = [one.session_id for one in done]
+    ids = [purge.session_id for purge in purged]
     connection.execute(delete(segments).where(segments.c.session_id.in_(ids)))
     quoting = update(reviews).where(reviews.c.session_id.in_(ids), reviews.c.kind == ReviewKind.STATEMENT)
     connection.execute(quoting.values(input="", estimate=None))  # they quote the recording
     printed = update(session_hooks).where(session_hooks.c.session_id.in_(ids), _PRINTED)
     connection.execute(printed.values(output=b""))
-    whole = [one.session_id for one in done if one.what is PurgeScope.SESSION]
+    whole = [purge.session_id for purge in purged if purge.what is PurgeScope.SESSION]
     lock_sessions(connection, whole)
     connection.execute(delete(sessions).where(sessions.c.id.in_(whole)))
     connection.execute(delete(purges).where(purges.c.session_id.in_(ids)))
@@ -199,7 +199,7 @@ def _entries(kind: EntryKind) -> ColumnElement[int]:
     return select(func.count()).select_from(ledger).where(own).correlate(sessions).scalar_subquery()
 
 
-def _kept() -> Select[Any]:
+def _select_ended() -> Select[Any]:
     """Select the sessions. The ledger says since when: a clock may have been wrong when a session ended, and the
     ledger's times never decrease."""
     entry = and_(ledger.c.org_id == sessions.c.org_id, ledger.c.number == sessions.c.closed_entry)
@@ -213,7 +213,7 @@ def _kept() -> Select[Any]:
     )
 
 
-def _kept_of(row: Row[Any]) -> RetainedSession:
+def _retained_session(row: Row[Any]) -> RetainedSession:
     has_recording = row.recording_purged_at is None and bool(row.has_content or row.event_size)
     since = max(row.end_date, row.at)
     return RetainedSession(row.id, row.org_id, row.connection_id, row.start_date, since, has_recording)

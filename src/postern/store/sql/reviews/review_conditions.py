@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, and_, exists, or_
 from postern.domain.reviews.review import ApprovalRequirement, Binding, ReviewKind, ReviewStatus
 from postern.store.ports.review_ports import ReviewFilter
 from postern.store.schema.review_tables import review_groups, reviews
-from postern.store.sql.reviews.review_rows import asked_by
+from postern.store.sql.reviews.review_rows import requirements_digest
 from postern.store.sql.rows import as_uuid
 
 NEWEST = (reviews.c.created_at.desc(), reviews.c.id.desc())
@@ -54,5 +54,5 @@ def bound_to(binding: Binding, demands: Sequence[ApprovalRequirement]) -> list[C
         reviews.c.place == binding.place,
         reviews.c.source == binding.source,
         reviews.c.means == binding.means,
-        reviews.c.asked_by == asked_by(demands),
+        reviews.c.asked_by == requirements_digest(demands),
     ]

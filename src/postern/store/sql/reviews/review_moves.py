@@ -39,7 +39,7 @@ _ENDINGS = {
     ReviewEvent.WITHDRAWN: EndReason.WITHDRAWN,
 }
 _WHY = {
-    ReviewEvent.EXPIRED: "nobody decided on its review, or nobody used it, in time",
+    ReviewEvent.EXPIRED: "its review expired before a decision, or before it was used",
     ReviewEvent.WITHDRAWN: "its review was withdrawn",
 }
 _CONNECTION_IS_GONE = ~exists().where(connections.c.id == reviews.c.connection_id)
@@ -48,7 +48,7 @@ _SESSION_IS_DONE = exists().where(sessions.c.id == reviews.c.session_id, session
 
 def decide(connection: Connection, review_id: UUID, reviewer_id: UUID, weigh: Weigh, at: datetime) -> Moved:
     """Apply a decision. Raises NotFound, Conflict, and what `weigh` does."""
-    review = _locked(connection, review_id)
+    review = _lock_review(connection, review_id)
     if review is None:
         raise NotFound(f"there is no review {review_id}")
     said: Weighed = weigh(_as_asked_now(connection, review), _seats(connection, review, reviewer_id))
@@ -110,7 +110,7 @@ def _goes_on(connection: Connection, kind: ReviewKind, session_id: UUID) -> bool
 
 def move(connection: Connection, review_id: UUID, event: ReviewEvent, at: datetime) -> Moved | None:
     """Apply an event; None when its state does not allow it now."""
-    review = _locked(connection, review_id)
+    review = _lock_review(connection, review_id)
     to = None if review is None else after(review.kind, review.status, event)
     if review is None or to is None:
         return None
@@ -150,11 +150,11 @@ def queue_event(connection: Connection, review_id: UUID, kind: str, at: datetime
     enqueue(connection, RecordKind.REVIEW, row.org_id, review_id, row.session_id, at)
 
 
-def _locked(connection: Connection, review_id: UUID) -> Review | None:
+def _lock_review(connection: Connection, review_id: UUID) -> Review | None:
     """Lock the review until the transaction ends; rows that refer to it can be added."""
-    wanted = select(*reviews.c).where(reviews.c.id == review_id).with_for_update(key_share=True)
-    found = load(connection, wanted)
-    return found[0] if found else None
+    query = select(*reviews.c).where(reviews.c.id == review_id).with_for_update(key_share=True)
+    rows = load(connection, query)
+    return rows[0] if rows else None
 
 
 def _one(connection: Connection, review_id: UUID) -> Review:

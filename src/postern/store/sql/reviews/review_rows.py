@@ -42,7 +42,7 @@ def review_values(review: Review) -> dict[str, Any]:
         "owner": person_values(review.owner),
         "makers": [person_values(one) for one in review.makers],
         "demands": [_demand_values(demand) for demand in review.demands],
-        "asked_by": asked_by(review.demands),
+        "asked_by": requirements_digest(review.demands),
         "estimate": estimate,
         "time_window": window_values(review.time_window),
     }
@@ -103,7 +103,7 @@ def voice_of(row: Row, prefix: str = "") -> Vote:
     )
 
 
-def asked_by(demands: Sequence[ApprovalRequirement]) -> str:
+def requirements_digest(demands: Sequence[ApprovalRequirement]) -> str:
     """Return a digest of the requirements."""
     written = json.dumps([_demand_values(demand.ordered) for demand in demands], sort_keys=True)
     return hashlib.sha256(written.encode()).hexdigest()

@@ -23,24 +23,24 @@ class SqlReviewReports:
 
     async def find_reviewed(self, org_id: UUID, start: datetime, end: datetime, most: int) -> list[Reviewed]:
         async with self._database.statement() as statement:
-            return await statement.run_sync(lambda connection: _reviewed(connection, org_id, start, end, most))
+            return await statement.run_sync(lambda connection: _load_reviews(connection, org_id, start, end, most))
 
 
-def _reviewed(connection: Connection, org_id: UUID, start: datetime, end: datetime, most: int) -> list[Reviewed]:
+def _load_reviews(connection: Connection, org_id: UUID, start: datetime, end: datetime, most: int) -> list[Reviewed]:
     table = reviews.c
-    asked = (table.org_id == org_id, table.created_at >= start, table.created_at < end)
-    own = (table.id, table.kind, table.status, table.connection, table.created_at, table.decided_at, table.ended_at)
-    rows: Sequence[Any] = connection.execute(select(*own).where(*asked).limit(most)).all()
+    conditions = (table.org_id == org_id, table.created_at >= start, table.created_at < end)
+    columns = (table.id, table.kind, table.status, table.connection, table.created_at, table.decided_at, table.ended_at)
+    rows: Sequence[Any] = connection.execute(select(*columns).where(*conditions).limit(most)).all()
     if len(rows) == most:
         return [_of(row, (), []) for row in rows]  # too many to be reported: nobody reads more of them
     groups: dict[UUID, list[str]] = {}
-    named = select(review_groups).join(reviews, table.id == review_groups.c.review_id).where(*asked)
+    named = select(review_groups).join(reviews, table.id == review_groups.c.review_id).where(*conditions)
     for row in connection.execute(named.order_by(review_groups.c.name)):
         groups.setdefault(row.review_id, []).append(row.name)
     voices: dict[UUID, list[Any]] = {}
     approvals = (review_voices.c.choice == Choice.APPROVED, review_voices.c.forced | review_voices.c.own)
     marked = select(review_voices.c.review_id, review_voices.c.forced, review_voices.c.own)
-    marked = marked.join(reviews, table.id == review_voices.c.review_id).where(*asked, *approvals)
+    marked = marked.join(reviews, table.id == review_voices.c.review_id).where(*conditions, *approvals)
     for row in connection.execute(marked):
         voices.setdefault(row.review_id, []).append(row)
     return [_of(row, tuple(groups.get(row.id, ())), voices.get(row.id, [])) for row in rows]

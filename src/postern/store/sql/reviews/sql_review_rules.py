@@ -48,7 +48,7 @@ class SqlReviewRules(RuleTable[ReviewRule]):
         if group in rule.required_groups:
             return "it asks the members of this group for a review"
         if rule.reviewers_groups == (group,):
-            return "nobody else may approve"
+            return "no other group can approve"
         if rule.all_groups and group in rule.reviewers_groups:
             return "this group must agree, too"
         return None

@@ -155,7 +155,7 @@ class SqlSnapshots:
         if row["content"] is not None:
             name = _content_row(org_id, repository_id)
             packed = await self._encryption.open(row["content"], row=name, org_id=org_id)
-            snapshot = await asyncio.to_thread(_unpacked, packed)
+            snapshot = await asyncio.to_thread(_unpack_snapshot, packed)
         return Fetched(snapshot, row["fetched_at"], row["tried_at"], row["settings_at"], row["error"])
 
     async def hooks(self, org_id: UUID) -> list[RepositoryHooks]:
@@ -192,7 +192,7 @@ class SqlSnapshots:
     async def put(
         self, org_id: UUID, repository_id: UUID, snapshot: Snapshot, settings_at: datetime, at: datetime
     ) -> bool:
-        packed = await asyncio.to_thread(_packed, snapshot)
+        packed = await asyncio.to_thread(_pack_snapshot, snapshot)
         sealed = await self._encryption.seal(packed, row=_content_row(org_id, repository_id), org_id=org_id)
         hooks = b""
         if snapshot.hooks:
@@ -253,10 +253,10 @@ def _hooks_row(org_id: UUID, repository_id: UUID) -> str:
     return f"runbook_hooks/{org_id}/{repository_id}"
 
 
-def _packed(snapshot: Snapshot) -> bytes:
+def _pack_snapshot(snapshot: Snapshot) -> bytes:
     """Return a line of JSON for the commit and for each file: parsing a single one would block every thread."""
     about = {name: getattr(snapshot, name) for name in _OF_COMMIT}
-    files = [[getattr(one, name) for name in _OF_FILE] for one in snapshot.files]
+    files = [[getattr(file, name) for name in _OF_FILE] for file in snapshot.files]
     text = "\n".join(map(json.dumps, [about, *files])).encode()
     if len(text) > MAX_SNAPSHOT:
         raise Invalid(f"its runbooks have more than {MAX_SNAPSHOT // 1_000_000} MB together; keep fewer in it")
@@ -283,12 +283,12 @@ def _unpacked_hooks(clear: bytes) -> tuple[str, dict[str, str]]:
     return told["commit"], texts
 
 
-def _unpacked(packed: bytes) -> Snapshot:
+def _unpack_snapshot(packed: bytes) -> Snapshot:
     try:
         size = zstandard.get_frame_parameters(packed).content_size
         if size > MAX_SNAPSHOT:
             raise ValueError(f"{size} bytes")
         about, *files = zstandard.ZstdDecompressor().decompress(packed).split(b"\n")
-        return Snapshot(**json.loads(about), files=tuple(RunbookFile(*json.loads(one)) for one in files))
+        return Snapshot(**json.loads(about), files=tuple(RunbookFile(*json.loads(line)) for line in files))
     except (zstandard.ZstdError, ValueError, TypeError, KeyError) as error:
         raise Malformed(f"the stored copy of this repository cannot be read: {error}; read it again") from error

@@ -38,4 +38,4 @@ class SqlRunbookRules(RuleTable[RunbookRule]):
         )
 
     def needs(self, rule: RunbookRule, group: str) -> str | None:
-        return "it is for nobody else, and would be for everybody" if rule.groups == {group} else None
+        return "it is the only group, and the rule would then apply to all users" if rule.groups == {group} else None

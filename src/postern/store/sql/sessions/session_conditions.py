@@ -57,7 +57,7 @@ def plan(connection: Connection, org_id: UUID, wanted: SessionFilter) -> Plan | 
     """Return the plan; None when nothing can match."""
     equal, either = _plain(wanted), []
     for columns in _names(wanted):
-        known = _known(connection, org_id, columns)
+        known = _find_occurring(connection, org_id, columns)
         if not known:
             return None
         if len(known) == 1:
@@ -75,7 +75,7 @@ def plan(connection: Connection, org_id: UUID, wanted: SessionFilter) -> Plan | 
     ):
         if is_there is not None:
             tests.append((name, name > 0, _Hidden(name) > 0) if is_there else (None, false(), _Hidden(name) == 0))
-    others = [*either, *_in_json(wanted, connection), *_durations(wanted), *_reviewed(wanted)]
+    others = [*either, *_in_json(wanted, connection), *_durations(wanted), *_review_conditions(wanted)]
     hidden = [_Hidden(sessions.c.org_id) == org_id, *(test for _, _, test in tests), *others]
     first = _leading([name for name, _, _ in tests], wanted.status)
     lead = [sessions.c.org_id == org_id]
@@ -111,13 +111,13 @@ def _names(wanted: SessionFilter) -> list[list[_Equal]]:
     return found
 
 
-def _known(connection: Connection, org_id: UUID, columns: list[_Equal]) -> list[_Equal]:
+def _find_occurring(connection: Connection, org_id: UUID, columns: list[_Equal]) -> list[_Equal]:
     """Return those in which the value occurs; each is one look into an index."""
     if len(columns) == 1:
         return columns
-    looks = [exists().where(sessions.c.org_id == org_id, name == value) for name, value in columns]
-    found = connection.execute(select(*looks)).one()
-    return [one for one, is_there in zip(columns, found, strict=True) if is_there]
+    checks = [exists().where(sessions.c.org_id == org_id, name == value) for name, value in columns]
+    occurrences = connection.execute(select(*checks)).one()
+    return [column for column, is_there in zip(columns, occurrences, strict=True) if is_there]
 
 
 def has_status(status: SessionStatus) -> ColumnElement[bool]:
@@ -168,10 +168,10 @@ def _durations(wanted: SessionFilter) -> list[ColumnElement[bool]]:
     return found
 
 
-def _reviewed(wanted: SessionFilter) -> list[ColumnElement[bool]]:
-    if wanted.review is None:
+def _review_conditions(session_filter: SessionFilter) -> list[ColumnElement[bool]]:
+    if session_filter.review is None:
         return []
-    is_so = exists().where(reviews.c.id == sessions.c.review_id, reviews.c.status == wanted.review)
+    is_so = exists().where(reviews.c.id == sessions.c.review_id, reviews.c.status == session_filter.review)
     return [sessions.c.review_id.is_not(None), is_so.correlate(sessions)]
 
 
@@ -192,7 +192,7 @@ def _plainly(element: _Hidden, compiler: Any, **options: Any) -> str:
 
 
 @compiles(_Hidden, "sqlite")
-def _hidden(element: _Hidden, compiler: Any, **options: Any) -> str:
+def _compile_hidden(element: _Hidden, compiler: Any, **options: Any) -> str:
     return f"+{compiler.process(element.clauses, **options)}"
 
 

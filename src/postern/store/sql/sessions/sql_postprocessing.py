@@ -50,7 +50,7 @@ class SqlPostprocessing:
         return await self._database.together(lambda connection: self._settle(connection, done))
 
     def _settle(self, connection: Connection, done: Sequence[Settled]) -> int:
-        ours = _taken(connection, done)
+        ours = _clear_pending(connection, done)
         kept = [one for one in done if one.pending.session.id in ours]
         totals: dict[CountKey, Counts] = {}
         for one in kept:
@@ -154,12 +154,12 @@ def _mark(connection: Connection, ids: Sequence[UUID]) -> None:
     connection.execute(update(sessions).where(*ended).values(pending=marked))
 
 
-def _taken(connection: Connection, done: Sequence[Settled]) -> set[UUID]:
+def _clear_pending(connection: Connection, done: Sequence[Settled]) -> set[UUID]:
     """Return those that are as they were read, and clear their pending work."""
-    lock_sessions(connection, [one.pending.session.id for one in done])
+    lock_sessions(connection, [settled.pending.session.id for settled in done])
     by_bits: dict[int, list[UUID]] = {}
-    for one in done:
-        by_bits.setdefault(one.pending.bits & TO_TELL, []).append(one.pending.session.id)
+    for settled in done:
+        by_bits.setdefault(settled.pending.bits & TO_TELL, []).append(settled.pending.session.id)
     ours: set[UUID] = set()
     for bits, ids in sorted(by_bits.items()):
         for at in range(0, len(ids), _CHUNK):

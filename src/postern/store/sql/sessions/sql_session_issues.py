@@ -110,7 +110,12 @@ class SqlSessionIssues:
         def change(connection: Connection, row: Row) -> dict[str, Any] | None:
             if row["key"] is not None:
                 return None
-            values = {"key": issue.key, "url": issue.url, **_MADE, "told": _tell(connection, session_id, issue)}
+            values = {
+                "key": issue.key,
+                "url": issue.url,
+                **_MADE,
+                "told": _store_in_session(connection, session_id, issue),
+            }
             return values | (_closing(row, at) if row["ended"] else {"state": IssueState.MADE, "next_at": None})
 
         await self._change(session_id, at, change)
@@ -219,14 +224,14 @@ def _end(at: datetime, _: Connection, row: Row) -> dict[str, Any]:
 
 
 def _tell_late(connection: Connection, row: Row) -> dict[str, Any]:
-    return {"told": _tell(connection, row["session_id"], Issue(row["key"], row["url"]))}
+    return {"told": _store_in_session(connection, row["session_id"], Issue(row["key"], row["url"]))}
 
 
-def _tell(connection: Connection, session_id: UUID, issue: Issue) -> bool:
+def _store_in_session(connection: Connection, session_id: UUID, issue: Issue) -> bool:
     """Store the issue's key in its session; False when there is no such session yet."""
-    said = {"integrations_metadata": in_session(issue), "issue_key": issue.key}
-    told = update(sessions).where(sessions.c.id == session_id).values(said)
-    return connection.execute(told).rowcount == 1
+    values = {"integrations_metadata": in_session(issue), "issue_key": issue.key}
+    statement = update(sessions).where(sessions.c.id == session_id).values(values)
+    return connection.execute(statement).rowcount == 1
 
 
 def _closing(row: Row, at: datetime) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class SqlSessionTexts:
         would block other writers."""
         for _ in range(_TRIES):
             async with self._database.statement() as connection:
-                known = (await connection.execute(_held(session_id))).mappings().one_or_none()
+                known = (await connection.execute(_select_texts(session_id))).mappings().one_or_none()
             if known is None:
                 return False
             is_new = _is_new(known, segment)
@@ -111,11 +111,11 @@ class SqlSessionTexts:
         return values
 
 
-def _held(session_id: UUID) -> Select[Any]:
+def _select_texts(session_id: UUID) -> Select[Any]:
     """Return the session, and its index row."""
     texts = (session_texts.c[name] for name in ("place", "pieces", "segments", "is_cut"))
-    wanted = select(sessions.c.script, *texts).join_from(sessions, session_texts, isouter=True)
-    return wanted.where(sessions.c.id == session_id)
+    query = select(sessions.c.script, *texts).join_from(sessions, session_texts, isouter=True)
+    return query.where(sessions.c.id == session_id)
 
 
 def _is_new(known: RowMapping, segment: int) -> bool:

@@ -72,7 +72,7 @@ def _search(connection: Connection, org_id: UUID, wanted: SessionFilter, ways: P
     found: list[tuple[Candidate, Session]] = []
     chunk = 4 * page.limit
     for at in range(0, len(looked.found), chunk):
-        found += _sieved(connection, looked.found[at : at + chunk], conditions)
+        found += _load_matching(connection, looked.found[at : at + chunk], conditions)
         if len(found) > page.limit:
             break
     last = looked.last
@@ -84,12 +84,14 @@ def _search(connection: Connection, org_id: UUID, wanted: SessionFilter, ways: P
     return Stretch([session for _, session in found], total, total is not None and last is not None, following)
 
 
-def _sieved(
-    connection: Connection, looked_at: list[Candidate], conditions: list[ColumnElement[bool]]
+def _load_matching(
+    connection: Connection, candidates: list[Candidate], conditions: list[ColumnElement[bool]]
 ) -> list[tuple[Candidate, Session]]:
-    rows = select(*SESSION_COLUMNS).where(among(connection, [one.session_id for one in looked_at]), *conditions)
-    kept = {row["id"]: session_of(row) for row in connection.execute(rows).mappings()}
-    return [(one, kept[one.session_id]) for one in looked_at if one.session_id in kept]
+    rows = select(*SESSION_COLUMNS).where(
+        among(connection, [candidate.session_id for candidate in candidates]), *conditions
+    )
+    matching = {row["id"]: session_of(row) for row in connection.execute(rows).mappings()}
+    return [(candidate, matching[candidate.session_id]) for candidate in candidates if candidate.session_id in matching]
 
 
 def _dates(wanted: SessionFilter) -> list[ColumnElement[bool]]:
@@ -263,7 +265,7 @@ async def seal_invocation(encryption: Encryption, session_id: UUID, invocation: 
     """Seal an invocation; None for an empty one. Not inside a transaction."""
     if not invocation:
         return None
-    return await encryption.seal(_written(invocation), row=_sealed_row(session_id), org_id=None)
+    return await encryption.seal(_encode_invocation(invocation), row=_sealed_row(session_id), org_id=None)
 
 
 def add_session(connection: Connection, values: dict[str, Any], sealed: bytes | None) -> None:
@@ -289,7 +291,7 @@ def _sealed_row(session_id: UUID) -> str:
     return f"session_starts/{session_id}"
 
 
-def _written(invocation: Invocation) -> bytes:
+def _encode_invocation(invocation: Invocation) -> bytes:
     environment = {name: value.reveal() for name, value in invocation.environment.items()}
     return json.dumps({"arguments": invocation.arguments, "environment": environment}).encode()
 

@@ -40,7 +40,7 @@ def conditions_of(wanted: ConnectionFilter, is_sqlite: bool) -> list[ColumnEleme
     if wanted.ids is not None:
         conditions.append(connections.c.id.in_(wanted.ids))
     if wanted.search is not None:
-        conditions.append(_searched(wanted.search.lower(), wanted.alive_after))
+        conditions.append(_search_condition(wanted.search.lower(), wanted.alive_after))
     if wanted.online is not None:
         conditions.append(_online(wanted.online, wanted.alive_after))
     conditions += [tag_fits(connections.c.connection_tags, *tag) for tag in wanted.tags]
@@ -71,7 +71,7 @@ def each_tag(is_sqlite: bool) -> TableValuedAlias:
     return tags.table_valued(column("key", String), column("value", String), name="tag", joins_implicitly=True)
 
 
-def _searched(text: str, alive_after: datetime | None) -> ColumnElement[bool]:
+def _search_condition(text: str, alive_after: datetime | None) -> ColumnElement[bool]:
     """Return the condition of a search. A status only matches as a whole word: a part of it would match half of all
     connections."""
     columns = (connections.c.name, connections.c.subtype, connections.c.type, connections.c.resource_name)

@@ -27,20 +27,20 @@ class SqlResources:
         self._database = database
 
     async def find(self, org_id: UUID, reach: Reach | None, page: Page, name: str | None = None) -> Listed[Resource]:
-        conditions = [resources.c.org_id == org_id, *_reached(reach)]
+        conditions = [resources.c.org_id == org_id, *_reach_conditions(reach)]
         if name is not None:
             conditions.append(resources.c.name == name)
         wanted = select(*resources.c).where(*conditions).order_by(resources.c.name)
         async with self._database.statement() as connection:
             rows = (await connection.execute(wanted.limit(page.limit).offset(page.offset))).mappings().all()
             total = (await connection.execute(count_of(resources, *conditions))).scalar_one()
-            return Listed(await _filled(connection, org_id, rows, reach), total)
+            return Listed(await _load_resources(connection, org_id, rows, reach), total)
 
     async def get(self, org_id: UUID, name_or_id: str, reach: Reach | None) -> Resource | None:
-        wanted = one_of(resources, select(*resources.c).where(*_reached(reach)), org_id, name_or_id)
+        wanted = one_of(resources, select(*resources.c).where(*_reach_conditions(reach)), org_id, name_or_id)
         async with self._database.statement() as connection:
             rows = (await connection.execute(wanted)).mappings().all()
-            found = await _filled(connection, org_id, rows, reach)
+            found = await _load_resources(connection, org_id, rows, reach)
         return found[0] if found else None
 
     async def remove(self, org_id: UUID, name: str) -> bool:
@@ -65,24 +65,28 @@ def _has_connections(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
     return exists(select(connections.c.id).where(*belongs, *conditions).correlate(resources))
 
 
-def _reached(reach: Reach | None) -> list[ColumnElement[bool]]:
+def _reach_conditions(reach: Reach | None) -> list[ColumnElement[bool]]:
     return [] if reach is None else [_has_connections(*within(reach))]
 
 
-async def _filled(connection: Executor, org_id: UUID, rows: Sequence[Row], reach: Reach | None) -> list[Resource]:
+async def _load_resources(
+    connection: Executor, org_id: UUID, rows: Sequence[Row], reach: Reach | None
+) -> list[Resource]:
     """Return them with the first connections of each, in one statement."""
     name = connections.c.resource_name
-    own = (connections.c.org_id == org_id, name.in_([row["name"] for row in rows]), *within(reach))
+    conditions = (connections.c.org_id == org_id, name.in_([row["name"] for row in rows]), *within(reach))
     place = func.row_number().over(partition_by=name, order_by=connections.c.name).label("place")
     total = func.count().over(partition_by=name).label("total")
-    ranked = select(connections.c.id, connections.c.name, name.label("resource"), place, total).where(*own).subquery()
-    wanted = select(ranked).where(ranked.c.place <= MOST_NAMED).order_by(ranked.c.name)
-    held: dict[str, dict[UUID, str]] = {}
+    ranked = (
+        select(connections.c.id, connections.c.name, name.label("resource"), place, total).where(*conditions).subquery()
+    )
+    query = select(ranked).where(ranked.c.place <= MOST_NAMED).order_by(ranked.c.name)
+    named: dict[str, dict[UUID, str]] = {}
     totals: dict[str, int] = {}
-    for one in (await connection.execute(wanted)).mappings() if rows else ():
-        held.setdefault(one["resource"], {})[one["id"]] = one["name"]
-        totals[one["resource"]] = one["total"]
-    return [_resource_of(row, held.get(row["name"], {}), totals.get(row["name"], 0)) for row in rows]
+    for ranked_row in (await connection.execute(query)).mappings() if rows else ():
+        named.setdefault(ranked_row["resource"], {})[ranked_row["id"]] = ranked_row["name"]
+        totals[ranked_row["resource"]] = ranked_row["total"]
+    return [_resource_of(row, named.get(row["name"], {}), totals.get(row["name"], 0)) for row in rows]
 
 
 def _resource_of(row: Row, held: dict[UUID, str], total: int) -> Resource:

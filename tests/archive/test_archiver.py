@@ -45,7 +45,7 @@ async def made(world: World, home: Path) -> Made:
     return await new_session(world, home)
 
 
-def archivist_of(world: World, home: Path, blobs: Any, **more: Any) -> Archiver:
+def archiver_of(world: World, home: Path, blobs: Any, **more: Any) -> Archiver:
     return Archiver(home, blobs, world.stores.segments, KEYS, **more)
 
 
@@ -84,7 +84,7 @@ async def test_a_session_is_stored_whole_and_its_files_go(
         heard.append((session_id, segment, [said for _, said in pieces], is_last))
 
     plain = [survey(made.path(number), made.id, number) for number in (1, 2, 3)]
-    done = await archivist_of(world, home, blobs, index=index).round()
+    done = await archiver_of(world, home, blobs, index=index).round()
     assert (done.stored, done.waiting, done.set_aside, done.trouble) == (3, 0, 0, "")
     rows = await made.rows()
     assert [row.number for row in rows] == [1, 2, 3]
@@ -115,7 +115,7 @@ async def test_texts_that_cannot_be_indexed_or_take_too_long_stay_on_no_disk(
             raise ValueError("no text")
         await asyncio.Event().wait()
 
-    done = await archivist_of(world, home, blobs, index=index).round()
+    done = await archiver_of(world, home, blobs, index=index).round()
     assert (done.stored, done.set_aside, done.trouble) == (3, 0, "")
 
 
@@ -130,7 +130,7 @@ async def test_others_that_keep_all_common_threads_hold_up_nothing(
     stuck = loop.run_in_executor(None, let_go.wait)
     try:
         async with asyncio.timeout(60):
-            done = await archivist_of(world, home, FolderBlobs(home / "kept")).round()
+            done = await archiver_of(world, home, FolderBlobs(home / "kept")).round()
         assert (done.stored, done.trouble) == (3, "")
     finally:
         let_go.set()
@@ -170,7 +170,7 @@ async def test_killed_at_any_step_nothing_is_lost_and_nothing_is_twice(
     async def index(session_id: UUID, segment: int, pieces: Sequence[Piece], *, is_last: bool) -> None:
         heard[segment] = pieces  # replaces
 
-    killed = archivist_of(world, home, blobs, index=index)
+    killed = archiver_of(world, home, blobs, index=index)
     segments = world.stores.segments
     with monkeypatch.context() as patch:
         if where == "index":
@@ -195,7 +195,7 @@ async def test_killed_at_any_step_nothing_is_lost_and_nothing_is_twice(
         with pytest.raises(Killed):
             await killed.round()
     assert recorded(await read(made, blobs)) == wanted(1, 2, 3), "also in between everything can be read"
-    done = await archivist_of(world, home, blobs, index=index).round()
+    done = await archiver_of(world, home, blobs, index=index).round()
     assert (done.set_aside, done.trouble) == (0, "")
     rows = await made.rows()
     assert [row.number for row in rows] == [1, 2, 3]
@@ -207,12 +207,12 @@ async def test_killed_at_any_step_nothing_is_lost_and_nothing_is_twice(
     assert recorded(await read(made, blobs)) == wanted(1, 2, 3)
 
 
-async def test_two_archivists_at_once_store_everything_once(
+async def test_two_archivers_at_once_store_everything_once(
     world: World, home: Path, blobs: BrokenBlobs, made: Made
 ) -> None:
     """As for a moment after a supervisor was killed; they share the folder and the store."""
     made.seal_all(6)
-    others = [archivist_of(world, home, blobs) for _ in range(3)]
+    others = [archiver_of(world, home, blobs) for _ in range(3)]
     await asyncio.gather(*(one.round() for one in others))
     while list((home / "sealed").glob("*/*/*")):
         await others[0].round()
@@ -227,7 +227,7 @@ async def test_several_machines_each_take_their_own(world: World, tmp_path: Path
     found = [await new_session(world, home) for home in homes for _ in range(3)]
     for one in found:
         one.seal_all(2)
-    done = await asyncio.gather(*(archivist_of(world, home, blobs).round() for home in homes))
+    done = await asyncio.gather(*(archiver_of(world, home, blobs).round() for home in homes))
     assert [one.stored for one in done] == [6, 6]
     for one in found:
         assert chain_holds(await one.rows())
@@ -240,7 +240,7 @@ async def test_a_segment_waits_for_the_one_before_it_and_not_for_ever(
     made.seal(1)
     made.seal(3, last=True)
     now = time.time()
-    one = archivist_of(world, home, blobs, clock=lambda: now)
+    one = archiver_of(world, home, blobs, clock=lambda: now)
     done = await one.round()
     assert (done.stored, done.waiting) == (1, 1)
     assert made.path(3).exists()
@@ -263,7 +263,7 @@ async def test_one_that_comes_in_time_is_not_called_missing(
     world: World, home: Path, blobs: BrokenBlobs, made: Made
 ) -> None:
     made.seal(2, last=True)
-    one = archivist_of(world, home, blobs)
+    one = archiver_of(world, home, blobs)
     assert (await one.round()).waiting == 1
     made.seal(1)
     assert (await one.round()).stored == 2
@@ -276,7 +276,7 @@ async def test_other_content_under_the_same_number_is_kept_and_said(
     world: World, home: Path, blobs: BrokenBlobs, made: Made, caplog: pytest.LogCaptureFixture
 ) -> None:
     made.seal(1, last=True)
-    one = archivist_of(world, home, blobs)
+    one = archiver_of(world, home, blobs)
     await one.round()
     (before,) = await made.rows()
     made.seal(1, [(0, Operation(1, "drop table proof"))], last=True)
@@ -301,7 +301,7 @@ async def test_other_content_in_its_place_in_the_blob_store_is_not_overwritten(
     other.unlink()
     content = (recordings_folder(home) / key).read_bytes()
     made.seal(1, last=True)
-    assert (await archivist_of(world, home, blobs).round()).set_aside == 1
+    assert (await archiver_of(world, home, blobs).round()).set_aside == 1
     assert "nothing was overwritten" in caplog.text
     assert (recordings_folder(home) / key).read_bytes() == content
     assert made.path(1).exists()
@@ -316,7 +316,7 @@ async def test_a_damaged_segment_is_stored_as_it_is_and_says_so(
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 0xFF
     path.write_bytes(data)
-    assert (await archivist_of(world, home, blobs).round()).stored == 3
+    assert (await archiver_of(world, home, blobs).round()).stored == 3
     rows = await made.rows()
     assert [bool(row.damage) for row in rows] == [False, True, False]
     assert chain_holds(rows)
@@ -338,7 +338,7 @@ async def test_a_file_that_nobody_can_read_is_kept_too(
 ) -> None:
     made.seal(1, last=True)
     made.path(1).write_bytes(content)
-    assert (await archivist_of(world, home, blobs).round()).stored == 1
+    assert (await archiver_of(world, home, blobs).round()).stored == 1
     (row,) = await made.rows()
     assert row.damage
     assert decrypt(blobs, row) == content
@@ -350,7 +350,7 @@ async def test_a_segment_in_the_name_of_another_session_is_not_taken_for_it(
     other = await new_session(world, home)
     other.seal(1, last=True)
     os.replace(other.path(1), made.path(1))
-    await archivist_of(world, home, blobs).round()
+    await archiver_of(world, home, blobs).round()
     (row,) = await made.rows()
     assert row.damage == "its header names another segment"
     (gap,) = await read(made, blobs)
@@ -363,7 +363,7 @@ async def test_a_session_that_the_store_does_not_know_hinders_nobody(
     stranger = replace(made, session=replace(made.session, id=uuid4()))
     stranger.seal(1, last=True)
     made.seal(1, last=True)
-    done = await archivist_of(world, home, blobs).round()
+    done = await archiver_of(world, home, blobs).round()
     assert (done.stored, done.set_aside) == (1, 1)
     assert stranger.path(1).exists()
     assert "does not exist in the store" in caplog.text
@@ -375,7 +375,7 @@ async def test_what_is_no_segment_is_left_alone(world: World, home: Path, blobs:
     folder = made.path(1).parent
     for name in ("x.rec.zst", f"{made.id}.1.rec.zst", f"{made.id}.000002.rec.zst.partial", "../../../evil.rec.zst"):
         (folder / Path(name).name).write_bytes(b"x")
-    assert (await archivist_of(world, home, blobs).round()).stored == 1
+    assert (await archiver_of(world, home, blobs).round()).stored == 1
     assert len(list(folder.iterdir())) == 4
 
 
@@ -385,7 +385,7 @@ async def test_a_blob_store_that_is_down_is_waited_for_with_one_line(
     made.seal_all(2)
     blobs.trouble = "the blob store is down"
     rounds: list[module.Round] = []
-    one = archivist_of(world, home, blobs, pause=0.01)
+    one = archiver_of(world, home, blobs, pause=0.01)
     with caplog.at_level(logging.INFO):
         clock, at = asyncio.get_running_loop().time, list[float]()
 
@@ -420,10 +420,10 @@ async def test_a_store_that_is_down_is_waited_for_too(
 
     with monkeypatch.context() as patch:
         patch.setattr(world.stores.segments, "add", down)
-        done = await archivist_of(world, home, blobs).round()
+        done = await archiver_of(world, home, blobs).round()
         assert (done.trouble, done.stored) == ("the store does not answer", 0)
     assert made.path(1).exists()
-    assert (await archivist_of(world, home, blobs).round()).stored == 1
+    assert (await archiver_of(world, home, blobs).round()).stored == 1
     assert recorded(await read(made, blobs)) == wanted(1)
 
 
@@ -432,7 +432,7 @@ async def test_it_stops_at_once_while_the_blob_store_hangs(
 ) -> None:
     made.seal(1, last=True)
     blobs.hang = asyncio.Event()
-    task = asyncio.create_task(archivist_of(world, home, blobs).forever())
+    task = asyncio.create_task(archiver_of(world, home, blobs).forever())
     async with asyncio.timeout(60):
         await until(lambda: blobs.puts)
         task.cancel()
@@ -449,10 +449,10 @@ async def test_a_blob_store_that_hangs_has_a_deadline(
     blobs.hang = asyncio.Event()
     with monkeypatch.context() as patch:
         patch.setattr(module, "PUT_DEADLINE", 0.1)
-        done = await archivist_of(world, home, blobs).round()
+        done = await archiver_of(world, home, blobs).round()
     assert done.trouble == "the folder of a test did not accept a segment within 0.1 s"
     blobs.hang = None
-    assert (await archivist_of(world, home, blobs).round()).stored == 1
+    assert (await archiver_of(world, home, blobs).round()).stored == 1
 
 
 async def test_many_files_that_cannot_be_stored_hinder_no_other(
@@ -462,7 +462,7 @@ async def test_many_files_that_cannot_be_stored_hinder_no_other(
     for _ in range(6):
         replace(made, session=replace(made.session, id=uuid4())).seal(1, last=True)
     made.seal(1, last=True)
-    one = archivist_of(world, home, blobs)
+    one = archiver_of(world, home, blobs)
     for _ in range(3):
         await one.round()
     assert len(await made.rows()) == 1
@@ -483,7 +483,7 @@ async def test_a_session_deleted_meanwhile_is_no_reason_to_stop(
         return await real(key, content)
 
     monkeypatch.setattr(blobs, "put", put)
-    done = await archivist_of(world, home, blobs).round()
+    done = await archiver_of(world, home, blobs).round()
     assert (done.stored, done.set_aside) == (1, 1)
     assert made.path(1).exists()
     assert len(await other.rows()) == 1
@@ -539,7 +539,7 @@ async def test_what_was_purged_is_not_stored_once_more(
     for gone in (unknown, whole):
         async with world.database.statement() as connection:
             await connection.execute(delete(sessions).where(sessions.c.id == gone.id))
-    done = await archivist_of(world, home, blobs).round()
+    done = await archiver_of(world, home, blobs).round()
     assert (done.stored, done.set_aside) == (0, 1)
     assert [one.path().exists() for one in (made, unknown, whole)] == [False, True, False]
     assert blobs.puts == []

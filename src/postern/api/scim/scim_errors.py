@@ -36,11 +36,11 @@ class ScimError(BaseModel):
     detail: str
 
 
-class _Shaped(Route):
+class _ErrorRoute(Route):
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
 
-        async def shaped(request: Request) -> Response:
+        async def handle_errors(request: Request) -> Response:
             try:
                 return await handle(request)
             except SCIMException as error:
@@ -52,10 +52,10 @@ class _Shaped(Route):
             except PosternError as error:
                 return _of_error(error)
 
-        return shaped
+        return handle_errors
 
 
-class ScimRoute(AuditedRoute, _Shaped):
+class ScimRoute(AuditedRoute, _ErrorRoute):
     """Route that is audited like every write, with the status of the answer."""
 
 
@@ -69,10 +69,10 @@ def install(app: FastAPI, prefix: str) -> None:
             return response
         left_out = request.url.path.removeprefix(prefix) in LEFT_OUT
         status = 501 if left_out else response.status_code
-        shaped = answer(status, f"this gateway does not support {request.method} {request.url.path}")
+        scim_answer = answer(status, f"this gateway does not support {request.method} {request.url.path}")
         if "allow" in response.headers:
-            shaped.headers["allow"] = response.headers["allow"]
-        return shaped
+            scim_answer.headers["allow"] = response.headers["allow"]
+        return scim_answer
 
     app.add_exception_handler(HTTPException, on_http_error)
 

@@ -16,7 +16,7 @@ from tests.support.certificates import issue
 from tests.support.control import TUNNEL_URL, Link, Place
 from tests.support.promises import until, wait_until, within
 
-from postern.api.control import attendance
+from postern.api.control import control_stream
 from postern.api.control.control_calls import Room, address_of
 from postern.client import client_control as client
 from postern.domain.targets.agent import AgentKey
@@ -217,8 +217,8 @@ def _streams(place: Place) -> int:
 async def test_an_agent_that_went_silent_without_the_link_breaking_is_let_go(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attendance, "HEARTBEAT", 0.5)
-    monkeypatch.setattr(attendance, "SILENCE", 1.5)
+    monkeypatch.setattr(control_stream, "HEARTBEAT", 0.5)
+    monkeypatch.setattr(control_stream, "SILENCE", 1.5)
     async with stub(place) as call_of:
         call = call_of(await place.key())
         await call.write(hello())
@@ -332,7 +332,7 @@ async def test_a_report_that_is_too_large_or_a_flood_of_them_ends_the_stream(pla
 
 
 async def test_one_agent_cannot_take_all_the_streams(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attendance, "MOST_INSTANCES", 3)
+    monkeypatch.setattr(control_stream, "MOST_INSTANCES", 3)
     key = await place.key()
     calls = []
     async with stub(place) as call_of:

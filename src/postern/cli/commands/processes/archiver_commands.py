@@ -7,12 +7,12 @@ import click
 from postern.cli.options import load
 from postern.descriptors import raise_limit
 from postern.process import die_with_parent
-from postern.wiring.processes import archivist_process as wiring
+from postern.wiring.processes import archiver_process as wiring
 
 
 @click.command(hidden=True)
-def archivist() -> None:
+def archiver() -> None:
     """The archiver, which the supervisor starts: it stores recordings and runs background jobs."""
     die_with_parent(by=signal.SIGKILL)  # it can be killed at any point
     raise_limit()
-    wiring.run(load("archivist"))
+    wiring.run(load("archiver"))

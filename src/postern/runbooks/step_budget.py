@@ -1,4 +1,4 @@
-"""Effort of one rendering: it yields to other work, and is stopped if it takes too long."""
+"""Step counter of one rendering: it yields to other work, and is stopped if it takes too long."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 _EACH = 16  # small steps between two checks
 
 
-class Effort:
+class StepBudget:
     """Step counter that calls `rest` at intervals. An exception in `rest` stops the rendering."""
 
     def __init__(self, rest: Callable[[], None] | None = None) -> None:

@@ -21,7 +21,7 @@ class SessionKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class HandOver:
+class TokenDelivery:
     kind: SessionKind
     info: ServerAddresses
     response: Response
@@ -30,7 +30,7 @@ class HandOver:
         """Return what the login stores about the client."""
         return replace(facts, kind=ClientKind.WEB) if self.kind is SessionKind.COOKIE else facts
 
-    def __call__(self, opened: OpenedLogin) -> str | None:
+    def deliver(self, opened: OpenedLogin) -> str | None:
         """Return the CSRF token of a browser's session."""
         if self.kind is SessionKind.COOKIE:
             set_login_cookie(self.response, opened, self.info)
@@ -39,25 +39,25 @@ class HandOver:
         return None
 
 
-async def hand_over_of(
+async def delivery_of_query(
     request: Request,
     response: Response,
     session: Annotated[SessionKind, Query(description="How to return the token; browsers use `cookie`")] = (
         SessionKind.TOKEN
     ),
-) -> HandOver:
+) -> TokenDelivery:
     """Raises Denied if another site's page requests a cookie: it would log users in with a different account."""
     info = await info_of(request)
     if session is SessionKind.COOKIE:
         require_own_origin(request, info)
-    return HandOver(session, info, response)
+    return TokenDelivery(session, info, response)
 
 
-async def hand_back_of(request: Request, response: Response, _known: EnrollingCaller) -> HandOver:
+async def delivery_of_request(request: Request, response: Response, _known: EnrollingCaller) -> TokenDelivery:
     """Return the token in the way of the request: in a cookie or a header."""
     kind = SessionKind.TOKEN if session_token_of(request) is None else SessionKind.COOKIE
-    return HandOver(kind, await info_of(request), response)
+    return TokenDelivery(kind, await info_of(request), response)
 
 
-GivesLogin = Annotated[HandOver, Depends(hand_over_of)]
-RenewsLogin = Annotated[HandOver, Depends(hand_back_of)]
+DeliversToken = Annotated[TokenDelivery, Depends(delivery_of_query)]
+RenewsToken = Annotated[TokenDelivery, Depends(delivery_of_request)]

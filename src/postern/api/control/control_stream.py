@@ -82,7 +82,7 @@ class Control(ControlServicer):
             secret, address = bearer_of(context), address_of(context)
             with self._room.one(address):
                 workers = await self._workers()
-                stream = await self._enrolled(context, secret, address)
+                stream = await self._enrol_agent(context, secret, address)
                 self._admit(stream)
         except PosternError as error:
             if isinstance(error, Unauthenticated):  # few, by the limits of `enrol`
@@ -147,7 +147,7 @@ class Control(ControlServicer):
             waiting = [agent for agent in waiting if agent is not once[agent.id]]
         return good
 
-    async def _enrolled(self, context: Context, secret: Secret, address: str) -> _Stream:
+    async def _enrol_agent(self, context: Context, secret: Secret, address: str) -> _Stream:
         """Admit an agent. Raises Unauthenticated, TooMany, Malformed, Unavailable, and what Declarations do."""
         hello = (await first_report(context)).hello
         try:

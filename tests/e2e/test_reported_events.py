@@ -1,4 +1,4 @@
-"""A whole gateway tells what happened: reports, metrics, search, and events to a sink, while its archivist is away and
+"""A whole gateway tells what happened: reports, metrics, search, and events to a sink, while its archiver is away and
 over a `kill -9` of both it and the API."""
 
 from __future__ import annotations
@@ -57,17 +57,17 @@ def test_what_happened_is_told_everywhere(gateway: Gateway) -> None:
         return found
 
     wait_until(lambda: ended() == searched() == set(ids))
-    (archivist,) = gateway.processes("archivist")
-    os.kill(archivist, signal.SIGSTOP)
+    (archiver,) = gateway.processes("archiver")
+    os.kill(archiver, signal.SIGSTOP)
     ids.append(_run(gateway, 2))
     (api_pid,) = gateway.processes("api")
     os.kill(api_pid, signal.SIGKILL)
-    wait_until(lambda: _is_up(api))  # also without the archivist
+    wait_until(lambda: _is_up(api))  # also without the archiver
     ids.append(_run(gateway, 3))
     time.sleep(3)
     assert ended() == searched() == set(ids[:1])
     assert counted()["sessions"] == 1
-    os.kill(archivist, signal.SIGKILL)
+    os.kill(archiver, signal.SIGKILL)
 
     # Half a minute of it until the leases of the killed one are over.
     wait_until(lambda: ended() == searched() == set(ids), 180)
@@ -85,22 +85,22 @@ def test_what_happened_is_told_everywhere(gateway: Gateway) -> None:
 
     # What a process counts is known to the others a moment later.
     wait_until(lambda: measured().get(("postern_target_open_seconds_count", "w1")) == 3)
-    wait_until(lambda: all(measured().get(("postern_process_up", one)) == 1 for one in ("w1", "api", "archivist")))
-    wait_until(lambda: measured().get(("postern_upkeep_seconds_count", "archivist"), 0) > 0)
+    wait_until(lambda: all(measured().get(("postern_process_up", one)) == 1 for one in ("w1", "api", "archiver")))
+    wait_until(lambda: measured().get(("postern_upkeep_seconds_count", "archiver"), 0) > 0)
     wait_until(lambda: measured()["postern_sealed_segments", None] == 0)
     found = measured()
-    for process in ("w1", "api", "archivist"):
+    for process in ("w1", "api", "archiver"):
         assert found["postern_process_up", process] == 1
         assert found["postern_store_seconds_count", process] > 0
         assert found["postern_event_loop_lag_seconds_count", process] > 0
     assert found["postern_operations_total", "w1"] == 3
-    assert found["postern_upkeep_seconds_count", "archivist"] > 0
-    assert found["postern_archivist_silence_seconds", None] < 60
+    assert found["postern_upkeep_seconds_count", "archiver"] > 0
+    assert found["postern_archiver_silence_seconds", None] < 60
     assert found["postern_sealed_segments", None] == 0
     assert found["postern_home_free_bytes", None] > 0
-    assert found["postern_process_up", "archivist"] == found["postern_store_up", None] == 1
+    assert found["postern_process_up", "archiver"] == found["postern_store_up", None] == 1
     assert found["process_open_fds", "w1"] > 3
-    assert found["process_resident_memory_bytes", "archivist"] > 1_000_000
+    assert found["process_resident_memory_bytes", "archiver"] > 1_000_000
     assert found["postern_ledger_lag_seconds", None] < 60
     assert found["postern_sinks_failing", None] == 0
     assert found["postern_store_connections_max", "api"] > 0

@@ -1,4 +1,4 @@
-"""The archivist as a process: killed at random, and in a whole gateway; what happens when there is no more room."""
+"""The archiver as a process: killed at random, and in a whole gateway; what happens when there is no more room."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ pytestmark = pytest.mark.slow
 
 
 @contextmanager
-def archivist(home: Path, url: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def archiver(home: Path, url: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     settings = load({}, home=str(home), database_url=url)
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "postern", "archivist"],
+            [sys.executable, "-m", "postern", "archiver"],
             env={**os.environ, **settings.environment()},
             stdout=output,
             stderr=output,
@@ -72,7 +72,7 @@ def check(made: Made, rows: list, segments: int, keys: SegmentKeys) -> None:  # 
 
 
 async def opened(database: Database, home: Path) -> World:
-    """A store that the archivist of this home can open, too."""
+    """A store that the archiver of this home can open, too."""
     settings = load({}, home=str(home))
     make_file_key(paths.encryption_key(settings))
     return await World.make(database, file_key(paths.encryption_key(settings)))
@@ -89,7 +89,7 @@ async def kill_at_random(database: Database, home: Path, kills: int, count: int)
     log = home / "log"
     killed_in_the_middle = 0
     for _ in range(kills):
-        with archivist(home, url, log) as process:
+        with archiver(home, url, log) as process:
             before = left(home)
             async with asyncio.timeout(120):
                 while before and left(home) == before:  # noqa: ASYNC110 - files set no event
@@ -98,7 +98,7 @@ async def kill_at_random(database: Database, home: Path, kills: int, count: int)
             process.kill()
         killed_in_the_middle += left(home) > 0
     assert killed_in_the_middle >= kills // 2
-    with archivist(home, url, log):
+    with archiver(home, url, log):
         await until(lambda: not left(home), 300)
     await world.encryption.load()
     keys = KeysForThreads(world.encryption, asyncio.get_running_loop())
@@ -121,8 +121,8 @@ async def test_it_stops_within_seconds(database: Database, tmp_path: Path) -> No
     home = tmp_path / "home"
     home.mkdir()
     url = database._url.render_as_string(hide_password=False)
-    with archivist(home, url, tmp_path / "log") as process:
-        await asyncio.to_thread(wait_until, lambda: (home / "run" / "archivist").exists())
+    with archiver(home, url, tmp_path / "log") as process:
+        await asyncio.to_thread(wait_until, lambda: (home / "run" / "archiver").exists())
         process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, within(3)) == 0
 

@@ -20,8 +20,8 @@ from postern.store.signals import SocketSignals
 from postern.wiring import paths
 from postern.wiring.app import open_app
 from postern.wiring.background_job_wiring import build_background_jobs
-from postern.wiring.metrics_wiring import rounds_told, telling
-from postern.wiring.recordings_wiring import trouble_told
+from postern.wiring.metrics_wiring import exporting_metrics, make_round_observer
+from postern.wiring.recordings_wiring import make_trouble_observer
 from postern.wiring.tracing_wiring import tracing
 
 HEARTBEAT = 5.0  # seconds
@@ -32,7 +32,7 @@ def run(settings: Settings) -> None:
     """Run the archiver. Ends on SIGTERM or SIGINT. Raises Misconfigured."""
     os.nice(_NICENESS)
     meters = Meters()
-    with tracing(os.environ, "archivist", meters) as tracer:
+    with tracing(os.environ, "archiver", meters) as tracer:
         uvloop.run(_serve(settings, meters, tracer))
 
 
@@ -40,10 +40,10 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
     signals = SocketSignals(paths.signals_socket(settings))
     async with open_app(settings, signals) as app:
         held, index = app.stored, app.services.session_texts.index
-        archivist = Archiver(settings.home, held.blobs, app.stores.segments, held.keys, index=index, tracer=tracer)
+        archiver = Archiver(settings.home, held.blobs, app.stores.segments, held.keys, index=index, tracer=tracer)
         upkeep = build_background_jobs(settings, app, meters, tracer)
         await signals.start()
-        counted, told = rounds_told(meters), trouble_told(settings.home)
+        counted, told = make_round_observer(meters), make_trouble_observer(settings.home)
 
         def hear(done: Round) -> None:
             counted(done)
@@ -52,16 +52,16 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
                 release_memory()
 
         rounds = (
-            archivist.forever(hear),
+            archiver.forever(hear),
             upkeep.forever(),
-            _beat(paths.archivist_beat(settings.home)),
+            _beat(paths.archiver_beat(settings.home)),
         )
         work = [asyncio.create_task(each) for each in rounds]
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, _cancel, work)
         try:
-            async with telling(settings, meters, app.database, "archivist"):
+            async with exporting_metrics(settings, meters, app.database, "archiver"):
                 announce_ready(asyncio.get_running_loop())
                 await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -1,4 +1,4 @@
-"""The archivist in a whole gateway, with recordings in S3 as moto plays it."""
+"""The archiver in a whole gateway, with recordings in S3 as moto plays it."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def newest(gateway: Gateway) -> dict[str, object]:
     return found
 
 
-def archivist_of(gateway: Gateway) -> int:
+def archiver_of(gateway: Gateway) -> int:
     """Its process id; 0 when there is none."""
     assert gateway.process is not None
     pid = gateway.process.pid
     for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        if "archivist" in words(int(child)):
+        if "archiver" in words(int(child)):
             return int(child)
     return 0
 
@@ -72,15 +72,15 @@ def test_recordings_go_to_the_blob_store_and_are_shown_from_there(running: Gatew
     assert "what was asked" in shown.stdout
 
 
-def test_a_killed_archivist_is_started_again(running: Gateway, storage: ObjectStorage) -> None:
-    before = archivist_of(running)
+def test_a_killed_archiver_is_started_again(running: Gateway, storage: ObjectStorage) -> None:
+    before = archiver_of(running)
     assert before
     os.kill(before, signal.SIGKILL)
     session = run_script(running, "while it was away")
     wait_until(lambda: any(session in key for key in storage.keys()), timeout=60)  # noqa: SIM118
-    after = archivist_of(running)
+    after = archiver_of(running)
     assert after not in (0, before)
-    assert "archivist was ended by signal SIGKILL; it is started again" in running.log
+    assert "archiver was ended by signal SIGKILL; it is started again" in running.log
 
 
 def test_a_blob_store_that_is_down_hinders_nobody_and_loses_nothing(running: Gateway, storage: ObjectStorage) -> None:
