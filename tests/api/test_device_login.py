@@ -80,7 +80,7 @@ async def test_a_device_is_logged_in_by_who_confirms_its_code(api: Api) -> None:
 async def test_refused_is_refused(api: Api) -> None:
     begun, page = await begin(api), await browser(api)
     html = await shown(page, begun["user_code"])
-    assert "Refused" in (await confirm(page, html, "deny")).text
+    assert "Rejected" in (await confirm(page, html, "deny")).text
     assert message(await poll(api, begun), 403).startswith("access_denied")
     message(await confirm(page, html), 404)
 

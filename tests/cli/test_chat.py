@@ -29,7 +29,7 @@ def test_slack_is_set_up_and_people_are_known_there(root: Served) -> None:
     assert BOT_TOKEN not in str(shown)
     code = root.ok("chat", "link")
     assert len(code.stdout.strip()) > 40
-    assert "Show it to nobody" in code.stderr
+    assert "Do not share it" in code.stderr
     email = root.json("whoami")["email"]
     sink = root.run(root.services.sinks.get(root.root, "reviews"))
     root.run(root.services.chat_links.redeem(sink, "U0ROOT", code.stdout))  # as it was typed in Slack

@@ -65,7 +65,7 @@ def test_a_gateway_that_is_not_there_is_said_with_what_to_do() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    with pytest.raises(Unavailable, match=rf"127.0.0.1:{port} cannot be reached.*postern up"):
+    with pytest.raises(Unavailable, match=rf"127.0.0.1:{port} cannot be reached.*gateway is running"):
         Http(f"http://127.0.0.1:{port}").call("GET", "/healthz")
 
 

@@ -60,7 +60,7 @@ class Road:
     def pushed(self, files: dict[str, str]) -> str:
         """The commit, once the gateway was told to read it."""
         commit = self.books.commit(files)
-        assert f"It is at {commit}" in self.ok(*REPOS, "refresh", self.name)
+        assert f"It is at commit {commit}" in self.ok(*REPOS, "refresh", self.name)
         return commit
 
 
