@@ -58,7 +58,7 @@ class Waits(asyncssh.SSHClient):
 
     def kbdint_challenge_received(self, name: str, instructions: str, lang: str, prompts: Any) -> list[str]:
         assert not prompts
-        found = re.search(r"user_code=(\S+)\s.*number (\d\d)\.", instructions, re.DOTALL)
+        found = re.search(r"user_code=(\S+)\s.*number (\d\d) there", instructions, re.DOTALL)
         assert found is not None
         self.shown.set_result((found[1], found[2]))
         return self._answers
