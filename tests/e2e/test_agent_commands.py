@@ -1,4 +1,4 @@
-"""Commands through an agent in a process of its own: what holds for the gateway's own agent holds there."""
+"""Commands through an agent in a process of its own: what holds for the built-in agent holds there."""
 
 from __future__ import annotations
 

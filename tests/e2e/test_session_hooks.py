@@ -244,7 +244,7 @@ def test_who_runs_none_says_why(gateway: Gateway, key: str, books: Books, tmp_pa
         with connected(gateway, "own-db") as client:
             client.execute("select 1")
         own = ended(gateway, newest(gateway))
-    assert "the gateway's own agent runs none: it could read the gateway's keys" in own[0]["reason"]
+    assert "the built-in agent runs none: it could read the gateway's keys" in own[0]["reason"]
     declared = ("--name", "declared-shell", "--", "bash")
     inner = AgentProcess(
         enrolled(gateway, "inner", mode="embedded"), gateway.folder, declares=declared, environment={"PATH": PATH}

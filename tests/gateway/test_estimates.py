@@ -1,4 +1,4 @@
-"""Rows are counted on a real PostgreSQL by the gateway's own agent: what is counted is what the statement then says,
+"""Rows are counted on a real PostgreSQL by the built-in agent: what is counted is what the statement then says,
 nothing is written, and nobody's code is run."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What targets' catalogues say, read from a real PostgreSQL by the gateway's own agent."""
+"""What targets' catalogues say, read from a real PostgreSQL by the built-in agent."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def server(postgres_server: PostgresServer) -> Iterator[PostgresServer]:
 
 
 class Counting:
-    """The gateway's own agent, which counts how often it is sent. `delay` in seconds; `refusal` in its place."""
+    """The built-in agent, which counts how often it is sent. `delay` in seconds; `refusal` in its place."""
 
     def __init__(self, dialer: Dialer) -> None:
         self._dialer = dialer

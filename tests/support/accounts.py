@@ -40,7 +40,7 @@ def signed_in(gateway: Gateway) -> httpx.Client:
 
 
 def reach(gateway: Gateway, name: str, port: int, *flags: str) -> None:
-    """A connection by the gateway's own agent to a PostgreSQL of this machine."""
+    """A connection by the built-in agent to a PostgreSQL of this machine."""
     secrets = {"HOST": "127.0.0.1", "PORT": str(port), "USER": "postgres", "DB": "postgres", "SSLMODE": "disable"}
     given = [part for key, value in secrets.items() for part in ("--env", f"{key}={value}")]
     ok(gateway, "connections", "create", name, "--subtype", "postgres", *given, *flags)

@@ -1,4 +1,4 @@
-"""Counting rows on a real PostgreSQL, by the gateway's own agent."""
+"""Counting rows on a real PostgreSQL, by the built-in agent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ START = Start(database=DATABASE)
 
 
 class Watched:
-    """The gateway's own agent. `refusal` in its place."""
+    """The built-in agent. `refusal` in its place."""
 
     def __init__(self) -> None:
         self._dialer = embedded_agent(load({}, dial_timeout=60), {}, ORG)

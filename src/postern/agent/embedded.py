@@ -61,7 +61,7 @@ class EmbeddedAgent:
 
     def _refusal(self, connection: Connection, what: str) -> str:
         said = (
-            f"connection {connection.name!r} {what}, and the gateway's own agent runs none: it could read the "
+            f"connection {connection.name!r} {what}, and the built-in agent runs none: it could read the "
             "gateway's keys. An administrator may give it another agent: `postern admin agents create`, then "
             f"`postern connections update {connection.name} --agent NAME`"
         )

@@ -14,7 +14,7 @@ from postern.api.depends import services_of
 @dataclass(frozen=True, slots=True)
 class StaticServerInfo:
     """Facts that do not change while the server runs. `host` is the name of this machine for clients; `ca_certificate`
-    is PEM text, None if certificates are publicly trusted; `gateway_commands`: whether the gateway's own agent runs
+    is PEM text, None if certificates are publicly trusted; `gateway_commands`: whether the built-in agent runs
     commands of the default organisation's connections. `ssh_host_key` is public, in OpenSSH's form."""
 
     host: str

@@ -22,7 +22,7 @@ def session_argument(*, several: bool = False, required: bool = True) -> Decorat
     """Add `session_id`, or `session_ids` if several can be given, as whole identifiers."""
     return click.argument(
         "session_ids" if several else "session_id",
-        metavar=f"{METAVAR}..." if several else METAVAR,
+        metavar=f"{METAVAR}..." if several else METAVAR if required else f"[{METAVAR}]",
         nargs=-1 if several else 1,
         required=required,
         callback=_convert,

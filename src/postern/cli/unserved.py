@@ -12,7 +12,7 @@ from postern.domain.text import one_line
 
 
 def warn(api: Client, connection: Row) -> None:
-    """Warn on standard error if the connection runs a command and the gateway's own agent, which runs none, is to serve
+    """Warn on standard error if the connection runs a command and the built-in agent, which runs none, is to serve
     it."""
     if protocol_of(connection["subtype"], connection["command"] or ()) != TERMINAL:
         return

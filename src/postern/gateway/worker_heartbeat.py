@@ -1,4 +1,4 @@
-"""Heartbeats of this worker, of the gateway's own agents, and of connected agents. Also ends the tunnels of agents
+"""Heartbeats of this worker, of the built-in agents, and of connected agents. Also ends the tunnels of agents
 whose key is no longer valid."""
 
 from __future__ import annotations

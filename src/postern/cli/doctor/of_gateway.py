@@ -104,7 +104,8 @@ def _store(settings: Settings) -> list[DoctorFinding]:
         )
     if not current:
         what = "the store's schema belongs to a different version"
-        return wrong("store", what, "an older or newer gateway wrote it", f"{_START}: the start migrates it; {RESTART}")
+        do = f"if this gateway is newer, {_START}: the start migrates it; otherwise install the version that wrote it"
+        return wrong("store", what, "an older or newer gateway wrote it", f"{do}; {RESTART}")
     return ok("store", "it answers, and has this version's schema")
 
 

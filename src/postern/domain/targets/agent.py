@@ -2,7 +2,7 @@
 
     grpcs://edge:xagt-…@gateway.example:7444?ca=…      the key, shown once: all that an agent needs to know
 
-The gateway's own agent lives in its relay workers, and needs no key.
+The built-in agent lives in its relay workers, and needs no key.
 """
 
 from __future__ import annotations

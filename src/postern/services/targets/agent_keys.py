@@ -60,7 +60,7 @@ class AgentKeys(ResourceService[Agent]):
     async def check(self, resource: Agent) -> None:
         if resource.mode is AgentMode.GATEWAY:
             raise Invalid(
-                "mode: the gateway's own agents are made by the gateway; use standard or embedded", field="mode"
+                "mode: the gateway creates its built-in agents itself; use standard or embedded", field="mode"
             )
 
     def audit_view(self, resource: Agent) -> dict[str, object]:

@@ -20,7 +20,7 @@ from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.server_ports import OrganisationStore
 from postern.store.ports.target_ports import AgentStore
 
-EMBEDDED = "embedded"  # what the gateway's own agent is called
+EMBEDDED = "embedded"  # what the built-in agent is called
 _REFUSALS, _WINDOW = 50, timedelta(minutes=15)  # of unknown keys, from one address
 _MOST_KNOWN = 10_000
 _AT_ONCE = 1_000  # ids in one statement
