@@ -124,7 +124,7 @@ def test_an_approved_statement_runs(
         with pytest.raises(Conflict, match="it is APPROVED"):
             decide(gateway, other, asked, approve=False)
     session = gateway.newest_finished("reviewed")
-    assert "waits until" in gateway.text(session.id)
+    assert "waits for a decision" in gateway.text(session.id)
     assert f"{other.email} approved it" in gateway.text(session.id)
 
 

@@ -164,7 +164,7 @@ async def test_nobody_decides_until_the_deadline(world: World, monkeypatch: pyte
     verdict = await asyncio.wait_for(line.settled, 60)
     assert isinstance(verdict, Refuse)
     assert verdict.message == "held by care; the review expired without a decision, so it was refused"
-    assert "waits until somebody of the group 'admin' has decided" in line.told[0].message
+    assert "waits for a decision of the group 'admin'" in line.told[0].message
     (kept,) = await _all(world)
     assert kept == (ReviewStatus.EXPIRED, "delete from t\n-- $1 = 'x'\n-- $2 = NULL")
 
