@@ -90,7 +90,7 @@ async def test_ledger_and_audit_log_say_what_was_purged_and_why(keeping: Keeping
     assert entry.actor_subject == "gateway"
     assert entry.after is not None
     assert set(entry.after["recordings"]) == {str(key) for key in old}
-    assert entry.after["reasons"] == ["retention: recordings are kept for 30 days"]
+    assert entry.after["reasons"] == ["retention: recordings are stored for 30 days"]
 
 
 async def test_a_connections_own_retention_wins_also_where_it_is_longer(keeping: Keeping) -> None:
