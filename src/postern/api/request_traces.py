@@ -1,6 +1,6 @@
 """A trace span for each request, from its first byte to the last byte of its answer.
 
-A caller's `traceparent` is continued only once that caller is authenticated: nobody else decides what is traced, or
+A caller's `traceparent` is continued only once that caller is authenticated: no other client decides what is traced, or
 which trace it belongs to. `tracestate` and `baggage` are not read. Unauthenticated requests, logins included, are
 traced at most a few times a second, so that a flood of them costs little and displaces no other trace.
 """

@@ -402,15 +402,15 @@ class Link:
     def _tell_warnings(self, kept: list[Event], operations: Sequence[Operation]) -> None:
         """Queue each warning once per request: a statement that is prepared and run in one request triggers it
         twice."""
-        warns: list[Warn] = []
+        warnings: list[Warn] = []
         for warning in self._warnings:
-            if warning not in warns:
-                warns.append(warning)
+            if warning not in warnings:
+                warnings.append(warning)
                 kept.append(_note(warning))
                 self._wire.queue_warning(warning)
                 if warning.is_violation:
                     self._report_violation("warn", warning.rule, warning.message, operations)
-        self._pipeline.session.metrics.warned += len(warns)
+        self._pipeline.session.metrics.warned += len(warnings)
         self._warnings = []
 
     def ask(self, warning: Warn) -> list[Effect]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
+from uuid import UUID
 
 import grpc
 
@@ -69,9 +70,9 @@ def address_of(context: Context) -> str:
         return host
 
 
-async def first_report(context: Context) -> Any:
-    """Return the first report, which has a `hello`. Raises Malformed for a different one, Unavailable if
-    none arrives."""
+async def first_hello(context: Context) -> tuple[Any, UUID]:
+    """Return the Hello that must come first, and the instance that it names. Raises Malformed for anything else,
+    Unavailable if nothing arrives."""
     try:
         async with asyncio.timeout(FIRST_REPORT):
             report = await context.read()
@@ -79,7 +80,10 @@ async def first_report(context: Context) -> Any:
         raise Unavailable(f"no report arrived for {FIRST_REPORT:.0f} s; send a Hello first") from None
     if report is grpc.aio.EOF or report.WhichOneof("report") != "hello":
         raise Malformed("the first report must be a Hello")
-    return report
+    try:
+        return report.hello, UUID(report.hello.instance)
+    except ValueError:
+        raise Malformed("instance: must be a UUID") from None
 
 
 async def write(context: Context, order: Any) -> None:

@@ -12,13 +12,13 @@ from uuid import UUID
 
 import grpc
 
-from postern.api.control.control_calls import Context, Room, address_of, bearer_of, code_of, first_report, write
+from postern.api.control.control_calls import Context, Room, address_of, bearer_of, code_of, first_hello, write
 from postern.api.control.control_stream import Control
 from postern.domain.secret import Secret
 from postern.domain.server import Endpoint
 from postern.domain.targets.control import HEARTBEAT, SILENCE
 from postern.domain.text import one_line
-from postern.errors import Denied, Malformed, Misconfigured, PosternError, Unauthenticated
+from postern.errors import Denied, Misconfigured, PosternError, Unauthenticated
 from postern.services.bundle import Services
 from postern.services.identity.logins.authentication import Authentication
 from postern.services.targets.proxy_managers import Attached, ProxyManagers, ProxyOrder, ProxyOutcome
@@ -64,11 +64,7 @@ class ProxyManager(ProxyManagerServicer):
 
     async def _attach_manager(self, context: Context, token: Secret, address: str) -> Attached:
         """Serve a proxy manager. Raises Unauthenticated, Denied, Malformed, TooMany, Unavailable."""
-        hello = (await first_report(context)).hello
-        try:
-            instance = UUID(hello.instance)
-        except ValueError:
-            raise Malformed("instance: must be a UUID") from None
+        _, instance = await first_hello(context)
         caller = await self._authentication.caller(token, address=address)
         return self._proxies.attach(caller.principal, instance)
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import grpc
 
-from postern.api.control.control_calls import Context, Room, address_of, bearer_of, code_of, first_report, write
+from postern.api.control.control_calls import Context, Room, address_of, bearer_of, code_of, first_hello, write
 from postern.domain.secret import Secret
 from postern.domain.targets.agent import MOST_INSTANCES, Agent, AgentMode
 from postern.domain.targets.connection import ConnectionType
@@ -149,11 +149,7 @@ class Control(ControlServicer):
 
     async def _enrol_agent(self, context: Context, secret: Secret, address: str) -> _Stream:
         """Admit an agent. Raises Unauthenticated, TooMany, Malformed, Unavailable, and what Declarations do."""
-        hello = (await first_report(context)).hello
-        try:
-            instance = UUID(hello.instance)
-        except ValueError:
-            raise Malformed("instance: must be a UUID") from None
+        hello, instance = await first_hello(context)
         agent = await self._agents.enrol(secret, name=hello.name, address=address)
         declaration = _declaration(agent, hello)
         if declaration is not None:

@@ -207,7 +207,7 @@ async def scim_users(users: Users, given: Wanted) -> Response:
 
 @router.post("/Users", status_code=201, responses=scim_errors(403, 409, 413, 429))
 async def scim_create_user(payload: Payload, users: Users) -> Response:
-    """Create a user, who is invited until the first login at the identity provider."""
+    """Create a user. The status is invited until the first login at the identity provider."""
     return await users.create(payload)
 
 

@@ -2,7 +2,7 @@
 
 One account has one name. Case does not matter, nor how an accent is composed (Unicode's form C). Everything else does:
 a name in full-width letters, or with ligatures or invisible characters, is not a spelling of the plain one. Such a name
-is rejected for an account, and matches nobody at a login.
+is rejected for an account, and matches no account at a login.
 """
 
 from __future__ import annotations
@@ -23,5 +23,5 @@ def is_plain(name: str) -> bool:
 
 
 def fold_name(name: str) -> str:
-    """Return the form in which a name is stored and compared; "" where it is not plain, which matches nobody."""
+    """Return the form in which a name is stored and compared; "" where it is not plain, which matches no account."""
     return unicodedata.normalize("NFC", name).lower() if is_plain(name) else ""

@@ -72,7 +72,7 @@ class NativeListener:
     async def _apply(self, listener: Listener) -> None:
         if not listener.enabled:
             if self._server is not None:
-                log.info("%s clients are no longer listened for on %s", NATIVE[self._name], self._endpoint)
+                log.info("no longer listening for %s clients on %s", NATIVE[self._name], self._endpoint)
             self.close()
             return
         if listener.endpoint == self._endpoint:
@@ -89,7 +89,7 @@ class NativeListener:
         )
         self.close()
         self._server, self._endpoint = opened, endpoint
-        log.info("%s clients are listened for on %s", NATIVE[self._name], endpoint)
+        log.info("listening for %s clients on %s", NATIVE[self._name], endpoint)
 
     def _look(self, _payload: Mapping[str, str]) -> None:
         self._changed.set()

@@ -39,7 +39,7 @@ def mask_numbers(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> li
             if _WHOLE_NUMBER.fullmatch(text) and is_card(text):
                 hits.add(InfoType.CREDIT_CARD, 1, len(text))
                 masked[place] = text[-4:].rjust(len(text), b"0")
-    whole = {(found_found.start, found_found.end): found_found.type for found_found in detectors.find(joined)}
+    whole = {(match.start, match.end): match.type for match in detectors.find(joined)}
     at = 0
     for place, text in enumerate(texts):
         kind = whole.get((at, at + len(text)))

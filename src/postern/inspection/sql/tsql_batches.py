@@ -31,19 +31,19 @@ def batches(text: str) -> list[list[SqlToken]]:
     """Split at GO, which client tools process and servers never see. Raises UnreadableSql if a GO is ambiguous."""
     check_text(text)
     tokens = tokens_of(_without_nested(text), _PATTERN)
-    tokenses: list[list[SqlToken]] = [[]]
+    token_lists: list[list[SqlToken]] = [[]]
     seen = 0
     for place, token in enumerate(tokens):
         if token.key == "GO" and token.alone:
-            tokenses.append([])
+            token_lists.append([])
             seen += 1
         elif not (
             token.kind is SqlTokenKind.NUMBER and place and tokens[place - 1].key == "GO" and tokens[place - 1].alone
         ):
-            tokenses[-1].append(token)
+            token_lists[-1].append(token)
     if len(_GO_LINE.findall(text)) > seen:
         raise UnreadableSql("a line that starts with GO can be the end of a batch or not")
-    return [each for each in tokenses if each]
+    return [each for each in token_lists if each]
 
 
 def _without_nested(text: str) -> str:
@@ -82,12 +82,12 @@ _KIND_WORDS = words_of(
 
 def statements(batch: Sequence[SqlToken]) -> list[list[SqlToken]]:
     """Split rather too often: a part that is not a statement is unknown, but a hidden statement would be missed."""
-    tokenses: list[list[SqlToken]] = [[]]
+    token_lists: list[list[SqlToken]] = [[]]
     depth = cases = 0
     for place, token in enumerate(batch):
         key = token.key
         if key == ";":
-            tokenses.append([])
+            token_lists.append([])
             depth = cases = 0
             continue
         if key == "(":
@@ -98,10 +98,10 @@ def statements(batch: Sequence[SqlToken]) -> list[list[SqlToken]]:
             cases += 1
         elif key == "END" and cases:
             cases -= 1
-        elif depth == 0 and key in STARTERS and tokenses[-1] and not _goes_on(tokenses[-1], batch, place, cases):
-            tokenses.append([])
-        tokenses[-1].append(token)
-    return [each for each in tokenses if each]
+        elif depth == 0 and key in STARTERS and token_lists[-1] and not _goes_on(token_lists[-1], batch, place, cases):
+            token_lists.append([])
+        token_lists[-1].append(token)
+    return [each for each in token_lists if each]
 
 
 def _goes_on(current: Sequence[SqlToken], batch: Sequence[SqlToken], place: int, cases: int) -> bool:

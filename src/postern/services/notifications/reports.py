@@ -184,8 +184,8 @@ def _steady(start: date, end: date, zone: ZoneInfo) -> Iterator[tuple[ReportPeri
 
 
 def _offset(slot: int, zone: ZoneInfo) -> int:
-    found_timedelta = datetime.fromtimestamp(slot * SLOT, zone).utcoffset()
-    return int((found_timedelta or timedelta()).total_seconds())
+    offset = datetime.fromtimestamp(slot * SLOT, zone).utcoffset()
+    return int((offset or timedelta()).total_seconds())
 
 
 def _begin(number: int, offset: int, interval: Interval, zone: ZoneInfo) -> datetime:

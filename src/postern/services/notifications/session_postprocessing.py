@@ -115,7 +115,7 @@ class SessionPostprocessor:
                 for pending in pendings
             ]
             done = await self._store.settle(settled) if settled else 0
-            if len(pendings) < BATCH:  # whoever waits for the lease has its turn now
+            if len(pendings) < BATCH:  # another process that waits for the lease takes it now
                 await self._lease.release()
             return done + others
 

@@ -102,7 +102,7 @@ class Ledger:
             records = [
                 SealedRecord(number, one.subject, _content(one)) for number, one in enumerate(_newest_of(theirs), first)
             ]
-            moments = [their.at for their in theirs]
+            moments = [record.at for record in theirs]
             entry = writer.add(
                 EntryKind.RECORDS,
                 max(self._now(), *moments),
@@ -151,7 +151,7 @@ class Ledger:
 
 def _newest_of(theirs: Sequence[Queued]) -> list[Queued]:
     """Return the newest of each subject: the current state is sealed, however often it changed."""
-    return list({their.subject: their for their in theirs}.values())
+    return list({record.subject: record for record in theirs}.values())
 
 
 def _content(queued: Queued) -> bytes:

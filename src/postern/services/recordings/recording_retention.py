@@ -105,8 +105,8 @@ class RetentionRules:
             now + GRACE if is_shorter else None,
         )
         await self._store.set(setting)
-        stored_settings = [one for one in settings if one.connection_id != setting.connection_id]
-        after = self._view([*stored_settings, setting], setting)
+        other_settings = [one for one in settings if one.connection_id != setting.connection_id]
+        after = self._view([*other_settings, setting], setting)
         record_change(_audit_fields(before), _audit_fields(after))
         return after
 

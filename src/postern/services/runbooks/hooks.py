@@ -87,10 +87,10 @@ class RunbookHooks:
 
     async def _read_scripts(self, org_id: UUID) -> _Kept:
         at = self._now()
-        hookses = await self._snapshots.hooks(org_id)
-        stays = min((hooks.ttl for hooks in hookses), default=_STAYS)
-        size = sum(len(text) for repository_hooks in hookses for text in repository_hooks.texts.values())
-        scripts = {kind: _scripts(hookses, kind) for kind in HookKind}
+        repositories = await self._snapshots.hooks(org_id)
+        stays = min((hooks.ttl for hooks in repositories), default=_STAYS)
+        size = sum(len(text) for repository_hooks in repositories for text in repository_hooks.texts.values())
+        scripts = {kind: _scripts(repositories, kind) for kind in HookKind}
         return _Kept(scripts, at + timedelta(seconds=min(stays, _STAYS)), size)
 
     def _store_result(self, org_id: UUID, task: asyncio.Task[_Kept]) -> None:

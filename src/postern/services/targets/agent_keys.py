@@ -104,8 +104,8 @@ class AgentKeys(ResourceService[Agent]):
         Raises as any removal, Invalid for the gateway's own, and Conflict while other connections name it.
         """
         agent = await self._require_manageable(principal, name_or_id, "cannot be deleted", version)
-        requested_filter = ConnectionFilter(agent_id=agent.id)
-        found = await self._connections.search(principal.org_id, requested_filter, Page(_NAMED + 1), SecretUse.NONE)
+        connection_filter = ConnectionFilter(agent_id=agent.id)
+        found = await self._connections.search(principal.org_id, connection_filter, Page(_NAMED + 1), SecretUse.NONE)
         declared = agent.mode is AgentMode.EMBEDDED and all(item.managed_by is not None for item in found.items)
         if found.total and not (declared and found.total == len(found.items)):
             raise Conflict(_in_use(agent, [one.name for one in found.items], found.total))

@@ -30,12 +30,12 @@ async def list_second_factors(caller: EnrollingCaller, services: Use) -> Factors
     """List the caller's confirmed factors, ten at most, oldest first."""
     factors = await services.second_factors.own(caller.principal)
     codes = [factor for factor in factors if factor.kind is FactorKind.RECOVERY]
-    showns = [
+    answers = [
         FactorAnswerShown.of(second_factor)
         for second_factor in factors
         if second_factor.kind is not FactorKind.RECOVERY
     ]
-    return FactorsAnswer(data=showns, recovery_codes_left=len(codes))
+    return FactorsAnswer(data=answers, recovery_codes_left=len(codes))
 
 
 @router.post("/self/second-factors", status_code=201, response_model_exclude_none=True, responses=errors(413, 429))

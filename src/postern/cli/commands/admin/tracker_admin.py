@@ -62,7 +62,7 @@ def show(as_json: bool) -> None:
 @click.option("--enabled/--disabled", default=None, help="Enable or disable issues for sessions.")
 @click.option(
     "--when-down",
-    type=click.Choice([str(down) for down in WhenDown]),
+    type=click.Choice([str(choice) for choice in WhenDown]),
     help="If the tracker is down: deny sessions that need an issue, or admit them and open the issue later.",
 )
 @json_option

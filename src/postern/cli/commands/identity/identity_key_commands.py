@@ -36,22 +36,22 @@ def keys() -> None:
 @_json
 def status(home: str | None, as_json: bool) -> None:
     """Show the data keys, the master key of each, and how many values and segments of recordings each encrypts."""
-    found_status = wiring.status(load("keys", home=home))
+    key_status = wiring.status(load("keys", home=home))
     if as_json:
         shown = {
-            "master": found_status.master,
-            "rotated": found_status.is_rotated,
-            "data_keys": [dataclasses.asdict(key) for key in found_status.keys],
+            "master": key_status.master,
+            "rotated": key_status.is_rotated,
+            "data_keys": [dataclasses.asdict(key) for key in key_status.keys],
         }
         click.echo(json.dumps(shown, indent=2, default=_text))
         return
-    click.echo(f"master key  {found_status.master}")
+    click.echo(f"master key  {key_status.master}")
     rows = [
         [
             *(key.id, key.organisation or "(server)", _master(key), f"{key.created_at:%Y-%m-%d}", _state(key)),
             *(key.values, key.segments),
         ]
-        for key in found_status.keys
+        for key in key_status.keys
     ]
     heads = ["data key", "organisation", "encrypted by", "created", "state", "values", "segments"]
     table(heads, rows, "There are no data keys yet.")

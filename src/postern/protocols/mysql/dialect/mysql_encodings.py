@@ -207,11 +207,11 @@ def _is_way_back(text: str) -> bool:
     if not text.isascii():
         return False
     try:
-        tokenseses = [whole_statements(reading) for reading in readings(text)]
+        readings_of_text = [whole_statements(reading) for reading in readings(text)]
     except UnreadableSql:
         return False
     return all(
         len(way) == 1 and [token.key for token in way[0][:2]] == ["SET", "NAMES"] and len(way[0]) in (3, 5)
         and way[0][2].kind is not SqlTokenKind.VARIABLE and not _sets_unread(way[0], 1)
-        for way in tokenseses
+        for way in readings_of_text
     )  # fmt: skip

@@ -85,15 +85,15 @@ def limit_texts(texts: Sequence[str]) -> tuple[str, ...] | None:
 
 def split(tokens: Sequence[SqlToken]) -> list[list[SqlToken]]:
     """Split at each comma outside of brackets."""
-    tokenses: list[list[SqlToken]] = [[]]
+    token_lists: list[list[SqlToken]] = [[]]
     depth = 0
     for token in tokens:
         depth += (token.key == "(") - (token.key == ")")
         if token.key == "," and depth == 0:
-            tokenses.append([])
+            token_lists.append([])
         else:
-            tokenses[-1].append(token)
-    return tokenses
+            token_lists[-1].append(token)
+    return token_lists
 
 
 def setting_name(token: SqlToken) -> str:

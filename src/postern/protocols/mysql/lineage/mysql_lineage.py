@@ -151,7 +151,7 @@ def _catalogue(schema: TargetSchema) -> MysqlLineageCatalogue:
 
 def _only(text: str) -> tuple[SqlToken, ...]:
     """Return the tokens of the only reading. Raises UnreadableSql if there are several."""
-    tokenses = {way.tokens for way in readings(text) if way.usual or not way.broken}
-    if len(tokenses) != 1:
+    token_lists = {way.tokens for way in readings(text) if way.usual or not way.broken}
+    if len(token_lists) != 1:
         raise UnreadableSql("it has several readings")
-    return tokenses.pop()
+    return token_lists.pop()

@@ -147,9 +147,9 @@ class MySqlSessionLineage:
         state = self._state
         if read.opens is not None:
             name, outs = read.opens
-            outses = self._handlers.setdefault(name, [])
-            if outs not in outses:
-                outses.append(outs if len(outses) < _MEANINGS and len(self._handlers) <= _NAMES else (UNKNOWN,))
+            meanings = self._handlers.setdefault(name, [])
+            if outs not in meanings:
+                meanings.append(outs if len(meanings) < _MEANINGS and len(self._handlers) <= _NAMES else (UNKNOWN,))
         if read.prepares is not None:
             name, texts = read.prepares
             self._add(self._prepared, name, self._resolve_variable(texts) if isinstance(texts, VariableText) else texts)
@@ -182,23 +182,23 @@ class MySqlSessionLineage:
         reads = self._read(statement)
         if reads is None:
             return None
-        outses: list[Outs | None] = []
+        meanings: list[Outs | None] = []
         for read in reads:
-            outses += self._meanings(read)
-        return one_of(outses, columns, _fold_ascii_name)
+            meanings += self._meanings(read)
+        return one_of(meanings, columns, _fold_ascii_name)
 
     def _meanings(self, read: MysqlRead) -> list[Outs | None]:
         if read.handler:
             return [None] if self._state.lost else list(self._handlers.get(read.handler, [(UNKNOWN,)]))
         if not read.runs:
             return [] if read.outs is None else [read.outs]
-        outses: list[Outs | None] = []
+        meanings: list[Outs | None] = []
         for reads in self._run(read):
             if reads is None:
                 return [None]
             for inner in reads:
-                outses += [] if inner.outs is None and not inner.handler else self._meanings(inner)
-        return outses
+                meanings += [] if inner.outs is None and not inner.handler else self._meanings(inner)
+        return meanings
 
     def _both(self, column: Column, out: Out) -> Out:
         """Add the target's description to the statement's lineage."""
@@ -206,14 +206,14 @@ class MySqlSessionLineage:
             return out
         schema, table, name = column.origin
         catalogue = self._lineage.catalogue(self._schema)
-        refses: list[Sources] = [out.sources]
+        sources: list[Sources] = [out.sources]
         keys = catalogue.find_relation_keys(schema, table) if table else []
         if table and not keys and catalogue.find_relation_keys("", table):
             return Out(None, None)  # a table of that name that the snapshot does not have
         for key in keys:
             outs = [one for one in catalogue.outs(catalogue.schema.relations[key]) if one.name == column_name(name)]
-            refses.append(merge_sources(outs) if outs or not schema else None)
-        return Out(None, union(refses), plain=out.plain)
+            sources.append(merge_sources(outs) if outs or not schema else None)
+        return Out(None, union(sources), plain=out.plain)
 
 
 def _fold_ascii_name(name: str) -> str:

@@ -194,7 +194,7 @@ def _set_columns(kind: str, message: Message) -> Iterator[str]:
     lists = [message.get("targetList", [])]
     if kind == "MergeStmt":
         clauses = [one["MergeWhenClause"] for one in message.get("mergeWhenClauses", ())]
-        lists = [claus.get("targetList", []) for claus in clauses if claus.get("commandType") == "CMD_UPDATE"]
+        lists = [clause.get("targetList", []) for clause in clauses if clause.get("commandType") == "CMD_UPDATE"]
     if kind != "DeleteStmt":
         yield from (target["ResTarget"].get("name", "") for targets in lists for target in targets)
 

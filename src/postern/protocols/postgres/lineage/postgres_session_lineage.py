@@ -116,10 +116,10 @@ class SessionLineage:
         reads = self._read(statement)
         if reads is None:
             return None
-        outses: list[Outs | None] = []
+        meanings: list[Outs | None] = []
         for read in reads:
-            outses += self._meanings(read)
-        return one_of(outses, columns, cut)
+            meanings += self._meanings(read)
+        return one_of(meanings, columns, cut)
 
     def _meanings(self, read: Read) -> Sequence[Outs | None]:
         if read.shows is not None:

@@ -69,11 +69,11 @@ class SqlSecondFactors:
             return gone.rowcount == 1
 
     async def clear(self, user_id: UUID, kind: FactorKind | None = None) -> int:
-        requested_delete = delete(second_factors).where(second_factors.c.user_id == user_id)
+        statement = delete(second_factors).where(second_factors.c.user_id == user_id)
         if kind is not None:
-            requested_delete = requested_delete.where(second_factors.c.kind == kind)
+            statement = statement.where(second_factors.c.kind == kind)
         async with self._database.statement() as connection:
-            return (await connection.execute(requested_delete)).rowcount
+            return (await connection.execute(statement)).rowcount
 
     async def _factor_of(self, row: RowMapping) -> SecondFactor:
         values: dict[str, Any] = {name: row[name] for name in _PLAIN}

@@ -256,7 +256,7 @@ def _select_recorded(
 
 
 def _good(theirs: Iterable[Segment | Damaged]) -> list[Segment]:
-    return [their for their in theirs if isinstance(their, Segment)]
+    return [record for record in theirs if isinstance(record, Segment)]
 
 
 def _recorded_rows(connection: Connection, wanted: Select[Any]) -> list[Recorded | Damaged]:

@@ -307,8 +307,8 @@ def _crowd(connection: Connection, review: Review) -> Crowd:
         of_session = _count(
             connection, [reviews.c.session_id == review.session_id, reviews.c.kind == ReviewKind.STATEMENT]
         )
-    function_filter = func.count().filter(reviews.c.principal_id == review.binding.principal_id)
-    row = connection.execute(select(function_filter, func.count()).select_from(reviews).where(*waits)).one()
+    own_count = func.count().filter(reviews.c.principal_id == review.binding.principal_id)
+    row = connection.execute(select(own_count, func.count()).select_from(reviews).where(*waits)).one()
     lately = [
         reviews.c.org_id == review.org_id,
         reviews.c.principal_id == review.binding.principal_id,
